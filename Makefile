@@ -1,0 +1,42 @@
+# Two commands matter: `make demo` shows what kilt does, `make test` checks all of it.
+# Both work from a fresh clone with nothing but Python, make and the package index.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.up-to-date
+
+.PHONY: env test demo lint types docs unit clean
+
+env: $(STAMP)
+
+# A peer without a ready-made wheel for this machine is compiled; where there is no compiler, an older wheel of it will do.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kilt needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 env")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' || \
+	$(BIN)/python -m pip install --quiet --prefer-binary --editable '.[dev]'
+	@touch $@
+
+test: lint types unit docs
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: env
+	$(BIN)/mypy
+
+unit: env
+	$(BIN)/pytest -n 2 --dist worksteal
+
+docs: env
+	$(BIN)/mkdocs build --strict --quiet --site-dir .site
+
+demo: env
+	@$(BIN)/kilt demo
+
+clean:
+	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

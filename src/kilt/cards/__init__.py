@@ -1,0 +1,1 @@
+"""Cards: names and ranges, strength, suit isomorphism, equity."""

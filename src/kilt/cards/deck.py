@@ -1,0 +1,226 @@
+"""Cards by name and by number, and ranges of hands.
+
+A deck of R ranks and S suits holds the *highest* R ranks and the *last* S suits of a full deck, as in ACPC game
+definitions: three ranks and two suits are the queens, kings and aces of hearts and spades. Inside a deck cards are
+numbered 0, 1, 2, … in order of rank, then suit, so that ``card // suits`` is its rank and ``card % suits`` its suit.
+
+>>> FULL.cards("AsKh")
+(51, 46)
+>>> FULL.name((51, 46))
+'AsKh'
+>>> Deck(ranks=3, suits=2).name(range(6))
+'QhQsKhKsAhAs'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations, product
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.errors import CardError
+
+RANKS = "23456789TJQKA"
+SUITS = "cdhs"
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+ByteArray: TypeAlias = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The highest `ranks` ranks in the last `suits` suits.
+
+    >>> Deck(ranks=5).size
+    20
+    """
+
+    ranks: int = len(RANKS)
+    suits: int = len(SUITS)
+
+    def __post_init__(self) -> None:
+        for what, value, bound in (("ranks", self.ranks, len(RANKS)), ("suits", self.suits, len(SUITS))):
+            if not 1 <= value <= bound:
+                raise CardError(f"a deck of {value} {what} cannot be: use 1 to {bound}")
+
+    @property
+    def size(self) -> int:
+        """How many cards there are."""
+        return self.ranks * self.suits
+
+    @property
+    def rank_names(self) -> str:
+        """The ranks of this deck, lowest first."""
+        return RANKS[-self.ranks :]
+
+    @property
+    def suit_names(self) -> str:
+        """The suits of this deck."""
+        return SUITS[-self.suits :]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every card's name, by number."""
+        return tuple(rank + suit for rank in self.rank_names for suit in self.suit_names)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: card for card, name in enumerate(self.names)}
+
+    @cached_property
+    def full(self) -> ByteArray:
+        """Every card's number in the full deck."""
+        return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
+
+    def name(self, cards: Iterable[int]) -> str:
+        """Write cards: the inverse of `cards`."""
+        return "".join(self.names[card] for card in cards)
+
+    def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
+        """Read cards like ``AsKh``, ``As Kh`` or ``As,Kh``, none of them twice and none of them `dead`.
+
+        >>> Deck(ranks=5).cards("2c")
+        Traceback (most recent call last):
+            ...
+        kilt.errors.CardError: unknown card '2c' in '2c': this deck has ranks TJQKA and suits cdhs
+        """
+        packed = re.sub(r"[\s,]", "", text).replace("10", "T")
+        parts = [packed[i : i + 2] for i in range(0, len(packed), 2)]
+        found: list[int] = []
+        gone = set(dead)
+        for part in parts:
+            card = self._numbers.get(part[:1].upper() + part[1:].lower())
+            if card is None:
+                raise CardError(
+                    f"unknown card {part!r} in {text!r}: "
+                    f"this deck has ranks {self.rank_names} and suits {self.suit_names}"
+                )
+            if card in found:
+                raise CardError(f"{self.names[card]} is there twice in {text!r}: every card may be used once")
+            if card in gone:
+                raise CardError(f"{self.names[card]} in {text!r} is in use already: every card may be used once")
+            found.append(card)
+        if count is not None and len(found) != count:
+            raise CardError(f"{text!r} has {len(found)} cards, but {count} are needed")
+        return tuple(found)
+
+    def holes(self, count: int = 2) -> ByteArray:
+        """Every hand of `count` private cards, one row each, the numbering of hands used throughout.
+
+        Hand (a, b) with a < b stands in row b·(b−1)/2 + a (colexicographic order).
+
+        >>> FULL.holes().shape, FULL.holes()[1325]
+        ((1326, 2), array([50, 51], dtype=int8))
+        """
+        return subsets(self.size, count)
+
+    def hole_index(self, hand: Sequence[int]) -> int:
+        """The row of `hand` in `holes`.
+
+        >>> FULL.hole_index(FULL.cards("AsAh"))
+        1325
+        """
+        return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
+
+    def range(self, text: str) -> FloatArray:
+        """Read a range of two-card hands: one weight from 0 to 1 per row of `holes`.
+
+        Parts are separated by commas: a pair ``QQ``, suited ``AKs``, offsuit ``AKo``, either ``AK``, one hand ``AsKh``;
+        upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``. A later
+        part overrides an earlier one.
+
+        >>> weights = FULL.range("QQ+,AKs,A5s-A2s,KQs:0.5")
+        >>> float(weights.sum())
+        40.0
+        """
+        weights = np.zeros(self.size * (self.size - 1) // 2)
+        parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
+        if not parts:
+            raise CardError("the range is empty: write hands like 'QQ+,AKs,A5s-A2s,KQs:0.5' or 'random'")
+        for part in parts:
+            hands, _, weight_text = part.partition(":")
+            try:
+                weight = float(weight_text) if weight_text else 1.0
+            except ValueError:
+                weight = -1.0
+            if not 0.0 <= weight <= 1.0:
+                raise CardError(f"the weight {weight_text!r} in {part!r} is not a number from 0 to 1")
+            for hand in self._expand(hands):
+                weights[self.hole_index(hand)] = weight
+        return weights
+
+    def _expand(self, part: str) -> list[tuple[int, int]]:
+        """The hands of one part of a range, without its weight."""
+        if part.lower() in ("random", "any", "*", "100%"):
+            return list(combinations(range(self.size), 2))
+        if re.fullmatch(r"([^\W_][cdhsCDHS]){2}", part):
+            a, b = self.cards(part, 2)
+            return [(a, b)]
+        low, dash, high = part.partition("-")
+        first = self._shape(low.removesuffix("+"), part)
+        if low.endswith("+") and not dash:
+            if first[0] == first[1]:  # QQ+: all higher pairs
+                shapes = [(r, r, "") for r in range(first[0], self.ranks)]
+            else:  # ATs+: the kicker climbs up to the rank below the high card
+                shapes = [(first[0], r, first[2]) for r in range(first[1], first[0])]
+        elif dash:
+            second = self._shape(high, part)
+            pairs = first[0] == first[1] and second[0] == second[1]
+            if not pairs and (first[0], first[2]) != (second[0], second[2]):
+                raise CardError(
+                    f"{part!r} is not a range: both ends must be pairs (99-66), "
+                    "or share the high card and the suits (A5s-A2s)"
+                )
+            ends = sorted((first[1], second[1]))
+            span = range(ends[0], ends[1] + 1)
+            shapes = [(r, r, "") if pairs else (first[0], r, first[2]) for r in span]
+            if not pairs and first[0] in span:
+                raise CardError(f"{part!r} runs into the pair of its high card: write the pair by itself")
+        else:
+            shapes = [first]
+        return [hand for shape in shapes for hand in self._hands_of(*shape)]
+
+    def _shape(self, text: str, part: str) -> tuple[int, int, str]:
+        """Read ``AK``, ``AKs``, ``AKo`` or ``QQ``: high rank, low rank, suits."""
+        match = re.fullmatch(r"(\w)(\w)([soSO]?)", text.replace("10", "T"))
+        ranks = [self.rank_names.find(r.upper()) for r in match.groups()[:2]] if match else [-1]
+        if match is None or min(ranks) < 0:
+            raise CardError(
+                f"{part!r} is not a hand or a range: write QQ, AKs, AKo, AK, AsKh, QQ+, ATs+ or A5s-A2s "
+                f"(ranks {self.rank_names})"
+            )
+        suits = match[3].lower()
+        if ranks[0] == ranks[1] and suits:
+            raise CardError(f"{part!r}: a pair is neither suited nor offsuit; leave out the {match[3]!r}")
+        return max(ranks), min(ranks), suits
+
+    def _hands_of(self, high: int, low: int, suits: str) -> list[tuple[int, int]]:
+        if high == low:
+            return list(combinations(range(high * self.suits, (high + 1) * self.suits), 2))
+        return [
+            (low * self.suits + t, high * self.suits + s)
+            for s, t in product(range(self.suits), repeat=2)
+            if suits == "" or (suits == "s") == (s == t)
+        ]
+
+
+FULL = Deck()
+
+
+def subsets(size: int, count: int) -> ByteArray:
+    """All sets of `count` numbers below `size`, one ascending row each, in colexicographic order.
+
+    >>> subsets(4, 2).tolist()
+    [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]
+    """
+    flat = chain.from_iterable(combinations(range(size - 1, -1, -1), count))
+    rows = np.fromiter(flat, dtype=np.int8, count=comb(size, count) * count)
+    return np.ascontiguousarray(rows.reshape(comb(size, count), count)[::-1, ::-1])

@@ -1,0 +1,276 @@
+"""Hand strength: the chance to win at the showdown.
+
+HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those the
+opponent can hold, a tie counting half. All hands of a board are ranked at once by sorting them, and cards that block
+each other are accounted for exactly (004, section 2.4). Earlier in the game the board is completed in all possible
+ways: the *distribution* of HS over these roll-outs gives E[HS], E[HS²] and histograms with any number of bins, exactly.
+
+>>> hs = hand_strength(FULL.cards("2c2d2hKsQs"))
+>>> float(hs[FULL.hole_index(FULL.cards("2sAs"))])  # four of a kind: nothing beats it
+1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import permutations
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards import equity_kernels as kernels
+from kilt.cards.deck import FULL, Deck, FloatArray, IntArray, subsets
+from kilt.cards.equity_kernels import HandList, Order
+from kilt.cards.hands import hand_tables
+from kilt.cards.hands_kernels import RANK_MASK, Strengths
+from kilt.cards.isomorphism import Isomorphism
+from kilt.errors import CardError
+
+BOARD_SIZE = 5
+
+
+class Ranking(NamedTuple):
+    """The hands of one complete board in order of strength."""
+
+    strength: Strengths  # [hand] −1 where the hand shares a card with the board
+    order: Order  # the hands that can be held, weakest first
+
+
+class Result(NamedTuple):
+    """How one hand fares against others: probabilities that add up to 1."""
+
+    win: float
+    tie: float
+    lose: float
+
+    @property
+    def equity(self) -> float:
+        """The share of the pot: wins and half of the ties."""
+        return self.win + self.tie / 2
+
+
+class Completions(NamedTuple):
+    """The ways to complete a board, those alike in suits taken together."""
+
+    boards: IntArray  # [way, card]
+    weights: IntArray  # [way] how many boards it stands for
+    classes: IntArray  # [hand] hands of one class share their results
+
+
+@lru_cache
+def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
+    """All private hands of `hole_cards` cards."""
+    holes = deck.holes(hole_cards).astype(np.int64)
+    tables = hand_tables(hole_cards, deck)
+    rank_keys = (tables.card_key & RANK_MASK)[holes].sum(axis=1)
+    ranks_key, ranks = np.unique(rank_keys, return_inverse=True)
+    return HandList(
+        cards=tuple(np.ascontiguousarray(column).astype(np.uint8) for column in deck.holes(hole_cards).T),
+        bits=tables.card_bit[holes].sum(axis=1),
+        ranks=ranks.astype(np.uint16),
+        ranks_key=ranks_key,
+        with_card=np.array([np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)], dtype=np.uint16),
+    )
+
+
+def sort_scratch(scale: int) -> IntArray:
+    """What `equity_kernels.sort_hands` needs to sort by strengths below `scale`."""
+    return np.zeros(65 * -(-scale // 64), dtype=np.int64)
+
+
+def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> Ranking:
+    """Rank all private hands on a complete board.
+
+    >>> ranking = rank_hands(FULL.cards("AsKsQsJsTs"))
+    >>> len(ranking.order), len(set(ranking.strength[ranking.order]))  # the board plays for everybody
+    (1081, 1)
+    """
+    _check_board(board, deck, len(board))
+    hands = hand_list(deck, hole_cards)
+    tables = hand_tables(len(board) + hole_cards, deck)
+    strength = np.empty(len(hands.bits), dtype=np.int16)
+    order = np.empty(len(hands.bits), dtype=np.uint16)
+    kernels.board_strengths(np.array(board, dtype=np.int64), hands, tables, strength)
+    live = kernels.sort_hands(strength, sort_scratch(tables.scale), order)
+    return Ranking(strength, order[:live])
+
+
+def hand_strength(
+    board: Sequence[int] = (),
+    weights: FloatArray | None = None,
+    deck: Deck = FULL,
+    *,
+    board_size: int = BOARD_SIZE,
+    hole_cards: int = 2,
+) -> FloatArray:
+    """The probability of each hand to win, with half of the ties, against an opponent's hand drawn by `weights`.
+
+    Without weights every hand that the opponent can hold is equally likely. On a board of fewer than `board_size` cards
+    this is E[HS], over all ways to complete it. NaN where a hand shares a card with the board, or where the opponent
+    has no hand left.
+
+    >>> hs = hand_strength(FULL.cards("Ah7d2c"), FULL.range("KK,AK"))
+    >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
+    0.4623
+    """
+    ways = completions(board, deck, weights, board_size=board_size, hole_cards=hole_cards)
+    hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
+    reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
+    scratch = sort_scratch(tables.scale)
+    kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, scratch, reach, won, total)
+    # Where all of the opponent's hands are blocked, rounding may leave a trace: nothing to divide by.
+    met = total > 1e-9 * reach.max(initial=1e-300)
+    return _ratio(won + total, 2 * total, met)[ways.classes]
+
+
+def distribution(
+    board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
+) -> IntArray:
+    """How often each hand ends up with each strength, over all ways to complete the board.
+
+    Row = hand, column = 2·wins + ties against a uniform opponent; the last column is a certain win, so that HS is
+    ``column / (columns − 1)``: 0/1980 to 1980/1980 with five of 52 cards on the board. Rows of hands that are alike in
+    suits are equal, and count the ways of all of them.
+
+    >>> counts = distribution(FULL.cards("Ah7d2c5s"))
+    >>> int(counts[FULL.hole_index(FULL.cards("AsAd"))].sum())  # the 46 cards this hand can see on the river
+    46
+    """
+    ways = completions(board, deck, board_size=board_size, hole_cards=hole_cards)
+    opponents = comb(deck.size - board_size - hole_cards, hole_cards)
+    counts = np.zeros((ways.classes.max() + 1, 2 * opponents + 1), dtype=np.int64)
+    for start in range(0, len(ways.boards), 4096):
+        some = slice(start, start + 4096)
+        rows = board_rows(ways.boards[some], deck, hole_cards)
+        kernels.count_rows(rows, ways.weights[some], ways.classes, counts)
+    return counts[ways.classes]
+
+
+def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
+    """[board, hand]: 2·wins + ties against a uniform opponent on complete boards; −1 where a card is shared.
+
+    >>> rows = board_rows(np.array([FULL.cards("2c2d2hKsQs")]))
+    >>> int(rows.max()), int((rows[0] >= 0).sum())
+    (1980, 1081)
+    """
+    hands, tables = hand_list(deck, hole_cards), hand_tables(boards.shape[1] + hole_cards, deck)
+    opponents = comb(deck.size - boards.shape[1] - hole_cards, hole_cards)
+    rows = np.empty((len(boards), len(hands.bits)), dtype=np.int16)
+    kernels.board_rows(boards, hands, tables, sort_scratch(tables.scale), opponents, rows)
+    return rows
+
+
+def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
+    """E[HS] from a `distribution`; E[HS²] with ``power=2``. NaN for hands that cannot be."""
+    hs = np.linspace(0.0, 1.0, counts.shape[-1])
+    ways = counts.sum(axis=-1)
+    return _ratio(counts @ hs**power, ways, ways > 0)
+
+
+def histogram(counts: IntArray, bins: int) -> FloatArray:
+    """The same distribution as probabilities in `bins` bins of equal width: HS is in bin ⌊HS·bins⌋, 1 in the last."""
+    top = counts.shape[-1] - 1
+    which = np.minimum(np.arange(top + 1) * bins // top, bins - 1)
+    sums = np.stack([counts[..., which == b].sum(axis=-1) for b in range(bins)], axis=-1)
+    ways = sums.sum(axis=-1, keepdims=True)
+    return _ratio(sums, ways, ways > 0)
+
+
+def completions(
+    board: Sequence[int],
+    deck: Deck = FULL,
+    weights: FloatArray | None = None,
+    *,
+    board_size: int = BOARD_SIZE,
+    hole_cards: int = 2,
+) -> Completions:
+    """All ways to complete a board, up to suits where nothing tells the suits apart: before the first public card.
+
+    >>> len(completions(FULL.cards("Ah7d2c")).boards), len(completions(()).boards)
+    (1176, 134459)
+    """
+    _check_board(board, deck, board_size)
+    holes = deck.holes(hole_cards)
+    if weights is not None and len(weights) != len(holes):
+        raise CardError(f"the range has {len(weights)} weights, but there are {len(holes)} hands of {hole_cards} cards")
+    if not board and board_size and (weights is None or _suits_alike(weights, deck, hole_cards)):
+        boards = Isomorphism((board_size,), deck)
+        every = np.arange(boards.size)
+        hands = Isomorphism((hole_cards,), deck)
+        return Completions(boards.unindex(every).astype(np.int64), boards.orbit(every), hands.index(holes))
+    rest = np.setdiff1d(np.arange(deck.size), board)
+    new = rest[subsets(len(rest), board_size - len(board))]
+    known = np.broadcast_to(np.array(board, dtype=np.int64), (len(new), len(board)))
+    return Completions(np.concatenate([known, new], axis=1), np.ones(len(new), dtype=np.int64), np.arange(len(holes)))
+
+
+def duel(
+    hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
+) -> Result:
+    """One hand of two cards against another, or against a range of them, over all ways to complete the board.
+
+    >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
+    >>> round(100 * result.equity, 2)
+    82.64
+    """
+    _check_board([*board, *hand], deck, BOARD_SIZE + 2)
+    holes = deck.holes()
+    weights = np.zeros(len(holes))
+    if len(opponent) == 2:
+        weights[deck.hole_index([int(card) for card in opponent])] = 1.0
+    else:
+        weights[:] = opponent
+    blocked = np.isin(holes, [*board, *hand]).any(axis=1)
+    chosen = np.flatnonzero((weights > 0) & ~blocked)
+    if not len(chosen):
+        raise CardError(
+            f"the opponent has no hand left: all hands of the range hold a card of {deck.name([*hand, *board])}"
+        )
+    sums = np.zeros(3)
+    known = np.array(board, dtype=np.int64)
+    to_come = BOARD_SIZE - len(board)
+    kernels.duel(
+        np.array(hand, dtype=np.int64), holes[chosen], weights[chosen], known, to_come, hand_tables(7, deck), sums
+    )
+    return Result(*(float(x) for x in sums / sums.sum()))
+
+
+def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, possible: npt.NDArray[np.bool_]) -> FloatArray:
+    """The quotient where it is possible, NaN elsewhere."""
+    quotient: FloatArray = np.full(np.shape(part), np.nan)
+    return np.divide(part, whole, out=quotient, where=possible)
+
+
+def _check_board(board: Sequence[int], deck: Deck, most: int) -> None:
+    if len(board) > most:
+        raise CardError(f"the board {deck.name(board)} has {len(board)} cards: at most {most} can be there")
+    if len(set(board)) != len(board):
+        raise CardError(f"a card is there twice in {deck.name(board)}: every card may be used once")
+    if any(not 0 <= card < deck.size for card in board):
+        raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {list(board)}")
+
+
+def _suits_alike(weights: FloatArray, deck: Deck, hole_cards: int) -> bool:
+    """Whether the weights stay the same whatever the suits are called."""
+    moved = suit_permutations(deck, hole_cards)
+    return bool(np.all(weights[moved] == weights))
+
+
+@lru_cache
+def suit_permutations(deck: Deck, hole_cards: int) -> npt.NDArray[np.int32]:
+    """For each way to rename the suits, the row that each private hand moves to.
+
+    >>> suit_permutations(FULL, 2).shape
+    (24, 1326)
+    """
+    holes = deck.holes(hole_cards).astype(np.int64)
+    row_of = {tuple(hand): row for row, hand in enumerate(holes.tolist())}
+    rows = []
+    for names in permutations(range(deck.suits)):
+        renamed = np.sort(holes // deck.suits * deck.suits + np.array(names)[holes % deck.suits], axis=1)
+        rows.append([row_of[tuple(hand)] for hand in renamed.tolist()])
+    return np.array(rows, dtype=np.int32)

@@ -1,0 +1,283 @@
+"""Compiled loops of `equity`: all hands of a board at once.
+
+`hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Columns of cards
+come as a tuple, so that loops over the one or two cards of a hand are unrolled by the compiler. Numbers of hands and
+cards are unsigned: for signed ones the compiler adds a test for Python's counting from the end, which costs a fifth.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import ByteArray, FloatArray, IntArray
+from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
+from kilt.jit import inlined, kernel, trailing_zeros
+
+Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
+Columns: TypeAlias = tuple[npt.NDArray[np.uint8], ...]  # one per private card
+
+
+class HandList(NamedTuple):
+    """All private hands of a deck, as kernels want them. Hands are numbered as in `Deck.holes`."""
+
+    cards: Columns
+    bits: IntArray  # [hand] its set of cards, as in HandTables.card_bit
+    ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
+    ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, suits left out
+    with_card: npt.NDArray[np.uint16]  # [card, …] the hands that hold it
+
+
+@kernel
+def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
+    """Write every hand's strength on a complete `board` to `out`; −1 where a hand shares a card with the board.
+
+    Without flushes a hand's strength depends on its ranks alone: there are 91 pairs of ranks for 1,326 hands.
+    """
+    key, bits = np.int64(tables.start), np.int64(0)
+    for card in board:
+        key += tables.card_key[card]
+        bits += tables.card_bit[card]
+    by_ranks = np.empty(len(hands.ranks_key), dtype=np.int16)
+    for r in range(len(by_ranks)):
+        by_ranks[r] = look_up_ranks(key + hands.ranks_key[r], tables)
+    for hand in range(len(out)):
+        out[hand] = by_ranks[hands.ranks[hand]]
+    for suit in range(4):
+        # Is a flush possible? The suit's counter with all cards of a hand in this suit tells.
+        if (key + (len(hands.cards) << tables.suit_shift[suit])) & tables.flush_mark[suit]:
+            for hand in range(len(out)):
+                flush = tables.flush[((bits | hands.bits[hand]) >> (13 * suit)) & 0x1FFF]
+                if flush >= 0:
+                    out[hand] = flush
+    for card in board:
+        for hand in hands.with_card[card]:
+            out[hand] = -1
+
+
+@kernel
+def sort_hands(strength: Strengths, scratch: IntArray, order: Order) -> int:
+    """Write the hands that can be held to `order`, weakest first, and return how many there are.
+
+    A counting sort. Few of the many strengths occur on one board, so those that do are marked in a set of bits, and
+    only they are visited. `scratch` is zero before and after, with 65 entries for each 64 strengths.
+    """
+    blocks = len(scratch) // 65
+    marks, counts = scratch[:blocks], scratch[blocks:]
+    for hand in range(len(strength)):
+        if strength[hand] >= 0:
+            s = np.uint16(strength[hand])
+            counts[s] += 1
+            marks[s >> 6] |= 1 << (s & 63)
+    place = 0
+    for block in range(blocks):
+        mark = marks[block]
+        while mark:
+            lowest = (block << 6) + trailing_zeros(mark)
+            place, counts[lowest] = place + counts[lowest], place
+            mark &= mark - 1
+    for hand in range(len(strength)):
+        if strength[hand] >= 0:
+            s = np.uint16(strength[hand])
+            order[np.uint16(counts[s])] = hand
+            counts[s] += 1
+    for block in range(blocks):
+        mark = marks[block]
+        while mark:
+            counts[(block << 6) + trailing_zeros(mark)] = 0
+            mark &= mark - 1
+        marks[block] = 0
+    return place
+
+
+@kernel
+def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
+    """Write to `value` how much of the opponent's `reach` shares no card with each of the `live` hands; 0 elsewhere.
+
+    Inclusion and exclusion: of all that is there, take away what holds one of my cards; what holds both has then been
+    taken away twice, and that is my own hand. `by_card` is scratch for one entry per card.
+    """
+    by_card[:] = 0.0
+    value[:] = 0.0
+    total = 0.0
+    for hand in live:
+        total += reach[hand]
+        for column in cards:
+            by_card[column[hand]] += reach[hand]
+    for hand in live:
+        left = total + (len(cards) - 1) * reach[hand]
+        for column in cards:
+            left -= by_card[column[hand]]
+        value[hand] = left
+
+
+@inlined
+def _climb(
+    order: Order,
+    first: int,
+    last: int,
+    step: int,
+    strength: Strengths,
+    cards: Columns,
+    reach: FloatArray,
+    by_card: FloatArray,
+    sign: float,
+    value: FloatArray,
+) -> None:
+    """Walk over the sorted hands and add `sign` × the compatible reach passed so far to each hand's value.
+
+    Hands of equal strength are a draw: they enter the sum only after all of them have been visited.
+    """
+    by_card[:] = 0.0
+    passed = 0.0
+    start = first
+    while start != last:
+        level = strength[order[start]]
+        end = start
+        while end != last and strength[order[end]] == level:
+            hand = order[end]
+            share = passed
+            for column in cards:
+                share -= by_card[column[hand]]
+            value[hand] += sign * share
+            end += step
+        while start != end:
+            hand = order[start]
+            passed += reach[hand]
+            for column in cards:
+                by_card[column[hand]] += reach[hand]
+            start += step
+
+
+@kernel
+def showdown(
+    order: Order, strength: Strengths, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray
+) -> None:
+    """Write to `value` the opponent's compatible reach that each hand beats, less what beats it (004, section 2.4).
+
+    Two walks over the hands in order of strength: O(n) for what is an O(n²) sum. Hands that cannot be held get 0, and
+    their reach is not looked at.
+    """
+    value[:] = 0.0
+    _climb(order, 0, len(order), 1, strength, cards, reach, by_card, 1.0, value)
+    _climb(order, len(order) - 1, -1, -1, strength, cards, reach, by_card, -1.0, value)
+
+
+@kernel
+def board_rows(
+    boards: IntArray, hands: HandList, tables: HandTables, scratch: IntArray, opponents: int, rows: Strengths
+) -> None:
+    """Write 2·wins + ties of every hand against a uniform opponent, a row for each of the complete `boards`.
+
+    `opponents` is how many hands the other player can hold. −1 where a hand shares a card with the board.
+    """
+    strength, order = np.empty(len(hands.bits), dtype=np.int16), np.empty(len(hands.bits), dtype=np.uint16)
+    reach, value, by_card = np.ones(len(hands.bits)), np.empty(len(hands.bits)), np.empty(len(tables.card_key))
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength)
+        live = order[: sort_hands(strength, scratch, order)]
+        showdown(live, strength, hands.cards, reach, by_card, value)
+        rows[b, :] = -1
+        for hand in live:
+            rows[b, hand] = int(value[hand]) + opponents
+
+
+@kernel
+def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
+    """Count how often each class of hands has each value: ``counts[classes[hand], row[hand]] += weight``."""
+    for b in range(rows.shape[0]):
+        for hand in range(rows.shape[1]):
+            if rows[b, hand] >= 0:
+                counts[classes[hand], rows[b, hand]] += weights[b]
+
+
+@kernel
+def roll_out(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    classes: IntArray,
+    tables: HandTables,
+    scratch: IntArray,
+    reach: FloatArray,
+    won: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Add up, over complete `boards`, each class's showdown values and the opponent's weight it met."""
+    strength, order = np.empty(len(hands.bits), dtype=np.int16), np.empty(len(hands.bits), dtype=np.uint16)
+    value, by_card = np.empty(len(hands.bits)), np.empty(len(tables.card_key))
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength)
+        live = order[: sort_hands(strength, scratch, order)]
+        showdown(live, strength, hands.cards, reach, by_card, value)
+        for hand in live:
+            won[classes[hand]] += weights[b] * value[hand]
+        compatible(live, hands.cards, reach, by_card, value)
+        for hand in live:
+            total[classes[hand]] += weights[b] * value[hand]
+
+
+@inlined
+def _next_combination(chosen: IntArray, size: int) -> bool:
+    """Step to the next combination out of `size`, in lexicographic order; False after the last one."""
+    place = len(chosen) - 1
+    while place >= 0 and chosen[place] == size - len(chosen) + place:
+        place -= 1
+    if place >= 0:
+        chosen[place] += 1
+        for k in range(place + 1, len(chosen)):
+            chosen[k] = chosen[k - 1] + 1
+    return place >= 0
+
+
+@kernel
+def duel(
+    hero: IntArray,
+    opponents: ByteArray,
+    weights: FloatArray,
+    board: IntArray,
+    to_come: int,
+    tables: HandTables,
+    result: FloatArray,
+) -> None:
+    """Add the weight of wins, ties and losses of one hand against several to `result`, over all complete boards.
+
+    The opponents share no card with the hero or with `board`.
+    """
+    deck_size = len(tables.card_key)
+    hero_key, hero_bits = np.int64(tables.start), np.int64(0)
+    for card in hero:
+        hero_key += tables.card_key[card]
+        hero_bits += tables.card_bit[card]
+    known_key, known_bits = np.int64(0), np.int64(0)
+    for card in board:
+        known_key += tables.card_key[card]
+        known_bits += tables.card_bit[card]
+    rest = np.empty(deck_size, dtype=np.int64)
+    left = 0
+    for card in range(deck_size):
+        if not (hero_bits | known_bits) & tables.card_bit[card]:
+            rest[left] = card
+            left += 1
+    their_key = np.empty(len(opponents), dtype=np.int64)
+    their_bits = np.empty(len(opponents), dtype=np.int64)
+    for o in range(len(opponents)):
+        their_key[o], their_bits[o] = tables.start, 0
+        for card in opponents[o]:
+            their_key[o] += tables.card_key[card]
+            their_bits[o] += tables.card_bit[card]
+    chosen = np.arange(to_come)
+    more = True
+    while more:
+        key, bits = known_key, known_bits
+        for k in range(to_come):
+            key += tables.card_key[rest[chosen[k]]]
+            bits += tables.card_bit[rest[chosen[k]]]
+        mine = look_up(hero_key + key, hero_bits | bits, tables)
+        for o in range(len(opponents)):
+            if not their_bits[o] & bits & ~known_bits:
+                theirs = look_up(their_key[o] + key, their_bits[o] | bits, tables)
+                result[0 if mine > theirs else 1 if mine == theirs else 2] += weights[o]
+        more = _next_combination(chosen, left)

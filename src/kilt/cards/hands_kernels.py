@@ -1,0 +1,98 @@
+"""Look-ups of hand strength. A hand is the pair (key, bits), each a sum over its cards: see `hands`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import ByteArray, IntArray
+from kilt.jit import inlined, kernel, trailing_zeros
+
+HIGH_SHIFT = 17  # the lower half needs 17 bits, the upper half 14
+SUIT_SHIFT = 32  # then four counters of four bits
+LOW_MASK = (1 << HIGH_SHIFT) - 1
+HIGH_MASK = (1 << 14) - 1
+RANK_MASK = (1 << SUIT_SHIFT) - 1
+FLUSH_MARKS = 0x8888 << SUIT_SHIFT
+
+Strengths: TypeAlias = npt.NDArray[np.int16]
+Word: TypeAlias = int | np.int64
+
+
+class HandTables(NamedTuple):
+    """What kernels read to rank hands of a fixed number of cards from one deck."""
+
+    start: int  # the key of no cards
+    card_key: IntArray  # [card] what a card adds to a hand's key
+    card_bit: IntArray  # [card] what it adds to the set of cards, 13 bits a suit
+    low: npt.NDArray[np.int32]  # [lower half of the key] position of the hand, first part
+    high: npt.NDArray[np.int32]  # [upper half of the key] second part: the sum is a row of `strength`
+    strength: Strengths  # [position] strength where no flush is held
+    flush: Strengths  # [set of ranks in the flush suit] strength where one is
+    suit_shift: IntArray  # [suit] where its counter is in a key
+    flush_mark: IntArray  # [suit] the bit that its counter reaches at a flush
+    scale: int  # how many strengths there are
+
+
+@inlined
+def look_up_ranks(key: Word, tables: HandTables) -> int:
+    """The strength of one hand by its ranks alone."""
+    strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
+    return strength
+
+
+@inlined
+def look_up(key: Word, bits: Word, tables: HandTables) -> int:
+    """The strength of one hand."""
+    mark = key & FLUSH_MARKS
+    if mark:
+        suit = (trailing_zeros(mark) - SUIT_SHIFT) >> 2
+        result: int = tables.flush[(bits >> (13 * suit)) & 0x1FFF]
+    else:
+        result = look_up_ranks(key, tables)
+    return result
+
+
+@kernel
+def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
+    """Write the strength of each row of `cards` to `out`."""
+    for i in range(cards.shape[0]):
+        key = np.int64(tables.start)
+        bits = np.int64(0)
+        for j in range(cards.shape[1]):
+            card = cards[i, j]
+            key += tables.card_key[card]
+            bits += tables.card_bit[card]
+        out[i] = look_up(key, bits, tables)
+
+
+@kernel
+def census(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
+    """Add the number of hands of each strength to `counts`, over all hands of `cards` cards.
+
+    Hands are visited in lexicographic order; keys and bits of each prefix are kept, so a step costs one addition.
+    """
+    chosen = np.empty(cards, dtype=np.int64)
+    keys = np.empty(cards + 1, dtype=np.int64)
+    bits = np.empty(cards + 1, dtype=np.int64)
+    keys[0], bits[0] = tables.start, 0
+    depth = 0
+    chosen[0] = -1
+    while depth >= 0:
+        chosen[depth] += 1
+        card = chosen[depth]
+        if card > deck_size - cards + depth:
+            depth -= 1
+            continue
+        if depth == cards - 1:
+            for last in range(card, deck_size):
+                key = keys[depth] + tables.card_key[last]
+                counts[look_up(key, bits[depth] + tables.card_bit[last], tables)] += 1
+            depth -= 1
+            continue
+        keys[depth + 1] = keys[depth] + tables.card_key[card]
+        bits[depth + 1] = bits[depth] + tables.card_bit[card]
+        depth += 1
+        chosen[depth] = card

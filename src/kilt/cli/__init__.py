@@ -1,0 +1,54 @@
+"""The command line: parse, call one function, print.
+
+Commands import what they need when they run, so that ``kilt --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kilt import __version__
+from kilt.cli import bench, cards, game
+from kilt.cli.show import errors
+from kilt.errors import KiltError
+
+app = typer.Typer(
+    name="kilt",
+    help="From the rules of a large game of imperfect information to an agent that plays it.\n\n"
+    "Start with [bold]kilt game list[/bold], then [bold]kilt game size holdem.limit.2p[/bold] "
+    'or [bold]kilt cards equity AsKh "QQ+,AK"[/bold].',
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(game.app, name="game")
+app.add_typer(cards.app, name="cards")
+app.add_typer(bench.app, name="bench")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kilt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line. What the user can mend is said in one line, with exit code 2."""
+    try:
+        app()
+    except KiltError as error:
+        errors.print(f"[bold red]error:[/bold red] {str(error).replace('[', chr(92) + '[')}", soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,83 @@
+"""``kilt cards``: strength and equity of hands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, out, print_json
+
+app = typer.Typer(help="Cards: how strong a hand is, and how often it wins.", no_args_is_help=True)
+
+
+@app.command()
+def strength(
+    cards: Annotated[
+        str, typer.Argument(metavar="CARDS", help="5, 6 or 7 cards, like 'AsKsQsJsTs' or 'As Ks Qs Js Ts'.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Rank a hand of 5 to 7 cards, and name it."""
+    from kilt.cards import hands
+    from kilt.cards.deck import FULL
+    from kilt.errors import CardError
+
+    numbers = FULL.cards(cards)
+    if not 5 <= len(numbers) <= hands.MAX_CARDS:
+        raise CardError(f"{cards!r} has {len(numbers)} cards: give 5, 6 or 7")
+    value = hands.strength(numbers)
+    scale = hands.hand_tables(len(numbers)).scale
+    result = {
+        "cards": FULL.name(numbers),
+        "hand": hands.describe(numbers),
+        "best_five": FULL.name(hands.best_five(numbers)),
+        "strength": value,
+        "scale": scale,
+    }
+    if as_json:
+        print_json(result)
+        return
+    out.print(f"[bold]{result['hand']}[/bold]  ({result['best_five']})", highlight=False)
+    out.print(
+        f"strength {value} of 0 to {scale - 1}: number {scale - value:,} of {scale:,} from the top", highlight=False
+    )
+
+
+@app.command()
+def equity(
+    hand: Annotated[str, typer.Argument(metavar="HAND", help="Two cards, like AsKh.")],
+    opponent: Annotated[
+        str,
+        typer.Argument(
+            metavar="[HAND|RANGE]",
+            help="Another hand (QdQc), or a range (QQ+,AKs,A5s-A2s,KQs:0.5). Left out: any two cards.",
+        ),
+    ] = "random",
+    board: Annotated[str, typer.Option("--board", "-b", metavar="B", help="0 to 5 public cards, like Qd7h2c.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """How often a hand wins, exactly, over all boards that can still come."""
+    from kilt.cards.deck import FULL
+    from kilt.cards.equity import BOARD_SIZE, duel
+    from kilt.errors import CardError
+
+    public = FULL.cards(board)
+    if len(public) > BOARD_SIZE:
+        raise CardError(f"the board {board!r} has {len(public)} cards: at most {BOARD_SIZE} are dealt")
+    mine = FULL.cards(hand, 2, dead=public)
+    result = duel(mine, FULL.range(opponent), public)
+    if as_json:
+        print_json(
+            {"hand": FULL.name(mine), "opponent": opponent, "board": FULL.name(public)}
+            | result._asdict()
+            | {"equity": result.equity}
+        )
+        return
+    where = f" on {FULL.name(public)}" if public else ""
+    out.print(f"[bold]{FULL.name(mine)}[/bold] against [bold]{opponent}[/bold]{where}", highlight=False)
+    out.print(
+        f"equity {100 * result.equity:.3f}%   win {100 * result.win:.3f}%   tie {100 * result.tie:.3f}%   "
+        f"lose {100 * result.lose:.3f}%",
+        highlight=False,
+    )

@@ -1,0 +1,78 @@
+"""``kilt game``: the games kilt knows, their rules and their sizes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, count, out, print_json, print_table
+
+app = typer.Typer(help="Games: what there is, what the rules are, how large they are.", no_args_is_help=True)
+
+GameName = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
+]
+
+
+@app.command("list")
+def list_games(as_json: AsJson = False) -> None:
+    """List the ready-made games."""
+    from kilt.games import ready_made_games
+
+    games = ready_made_games()
+    if as_json:
+        print_json(games)
+    else:
+        print_table("Ready-made games", ["name", "what it is"], games.items())
+
+
+@app.command()
+def show(name: GameName) -> None:
+    """Show the rules of a game."""
+    from kilt.games import load_game, ready_made_games
+    from kilt.games.holdem import Holdem
+
+    game = load_game(name)
+    out.print(f"[bold]{game.name}[/bold]  {ready_made_games().get(name, 'from a file')}", highlight=False)
+    if isinstance(game, Holdem):
+        deck = game.deck
+        out.print(f"{deck.size} cards: ranks {deck.rank_names}, suits {deck.suit_names}", highlight=False)
+    out.print(
+        f"{len(game.hands(0)):,} private hands for player 1, {len(game.hands(1)):,} for player 2", highlight=False
+    )
+    start = game.start()
+    actions = start.actions()
+    shown = ", ".join(actions) if len(actions) <= 12 else f"{', '.join(actions[:4])}, … {actions[-1]}"
+    out.print(f"player {start.actor + 1} acts first and can: {shown}", highlight=False)
+    if isinstance(game, Holdem):
+        out.print(f"\n{game.rules}", highlight=False, markup=False, end="")
+
+
+@app.command()
+def size(
+    name: GameName,
+    abstraction: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--abstraction",
+            "-a",
+            metavar="SPEC",
+            help="Also count an abstract game: 'PR 10-10-10-10' (perfect recall) or 'IR 169-9000-9000-9000' "
+            "(imperfect recall), buckets per round. May be repeated.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count a game exactly: states, information sets, actions; never by enumeration."""
+    from kilt.games import load_game
+    from kilt.games.size import size_of
+
+    sizes = size_of(load_game(name), abstraction or [])
+    if as_json:
+        print_json(sizes.as_dict())
+        return
+    columns = ["", *[f"round {r + 1}" for r in range(len(sizes.rounds))], "total"]
+    print_table(
+        f"Size of {name}", columns, [[what, *map(count, values)] for what, values in sizes.table()], numbers=True
+    )

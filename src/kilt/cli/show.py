@@ -1,0 +1,43 @@
+"""How the commands print: one place for consoles, tables, numbers and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+out = Console()
+errors = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print an object for other programs to read; integers of any size stay exact."""
+    typer.echo(json.dumps(values, indent=2))
+
+
+def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
+    """Print rows under headings; the columns after the first hold `numbers` where that is said."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if numbers and place else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def count(value: int) -> str:
+    """A whole number for people: exact while it fits, then with five digits and its power of ten.
+
+    >>> count(1286792), count(319365922522608)
+    ('1,286,792', '3.1937e14')
+    """
+    if value < 10**12:
+        return f"{value:,}"
+    return f"{Decimal(value):.4e}".replace("e+", "e")

@@ -1,0 +1,45 @@
+"""Games: rules as code and as data.
+
+>>> load_game("leduc").name
+'leduc'
+>>> load_game("bluff-1-1").hands(0)
+['1', '2', '3', '4', '5', '*']
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kilt.errors import GameError
+from kilt.games.bluff import Bluff
+from kilt.games.game import Game
+from kilt.games.gamedef import GameDef, describe, library, ready_made
+from kilt.games.holdem import Holdem
+
+_BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
+
+
+def ready_made_games() -> dict[str, str]:
+    """The games that ship with kilt: their names and what they are."""
+    dice = {name: f"Bluff (liar's dice) with {a} and {b} dice" for name, (a, b) in _BLUFFS.items()}
+    return {name: describe(name) for name in library()} | dice
+
+
+def load_game(name: str | Path) -> Game:
+    """A ready-made game by name, or one from a file in ACPC format."""
+    if str(name) in _BLUFFS:
+        return Bluff(_BLUFFS[str(name)])
+    return load_holdem(name)
+
+
+def load_holdem(name: str | Path) -> Holdem:
+    """The same for games of the hold'em family alone: a name of the library, or a file."""
+    if str(name) in library():
+        return Holdem(ready_made(str(name)), str(name))
+    if str(name) in _BLUFFS:
+        raise GameError(f"{name} has no cards: use a game of the hold'em family, {', '.join(library())}")
+    if not Path(name).exists():
+        raise GameError(
+            f"unknown game {str(name)!r}: use a game definition file or one of {', '.join(ready_made_games())}"
+        )
+    return Holdem(GameDef.read(name), Path(name).stem)

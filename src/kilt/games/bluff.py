@@ -1,0 +1,150 @@
+"""Bluff(D₁, D₂), also known as liar's dice, as 004 (section 3.2.3) plays it.
+
+Each player rolls their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
+to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or as
+many of a higher face. Instead of bidding a player may call bluff: the bid is checked, and whoever was wrong loses a
+die. The winner starts the next round; who has no dice left loses the game.
+
+>>> game = Bluff((1, 1))
+>>> game.hands(0)
+['1', '2', '3', '4', '5', '*']
+>>> game.start().after("1-3").after("1-*").after("bluff").history
+'1-3 1-* bluff'
+
+The rounds are chained through their values: a round ends the game, or pays what the next round is worth. Winning a
+round is the same aim whatever it pays, so each size of round needs to be solved only once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations_with_replacement
+from math import factorial
+
+import numpy as np
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.games.game import TERMINAL, Board, Hands, Position
+
+FACES = "12345*"
+STAR = len(FACES) - 1
+BLUFF = "bluff"
+
+# What the game is worth to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of the
+# smaller games, which 004 computes first and uses as payoffs of the larger ones.
+VALUES: dict[tuple[int, int], float] = {}
+
+
+@dataclass(frozen=True)
+class Bidding:
+    """A public position: the bids so far. Bids are numbered in rising order, six faces to a quantity."""
+
+    dice: int  # on the table
+    bids: tuple[int, ...]
+    actor: int
+    called: bool = False
+
+    round = 0
+
+    @property
+    def history(self) -> str:
+        """The bids so far, and the call."""
+        return " ".join([self._label(bid) for bid in self.bids] + [BLUFF] * self.called)
+
+    def actions(self) -> tuple[str, ...]:
+        """Every higher bid, and calling bluff once there is a bid."""
+        if self.called:
+            return ()
+        lowest = self.bids[-1] + 1 if self.bids else 0
+        return tuple(self._label(bid) for bid in range(lowest, self.dice * len(FACES))) + (BLUFF,) * bool(self.bids)
+
+    def after(self, action: str) -> Bidding:
+        """The position after a bid or a call; GameError where it is not legal."""
+        if action not in self.actions():
+            raise GameError(f"{action!r} is not legal after {self.history!r}: use one of {', '.join(self.actions())}")
+        if action == BLUFF:
+            return replace(self, actor=TERMINAL, called=True)
+        quantity, face = action.split("-")
+        bid = (int(quantity) - 1) * len(FACES) + FACES.index(face)
+        return replace(self, bids=(*self.bids, bid), actor=1 - self.actor)
+
+    @staticmethod
+    def _label(bid: int) -> str:
+        return f"{bid // len(FACES) + 1}-{FACES[bid % len(FACES)]}"
+
+
+@dataclass(frozen=True)
+class Bluff:
+    """One round of Bluff with `dice` for each player; player 0 starts."""
+
+    dice: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if min(self.dice) < 1:
+            raise GameError(
+                f"bluff with {self.dice[0]} and {self.dice[1]} dice cannot be: each player needs 1 at least"
+            )
+        for winner in (0, 1):
+            following = self._next_round(winner)
+            if following is not None and following not in VALUES:
+                known = ", ".join(f"{a}-{b}" for a, b in sorted(VALUES))
+                raise GameError(
+                    f"bluff with {self.dice[0]} and {self.dice[1]} dice leads to a round of {following[0]} against "
+                    f"{following[1]} dice whose value is not known; the known ones are {known}"
+                )
+
+    @property
+    def name(self) -> str:
+        """What the game is called."""
+        return f"bluff-{self.dice[0]}-{self.dice[1]}"
+
+    @cached_property
+    def _rolls(self) -> list[list[str]]:
+        return [["".join(roll) for roll in combinations_with_replacement(FACES, dice)] for dice in self.dice]
+
+    def hands(self, player: int) -> list[str]:
+        """All rolls of a player's dice, in no order."""
+        return self._rolls[player]
+
+    def deals(self) -> FloatArray:
+        """The dice of the players are rolled independently."""
+        chances = []
+        for player in (0, 1):
+            ways = [
+                factorial(self.dice[player]) / np.prod([factorial(n) for n in Counter(roll).values()])
+                for roll in self.hands(player)
+            ]
+            chances.append(np.array(ways) / len(FACES) ** self.dice[player])
+        return np.outer(chances[0], chances[1])
+
+    def start(self) -> Bidding:
+        """No bid has been made."""
+        return Bidding(sum(self.dice), (), actor=0)
+
+    def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
+        """Nothing is ever revealed before the end."""
+        raise GameError("there are no public chance events in bluff")
+
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """+1 for winning the game and −1 for losing it, or the value of the round that follows."""
+        assert isinstance(position, Bidding)
+        quantity, face = divmod(position.bids[-1], len(FACES))
+        shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
+        matching = sum(die in (FACES[face], FACES[STAR]) for die in shown)
+        bidder = (len(position.bids) - 1) % 2
+        winner = bidder if matching >= quantity + 1 else 1 - bidder
+        following = self._next_round(winner)
+        worth = 1.0 if following is None else VALUES[following]
+        return (worth, -worth) if winner == 0 else (-worth, worth)
+
+    def board_name(self, board: Board) -> str:
+        """There is no board."""
+        return ""
+
+    def _next_round(self, winner: int) -> tuple[int, int] | None:
+        """The dice of the next round, its starter's first; None when the loser has none left."""
+        lost = self.dice[1 - winner] - 1
+        return (self.dice[winner], lost) if lost else None

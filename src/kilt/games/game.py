@@ -1,0 +1,139 @@
+"""What a game is: the `Game` protocol, and the contract that every game keeps.
+
+A game here has two players, and its hidden information is dealt at the start: every player gets a private *hand*. What
+follows is seen by both: the players' actions, which make up a `Position`, and public chance events, which make up the
+*board*. Which actions are legal never depends on a hand or on the board. Poker and bluffing games are of this kind
+(004, section 3.2.2, names the class), and it is what lets one walk treat all hands of a player at once.
+
+So a game answers five questions: which hands there are (`hands`), how they are dealt (`deals`), where play starts
+(`start`, and from there `Position.after`), what may be revealed (`reveals`) and what it pays (`payoffs`). The flat tree
+and the public tree are both built from these answers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+
+CHANCE = -1  # the actor where the next thing to happen is a public chance event
+TERMINAL = -2  # the actor where the game is over
+REVEAL = "/"  # the label of a public chance event in a history
+
+Hands: TypeAlias = tuple[int, int]  # the private hand of each player, by number
+Board: TypeAlias = tuple[int, ...]  # what public chance has revealed so far
+
+
+class Position(Protocol):
+    """What both players know of the actions so far. Positions are values: `after` makes a new one."""
+
+    @property
+    def actor(self) -> int:
+        """The player who acts next, or CHANCE, or TERMINAL."""
+
+    @property
+    def round(self) -> int:
+        """How many public chance events have happened."""
+
+    @property
+    def history(self) -> str:
+        """All labels so far: no two positions share it."""
+
+    def actions(self) -> tuple[str, ...]:
+        """The labels of the legal actions; only REVEAL at chance, and nothing at the end."""
+
+    def after(self, action: str) -> Position:
+        """The position after a legal action."""
+
+
+class Game(Protocol):
+    """The rules: who acts, what is legal, what is private, what it pays."""
+
+    @property
+    def name(self) -> str:
+        """What the game is called."""
+
+    def hands(self, player: int) -> Sequence[str]:
+        """The names of all private hands that a player can be dealt."""
+
+    def deals(self) -> FloatArray:
+        """[hand of player 0, hand of player 1]: the probability of each deal."""
+
+    def start(self) -> Position:
+        """The position before anybody has acted."""
+
+    def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
+        """What the board can become at a chance position, with probabilities, given what has been dealt."""
+
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """What each player wins at the end."""
+
+    def board_name(self, board: Board) -> str:
+        """The board in print."""
+
+
+def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
+    """Check that a game keeps the contract, on random walks through it; raise GameError where it does not.
+
+    >>> from kilt.games import load_game
+    >>> check_game(load_game("leduc"))
+    """
+    rng = random.Random(seed)
+
+    def require(holds: bool, complaint: str) -> None:
+        if not holds:
+            raise GameError(f"{game.name} breaks the contract of a game: {complaint}")
+
+    deals = game.deals()
+    names = game.hands(0), game.hands(1)
+    require(deals.shape == (len(names[0]), len(names[1])), f"deals have shape {deals.shape}, not one entry per pair")
+    require(all(len(set(n)) == len(n) for n in names), "two hands share a name")
+    require(bool(np.all(deals >= 0)) and abs(deals.sum() - 1) < 1e-9, f"deals add up to {deals.sum()}, not 1")
+    flat = np.cumsum(deals.ravel())
+    require(game.start() == game.start() and game.start().round == 0, "it does not start twice in the same way")
+    for _ in range(walks):
+        cell = int(np.searchsorted(flat, rng.random() * flat[-1], side="right"))
+        hands = divmod(cell, deals.shape[1])
+        position, steps = game.start(), 0
+        board: Board = ()
+        while position.actor != TERMINAL:
+            where = f"at {position.history!r}"
+            require(position.actor in (0, 1, CHANCE), f"the actor is {position.actor} {where}")
+            actions = position.actions()
+            require(len(actions) > 0, f"nobody can act {where}")
+            require(len(set(actions)) == len(actions), f"an action is there twice {where}")
+            try:
+                position.after("no such action")
+            except GameError:
+                pass
+            else:
+                require(False, f"an unknown action is taken {where}")
+            if position.actor == CHANCE:
+                require(actions == (REVEAL,), f"the actions of chance are {actions} {where}")
+                outcomes = game.reveals(position, hands, board)
+                total = sum(p for _, p in outcomes)
+                require(abs(total - 1) < 1e-9, f"outcomes add up to {total} {where}")
+                require(all(p > 0 for _, p in outcomes), f"an outcome has no probability {where}")
+                require(len({b for b, _ in outcomes}) == len(outcomes), f"an outcome is there twice {where}")
+                require(all(b[: len(board)] == board for b, _ in outcomes), f"the board is not kept {where}")
+                board = rng.choice(outcomes)[0]
+            action = rng.choice(actions)
+            following = position.after(action)
+            require(following == position.after(action), f"{action!r} leads to two positions {where}")
+            require(following.history.startswith(position.history), f"{action!r} changes the past {where}")
+            require(following.history != position.history, f"{action!r} leaves no trace {where}")
+            require(
+                following.round == position.round + (position.actor == CHANCE),
+                f"the round goes from {position.round} to {following.round} {where}",
+            )
+            position, steps = following, steps + 1
+            require(steps <= longest, f"no end after {longest} steps")
+        require(position.actions() == (), f"there are actions after the end, at {position.history!r}")
+        payoffs = game.payoffs(position, hands, board)
+        require(bool(np.all(np.isfinite(payoffs))), f"the payoffs are {payoffs} at {position.history!r}")
+        require(abs(sum(payoffs)) < 1e-9, f"the payoffs {payoffs} do not add up to 0 at {position.history!r}")

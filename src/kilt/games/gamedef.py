@@ -1,0 +1,305 @@
+"""Game definitions as the Annual Computer Poker Competition (ACPC) writes them.
+
+A definition stands between ``GAMEDEF`` and ``END GAMEDEF``, one ``key = values`` a line. Keys may be in any
+case and order; empty lines and lines that begin with ``#`` do not count.
+
+==================  ===========  =========================================================================
+key                 values       meaning
+==================  ===========  =========================================================================
+limit or nolimit    —            raises of a fixed size, or of any size from the last raise to all-in
+``numPlayers``      one          2 to 10
+``numRounds``       one          betting rounds
+``stack``           per player   chips at the start; a limit game may leave it out (no limit to them)
+``blind``           per player   chips posted before the cards; antes are equal blinds
+``raiseSize``       per round    limit only: chips that a raise adds
+``firstPlayer``     per round    who acts first, counted from 1; left out: player 1
+``maxRaises``       per round    raises allowed, blinds not counted; left out: any number
+``numSuits``        one          1 to 4
+``numRanks``        one          1 to 13, the highest ones
+``numHoleCards``    one          private cards of each player
+``numBoardCards``   per round    new public cards of that round
+==================  ===========  =========================================================================
+
+>>> game = ready_made("holdem.nolimit.2p")
+>>> game.stacks, game.blinds, game.first_player, game.board_size(2)
+((20000, 20000), (100, 50), (1, 0, 0, 0), 4)
+>>> GameDef.parse(str(game)) == game
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from kilt.cards.deck import RANKS, SUITS, Deck
+from kilt.errors import GameError
+
+UNLIMITED = 2**31 - 1  # chips of a player when a limit game does not say
+UNLIMITED_RAISES = 255  # raises per round when the file does not say
+MOST_SEEN = 7  # hole and board cards that a hand's strength is computed from
+
+
+class _Key(NamedTuple):
+    """What a key of the file becomes, and what it may be."""
+
+    field: str
+    per: Literal["game", "player", "round"]
+    low: int
+    high: int
+    default: int | None = None
+    origin: int = 0  # the file counts from here, `GameDef` from 0
+
+
+_KEYS = {
+    "numPlayers": _Key("players", "game", 2, 10),
+    "numRounds": _Key("rounds", "game", 1, 10),
+    "stack": _Key("stacks", "player", 0, UNLIMITED, default=UNLIMITED),
+    "blind": _Key("blinds", "player", 0, UNLIMITED),
+    "raiseSize": _Key("raise_sizes", "round", 1, UNLIMITED),
+    "firstPlayer": _Key("first_player", "round", 1, 10, default=1, origin=1),
+    "maxRaises": _Key("max_raises", "round", 0, UNLIMITED_RAISES, default=UNLIMITED_RAISES),
+    "numSuits": _Key("suits", "game", 1, len(SUITS)),
+    "numRanks": _Key("ranks", "game", 1, len(RANKS)),
+    "numHoleCards": _Key("hole_cards", "game", 1, MOST_SEEN),
+    "numBoardCards": _Key("board_cards", "round", 0, MOST_SEEN),
+}
+_BETTING = "limit or nolimit"
+_SPELLING = {name.lower(): name for name in _KEYS}
+
+
+class _EntryError(GameError):
+    """What is wrong with one key; `GameDef.parse` adds where that is."""
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"{what}: check `{key}`")
+        self.key = key
+        self.what = what
+
+
+@dataclass(frozen=True)
+class GameDef:
+    """The rules of a poker game as data, checked. Players and rounds are counted from 0."""
+
+    betting: Literal["limit", "nolimit"]
+    players: int
+    rounds: int
+    stacks: tuple[int, ...]
+    blinds: tuple[int, ...]
+    raise_sizes: tuple[int, ...]
+    first_player: tuple[int, ...]
+    max_raises: tuple[int, ...]
+    suits: int
+    ranks: int
+    hole_cards: int
+    board_cards: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for complaint in self._complaints():
+            raise complaint
+
+    @classmethod
+    def parse(cls, text: str, source: str = "the game definition") -> GameDef:
+        """Read a definition; `source` is what error messages call it.
+
+        >>> GameDef.parse(str(ready_made("kuhn")).replace("blind = 1", "blind = one"), source="my.game")
+        Traceback (most recent call last):
+            ...
+        kilt.errors.GameError: blind is 'one 1'; it takes whole numbers: check `blind` in my.game, line 5
+        """
+        entries, end = _scan(text, source)
+        try:
+            return cls(**_fields({key: entry.words for key, entry in entries.items()}))
+        except _EntryError as complaint:
+            if complaint.key in entries:
+                remedy = f"check `{complaint.key}` in {source}, line {entries[complaint.key].line}"
+            else:
+                remedy = f"add `{complaint.key}` to {source}, above line {end}"
+            raise GameError(f"{complaint.what}: {remedy}") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> GameDef:
+        """Read a definition from a file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            known = ", ".join(library())
+            raise GameError(f"cannot read {path} ({reason}): check the path, or use one of {known}") from None
+        return cls.parse(text, source=str(path))
+
+    def text(self) -> str:
+        """Write the definition; `parse` reads it back."""
+        rows = []
+        for name, key in _KEYS.items():
+            values = self._values(name)
+            if any(value != key.default for value in values):  # what the reader assumes need not be written
+                rows.append(f"{name} = {' '.join(map(str, values))}")
+        return "\n".join(["GAMEDEF", self.betting, *rows, "END GAMEDEF", ""])
+
+    __str__ = text
+
+    @property
+    def deck(self) -> Deck:
+        """The cards in play."""
+        return Deck(ranks=self.ranks, suits=self.suits)
+
+    @property
+    def big_blind(self) -> int:
+        """The largest blind: the unit of win rates and the smallest raise of no-limit."""
+        return max(self.blinds)
+
+    def board_size(self, round: int) -> int:  # noqa: A002
+        """How many cards lie on the board in `round`, old and new."""
+        return sum(self.board_cards[: round + 1])
+
+    def _values(self, name: str) -> tuple[int, ...]:
+        """The values of a key, as a file has them."""
+        key = _KEYS[name]
+        value: int | tuple[int, ...] = getattr(self, key.field)
+        return tuple(v + key.origin for v in ((value,) if isinstance(value, int) else value))
+
+    def _complaints(self) -> Iterator[_EntryError]:
+        """What is wrong, most basic things first: a check relies on those before it."""
+        if self.betting not in ("limit", "nolimit"):
+            yield _EntryError(_BETTING, f"the betting is {self.betting!r}; it may be limit or nolimit")
+        for name, key in _KEYS.items():
+            values = self._values(name)
+            needed = {"game": 1, "player": self.players, "round": self.rounds}[key.per]
+            if key.field == "raise_sizes" and self.betting == "nolimit":
+                needed = 0
+            if len(values) != needed:
+                each = f"one per {key.per}" if needed else "the game is nolimit"
+                yield _EntryError(name, f"{name} has {len(values)} values; it needs {needed} ({each})")
+            high = self.players if key.field == "first_player" else key.high
+            for value in values:
+                if not key.low <= value <= high:
+                    yield _EntryError(name, f"{name} is {value}; it may be {key.low} to {high}")
+
+        big_blind, stack = self.big_blind, min(self.stacks)
+        if big_blind == 0:
+            yield _EntryError("blind", "blind is 0 for every player; somebody must post at least 1 chip")
+        if stack < big_blind:
+            what = f"stack is {stack} chips; every player needs at least the big blind ({big_blind})"
+            yield _EntryError("stack", what)
+        if self.betting == "nolimit" and UNLIMITED in self.stacks:
+            what = f"stack is unlimited; a nolimit game needs stacks below {UNLIMITED}"
+            yield _EntryError("stack", what)
+        board = sum(self.board_cards)
+        if self.hole_cards + board > MOST_SEEN:
+            what = f"a player sees {self.hole_cards} + {board} cards; at most {MOST_SEEN} make a hand"
+            yield _EntryError("numBoardCards", what)
+        needed = self.players * self.hole_cards + board
+        if needed > self.deck.size:
+            what = f"{self.players} players and the board need {needed} cards; the deck has {self.deck.size}"
+            yield _EntryError("numRanks", what)
+
+
+class _Entry(NamedTuple):
+    line: int
+    words: list[str]
+
+
+def _scan(text: str, source: str) -> tuple[dict[str, _Entry], int]:
+    """The entries of a definition by key, and the line of its END GAMEDEF."""
+    entries: dict[str, _Entry] = {}
+    begun = False
+    number = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        where = f"{source}, line {number}"
+        statement = " ".join(line.lower().split())
+        if not statement or statement.startswith("#"):
+            continue
+        if begun and statement == "end gamedef":
+            return entries, number
+        if begun == (statement == "gamedef"):
+            raise GameError(f"{line.strip()!r} is out of place; GAMEDEF comes first, and once: check {where}")
+        if not begun:
+            begun = True
+            continue
+        name, equals, words = statement.partition("=")
+        if statement in ("limit", "nolimit"):
+            key, words = _BETTING, statement
+        elif equals and name.strip() in _SPELLING:
+            key = _SPELLING[name.strip()]
+        else:
+            known = ", ".join(_KEYS)
+            raise GameError(
+                f"{line.strip()!r} is unknown; lines are limit, nolimit or `key = values` "
+                f"with a key out of {known}: check {where}"
+            )
+        if key in entries:
+            both = f"lines {entries[key].line} and {number}"
+            raise GameError(f"`{key}` is given twice, in {both}: keep one of them in {source}")
+        entries[key] = _Entry(number, words.split())
+    raise GameError(f"END GAMEDEF is missing: add it to {source}, below line {number}")
+
+
+def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
+    """The fields of a `GameDef` from the words of a definition, with defaults for what it may leave out."""
+    if _BETTING not in entries:
+        raise _EntryError(_BETTING, "the kind of betting is missing")
+    fields: dict[str, Any] = {"betting": entries[_BETTING][0]}
+    for name, key in _KEYS.items():
+        if name in entries:
+            try:
+                values = [int(word) - key.origin for word in entries[name]]
+            except ValueError:
+                given = " ".join(entries[name])
+                raise _EntryError(name, f"{name} is {given!r}; it takes whole numbers") from None
+        elif key.default is not None:
+            count: int = fields["players" if key.per == "player" else "rounds"]
+            values = [key.default - key.origin] * min(count, 10)  # what is above 10 will be refused
+        elif key.field == "raise_sizes" and fields["betting"] == "nolimit":
+            values = []
+        else:
+            raise _EntryError(name, f"{name} is missing")
+        if key.per != "game":
+            fields[key.field] = tuple(values)
+        elif len(values) == 1:
+            fields[key.field] = values[0]
+        else:
+            raise _EntryError(name, f"{name} has {len(values)} values; it needs 1")
+    return fields
+
+
+def library() -> dict[str, str]:
+    """The definitions that come with kilt: name → text.
+
+    >>> sorted(library())[:3]
+    ['holdem.2-1', 'holdem.2-4', 'holdem.limit.2p']
+    """
+    shelf = files("kilt.games") / "library"
+    found = [file for file in shelf.iterdir() if file.name.endswith(".game")]
+    return {
+        file.name.removesuffix(".game"): file.read_text(encoding="utf-8")
+        for file in sorted(found, key=lambda file: file.name)
+    }
+
+
+def ready_made(name: str) -> GameDef:
+    """A definition that comes with kilt, by name.
+
+    >>> ready_made("kuhn").blinds
+    (1, 1)
+    """
+    return GameDef.parse(_ready_made_text(name), source=f"{name}.game")
+
+
+def describe(name: str) -> str:
+    """The game of that name in a few words.
+
+    >>> describe("kuhn")
+    'Kuhn poker: three cards, one of them each, antes of 1, one bet of 1'
+    """
+    return _ready_made_text(name).splitlines()[0].removeprefix("#").strip()
+
+
+def _ready_made_text(name: str) -> str:
+    shelf = library()
+    if name not in shelf:
+        raise GameError(f"there is no ready-made game {name!r}: choose from {', '.join(shelf)}")
+    return shelf[name]

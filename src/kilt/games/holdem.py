@@ -1,0 +1,217 @@
+"""The hold'em family: any two-player game that an ACPC game definition describes, from Kuhn poker to no-limit hold'em.
+
+The betting and the cards do not meet before the end: `Betting` is the position, `Holdem` deals and pays.
+
+>>> game = Holdem(ready_made("holdem.nolimit.2p"))
+>>> position = game.start()
+>>> position.actor, position.raise_bounds()  # the small blind acts first, and raises *to* 200 chips at least
+(1, (200, 20000))
+>>> position.after("r300").after("c").history
+'r300c'
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from kilt.cards.deck import Deck, FloatArray, subsets
+from kilt.cards.hands import strength
+from kilt.errors import GameError
+from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position
+from kilt.games.gamedef import GameDef
+
+FOLD, CALL, RAISE = "f", "c", "r"
+
+
+@dataclass(frozen=True)
+class Betting:
+    """A public position: the betting so far. Labels are the ACPC's: ``f``, ``c``, ``r`` or ``r300``, and ``/``."""
+
+    rules: GameDef
+    history: str
+    round: int
+    actor: int
+    spent: tuple[int, int]  # chips that each player has put in
+    raises: int  # in this round
+    last_raise: int  # by how much, at least, the next raise must go up in no-limit
+    to_act: int  # how many players have yet to answer before the round ends
+    folded: int | None = None
+
+    @classmethod
+    def start(cls, rules: GameDef) -> Betting:
+        """Blinds are posted, nobody has acted."""
+        first = rules.first_player[0]
+        blinds = (rules.blinds[0], rules.blinds[1])
+        return cls(rules, "", 0, first, blinds, 0, rules.big_blind, 2)._turn_to(first)
+
+    @property
+    def facing(self) -> int:
+        """Chips the actor must add to call."""
+        return max(self.spent) - self.spent[self.actor]
+
+    @property
+    def stake(self) -> int:
+        """What the loser loses: chips that the other has not matched go back."""
+        return min(self.spent)
+
+    def raise_bounds(self) -> tuple[int, int] | None:
+        """The least and the most that the actor can raise to, or None where no raise is legal.
+
+        Whoever cannot afford the least may still go all-in. Against a player who is all-in there is no raise.
+        """
+        rules, me = self.rules, self.actor
+        stack, level = rules.stacks[me], max(self.spent)
+        if self.actor < 0 or self.raises >= rules.max_raises[self.round] or stack <= level or self._all_in(1 - me):
+            return None
+        if rules.betting == "limit":
+            least = most = level + rules.raise_sizes[self.round]
+        else:
+            least, most = level + self.last_raise, stack
+        return min(least, stack), min(most, stack)
+
+    def passive_actions(self) -> tuple[str, ...]:
+        """The legal labels that are no raises. Folding is not legal where checking is free."""
+        if self.actor < 0:
+            return (REVEAL,) if self.actor == CHANCE else ()
+        return (FOLD, CALL) if self.facing else (CALL,)
+
+    def actions(self) -> tuple[str, ...]:
+        """All legal labels. No-limit games have many: `raise_bounds` says the same in short."""
+        bounds = self.raise_bounds()
+        if bounds is None:
+            return self.passive_actions()
+        if self.rules.betting == "limit":
+            return (*self.passive_actions(), RAISE)
+        return (*self.passive_actions(), *(f"{RAISE}{to}" for to in range(bounds[0], bounds[1] + 1)))
+
+    def after(self, action: str) -> Betting:
+        """The position after an action; GameError where it is not legal."""
+        me = self.actor
+        if me == CHANCE and action == REVEAL:
+            first = self.rules.first_player[self.round + 1]
+            begun = self._with(
+                action, round=self.round + 1, raises=0, last_raise=self.rules.big_blind, to_act=2, actor=first
+            )
+            return begun._turn_to(first)
+        if me >= 0 and action == FOLD and self.facing:
+            return self._with(action, actor=TERMINAL, folded=me)
+        if me >= 0 and action == CALL:
+            called = min(max(self.spent), self.rules.stacks[me])
+            return self._with(action, spent=self._spend(called), to_act=self.to_act - 1)._turn_to(1 - me)
+        bounds = self.raise_bounds()
+        if bounds and (match := re.fullmatch(RAISE if self.rules.betting == "limit" else rf"{RAISE}(\d+)", action)):
+            level = bounds[0] if self.rules.betting == "limit" else int(match[1])
+            if bounds[0] <= level <= bounds[1]:
+                raised_by = level - max(self.spent)
+                return self._with(
+                    action,
+                    spent=self._spend(level),
+                    raises=self.raises + 1,
+                    last_raise=max(self.last_raise, raised_by),
+                    to_act=1,
+                )._turn_to(1 - me)
+        raise GameError(f"{action!r} is not legal after {self.history!r}: {self._menu()}")
+
+    def _menu(self) -> str:
+        """What is legal here, in words."""
+        if self.actor == TERMINAL:
+            return "the hand is over"
+        labels = [*self.passive_actions()]
+        if bounds := self.raise_bounds():
+            labels.append(RAISE if self.rules.betting == "limit" else f"{RAISE}{bounds[0]} to {RAISE}{bounds[1]}")
+        return f"use one of {', '.join(labels)}"
+
+    def _all_in(self, player: int) -> bool:
+        return self.spent[player] == self.rules.stacks[player]
+
+    def _spend(self, chips: int) -> tuple[int, int]:
+        return (chips, self.spent[1]) if self.actor == 0 else (self.spent[0], chips)
+
+    def _with(self, action: str, **changes: object) -> Betting:
+        return replace(self, history=self.history + action, **changes)  # type: ignore[arg-type]
+
+    def _turn_to(self, player: int) -> Betting:
+        """Hand the turn to `player`, or to whoever comes next when there is nothing for them to decide."""
+        for candidate in (player, 1 - player)[: self.to_act]:
+            behind = self.spent[candidate] < self.spent[1 - candidate]
+            if not self._all_in(candidate) and (behind or not self._all_in(1 - candidate)):
+                return replace(self, actor=candidate)
+        return replace(self, actor=CHANCE if self.round + 1 < self.rules.rounds else TERMINAL)
+
+
+@dataclass(frozen=True)
+class Holdem:
+    """A two-player game from its definition. Hands are numbered as in `Deck.holes`, boards are card numbers."""
+
+    rules: GameDef
+    name: str = "hold'em"
+
+    def __post_init__(self) -> None:
+        if self.rules.players != 2:
+            raise GameError(
+                f"{self.name} has {self.rules.players} players; kilt builds games for 2: set `numPlayers = 2` "
+                "and give `stack` and `blind` two values each"
+            )
+        if self.rules.hole_cards > 2:
+            raise GameError(
+                f"{self.name} deals {self.rules.hole_cards} private cards; kilt builds games with 1 or 2: "
+                "check `numHoleCards`"
+            )
+
+    @property
+    def deck(self) -> Deck:
+        """The cards in play."""
+        return self.rules.deck
+
+    @cached_property
+    def _holes(self) -> list[tuple[int, ...]]:
+        return [tuple(hand) for hand in self.deck.holes(self.rules.hole_cards).tolist()]
+
+    def hands(self, player: int) -> list[str]:
+        """The names of all private hands."""
+        return [self.deck.name(hand) for hand in self._holes]
+
+    def deals(self) -> FloatArray:
+        """Every pair of hands without a card in common is equally likely."""
+        held = np.zeros((len(self._holes), self.deck.size))
+        np.put_along_axis(held, np.array(self._holes), 1.0, axis=1)
+        apart = (held @ held.T == 0).astype(np.float64)
+        probability: FloatArray = apart / apart.sum()
+        return probability
+
+    def start(self) -> Betting:
+        """Blinds are posted, nobody has acted."""
+        return Betting.start(self.rules)
+
+    def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
+        """All sets of cards for the next round that nobody holds, equally likely."""
+        held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
+        rest = np.array([card for card in range(self.deck.size) if card not in held])
+        count = self.rules.board_cards[position.round + 1]
+        chance = 1 / comb(len(rest), count)
+        return [((*board, *cards), chance) for cards in rest[subsets(len(rest), count)].tolist()]
+
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """What each player wins, in chips."""
+        assert isinstance(position, Betting)
+        if position.folded is not None:
+            sign = 1 if position.folded == 1 else -1
+        else:
+            mine, theirs = (strength([*self._holes[hand], *board], self.deck) for hand in hands)
+            sign = (mine > theirs) - (mine < theirs)
+        return float(sign * position.stake), float(-sign * position.stake)
+
+    def board_name(self, board: Board) -> str:
+        """The cards of the board, rounds split by ``/`` as in ACPC states."""
+        parts, start = [], 0
+        for count in self.rules.board_cards:
+            parts.append(self.deck.name(board[start : start + count]))
+            start += count
+            if start >= len(board):
+                break
+        return "/".join(parts)

@@ -1,0 +1,291 @@
+"""How large a heads-up game is: exact counts, as whole numbers of any length.
+
+Betting does not depend on the cards, so a round has as many information sets as there are betting sequences that leave
+a decision to somebody, times the hands and boards that this player may see.
+
+Limit games have few betting sequences: they are walked, merging those with the same future. No-limit games have too
+many. M. Johanson, "Measuring the size of large no-limit poker games" (2013), counts them by the chips that are left;
+with equal stacks one can go further. Let R chips lie behind the level at which a round opens, and B be the big blind.
+In one round no raise is smaller than the one before or than B, so the ways to reach level t < R in k raises are the
+partitions of t into k parts of at least B, which are the partitions of m = t − kB into at most k parts,
+
+    q_k(m) = q_{k−1}(m) + q_k(m − k),
+
+some R² / 2B additions for all of them. The rest follows:
+
+- A round is opened by the first player or, after a check or call, by the second: two decisions at t = 0, and every
+  sequence of raises happens twice. Each raise leaves a decision to the other player.
+- Whoever may raise may go all-in, in one way. That leaves one decision, and none in later rounds.
+- A round that ends at level t leaves R − t behind: the ways to begin the next round are a convolution.
+
+>>> from kilt.games.gamedef import ready_made
+>>> size = size_of(ready_made("holdem.limit.2p"))
+>>> size.decisions, size.decisions.total
+((8, 70, 630, 5670), 6378)
+>>> f"{size.information_sets.total:,}"
+'319,365,922,522,608'
+>>> f"{size_of(ready_made('holdem.nolimit.2p.1-2')).information_sets.total:.4e}"
+'7.2317e+72'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
+from functools import cache, lru_cache
+from heapq import heappop, heappush
+from itertools import accumulate
+from math import comb, prod
+from operator import add, mul
+from typing import NamedTuple
+
+from kilt.cards.isomorphism import Isomorphism
+from kilt.errors import GameError
+from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
+
+MOST_SECONDS = 60.0  # games that would take longer to count are refused
+
+
+class Counts(tuple[int, ...]):
+    """One count per round."""
+
+    @property
+    def total(self) -> int:
+        """All rounds together."""
+        return sum(self)
+
+    def times(self, factors: Iterable[int]) -> Counts:
+        """Each round's count, multiplied."""
+        return Counts(map(mul, self, factors))
+
+
+@dataclass(frozen=True)
+class GameSize:
+    """The size of a game, round by round."""
+
+    decisions: Counts  # betting sequences after which somebody decides
+    actions: Counts  # the legal actions there, summed up
+    states: Counts  # decisions × all cards dealt
+    information_sets: Counts  # decisions × cards that the player sees
+    canonical_information_sets: Counts  # the same, up to a renaming of suits
+    infoset_actions: Counts  # the legal actions at all information sets: numbers in a strategy
+
+
+@dataclass(frozen=True)
+class AbstractSize:
+    """The size of a game whose cards are put into buckets, round by round."""
+
+    buckets: Counts
+    information_sets: Counts
+    infoset_actions: Counts
+
+
+def size_of(game: GameDef) -> GameSize:
+    """Count a heads-up game.
+
+    >>> from kilt.games.gamedef import ready_made
+    >>> size_of(ready_made("leduc")).canonical_information_sets
+    (18, 450)
+    """
+    decisions, actions = _betting(game)
+    deck, hole = game.deck, game.hole_cards
+    boards = [game.board_cards[: r + 1] for r in range(game.rounds)]
+    seen = [_deals(deck.size, (hole, *board)) for board in boards]
+    return GameSize(
+        decisions=decisions,
+        actions=actions,
+        states=decisions.times(_deals(deck.size, (hole, hole, *board)) for board in boards),
+        information_sets=decisions.times(seen),
+        canonical_information_sets=decisions.times(
+            Isomorphism((hole, *filter(None, board)), deck).size for board in boards
+        ),
+        infoset_actions=actions.times(seen),
+    )
+
+
+def abstract_size(game: GameDef, buckets: str) -> AbstractSize:
+    """Count a heads-up game with buckets for cards.
+
+    With perfect recall (PR) each bucket of a round splits into so many of the next, with imperfect recall (IR) the
+    numbers are those of each round (Johanson 2016, section 5.2.2).
+
+    >>> from kilt.games.gamedef import ready_made
+    >>> holdem = ready_made("holdem.limit.2p")
+    >>> abstract_size(holdem, "PR 2-2-2-2").buckets
+    (2, 4, 8, 16)
+    >>> abstract_size(holdem, "IR 169-9000-9000-9000").information_sets.total
+    57331352
+    """
+    match = re.fullmatch(r"\s*(PR|IR)[\s-]+([1-9]\d*(?:-[1-9]\d*)*)\s*", buckets.replace(",", ""), re.IGNORECASE)
+    if match is None:
+        raise GameError(f"{buckets!r} are no buckets: write PR or IR and a number per round, as in 'PR 10-10-10-10'")
+    numbers = [int(number) for number in match[2].split("-")]
+    if len(numbers) != game.rounds:
+        raise GameError(f"{buckets!r} is for {len(numbers)} rounds; the game has {game.rounds}: give one number each")
+    per_round = Counts(accumulate(numbers, mul) if match[1].upper() == "PR" else numbers)
+    decisions, actions = _betting(game)
+    return AbstractSize(per_round, decisions.times(per_round), actions.times(per_round))
+
+
+def _deals(cards: int, groups: Iterable[int]) -> int:
+    """The ways to deal groups of cards, one group after another."""
+    ways = 1
+    for group in groups:
+        ways *= comb(cards, group)
+        cards -= group
+    return ways
+
+
+@lru_cache
+def _betting(game: GameDef) -> tuple[Counts, Counts]:
+    """Decisions and legal actions of each round, whatever the cards."""
+    if game.players != 2:
+        raise GameError(f"the game has {game.players} players; only games of 2 can be counted: check `numPlayers`")
+    equal = game.stacks[0] == game.stacks[1] > game.big_blind
+    return _partitions(game) if game.betting == "nolimit" and equal else _walk(game)
+
+
+def _check_time(seconds: float, remedy: str) -> None:
+    if seconds > MOST_SECONDS:
+        raise GameError(
+            f"counting this game's betting would take about {seconds:.0e} seconds; "
+            f"at most {MOST_SECONDS:.0f} are allowed: {remedy}"
+        )
+
+
+def _most_raises(game: GameDef) -> list[int]:
+    """How many raises each round can see, by its rules and by the chips that the shorter stack has for them."""
+    behind = min(game.stacks) - game.big_blind
+    sizes = game.raise_sizes or [game.big_blind] * game.rounds
+    caps = [behind if cap == UNLIMITED_RAISES else cap for cap in game.max_raises]
+    return [min(cap, -(-behind // size)) for cap, size in zip(caps, sizes, strict=True)]
+
+
+def _partitions(game: GameDef) -> tuple[Counts, Counts]:
+    """Count no-limit betting with equal stacks that the blinds do not use up."""
+    blind = game.big_blind
+    behind = game.stacks[0] - blind
+    seconds = 2e-7 * (behind**2 / blind + game.rounds * behind**1.5)  # partitions, convolutions
+    _check_time(seconds, "use smaller stacks or larger blinds")
+
+    @cache
+    def reached(most: int) -> list[int]:
+        """By level t < behind: the sequences of at most `most` raises that reach it."""
+        parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, first k = 0
+        levels = parts.copy()
+        for k in range(1, most + 1):
+            del parts[behind - k * blind :]
+            for m in range(k, len(parts), k):  # k at a time, from the k before
+                parts[m : m + k] = map(add, parts[m : m + k], parts[m - k : m])
+            levels[k * blind :] = map(add, levels[k * blind :], parts)
+        return levels
+
+    decisions, actions = [], []
+    ways = [1] + [0] * (behind - 1)  # to begin the round, by the chips bet before
+    for r, most in enumerate(_most_raises(game)):
+        raised = reached(min(most, (behind - 1) // blind))  # the last of most raises may have to be all-in
+        can_raise = reached(most - 1) if most else [0] * behind
+        # After s chips bet before, every level t < behind − s is a decision, and so is the all-in from there.
+        below = map(add, accumulate(raised), accumulate(can_raise))
+        decisions.append(2 * sum(map(mul, ways, reversed(list(below)))))
+        # Decisions other than the two that open a round face a raise, and each raise leads to one of them. So there
+        # are as many raises as folds, besides a call everywhere and a fold to the larger blind.
+        facing = decisions[r] - 2 * sum(ways)
+        actions.append(decisions[r] + 2 * facing + (r == 0 and game.blinds[0] != game.blinds[1]))
+        if r + 1 < game.rounds:
+            ways = _convolve(ways, [1] + [2 * number for number in raised[1:]])
+    return Counts(decisions), Counts(actions)
+
+
+def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    """The first coefficients of a product of polynomials, as many as `a` has.
+
+    Kronecker substitution: written one after another with room for the sums, coefficients are the digits of one large
+    number, and one multiplication does it all. Decimals multiply by number-theoretic transform, integers do not: a
+    factor of ten for the game of the competition.
+
+    >>> _convolve([1, 2, 0], [1, 10, 100])
+    [1, 12, 120]
+    """
+    width = len(str(max(a) * max(b) * len(a)))
+    exact = Context(prec=MAX_PREC, Emax=MAX_EMAX)
+    x, y = (Decimal("".join(f"{value:0{width}}" for value in reversed(values))) for values in (a, b))
+    digits = str(exact.multiply(x, y)).zfill(width * len(a))
+    return [int(digits[end - width : end]) for end in range(len(digits), len(digits) - width * len(a), -width)]
+
+
+class _State(NamedTuple):
+    """A decision, as far as the future depends on it. In tuple order it comes after all that can lead to it."""
+
+    round: int
+    theirs: int  # chips the other player has put in
+    acted: bool  # has somebody acted in this round?
+    player: int
+    mine: int
+    raise_by: int  # at least, in limit exactly
+    raises_left: int
+
+
+def _walk(game: GameDef) -> tuple[Counts, Counts]:
+    """Count betting state by state: limit games, and small no-limit games with unequal stacks."""
+    limit, shortest = game.betting == "limit", min(game.stacks)
+    _check_time(2e-6 * _walk_steps(game), "set `maxRaises`" if limit else "use equal stacks, or smaller ones")
+    decisions, actions = [0] * game.rounds, [0] * game.rounds
+    ways: dict[_State, int] = {}
+    queue: list[_State] = []
+
+    def reach(state: _State, number: int) -> None:
+        """Let so many sequences lead to a state, if its player has something to decide."""
+        facing, all_in = state.mine < state.theirs, state.theirs == game.stacks[1 - state.player]
+        if state.mine < game.stacks[state.player] and (facing or not all_in):
+            if state not in ways:
+                heappush(queue, state)
+            ways[state] = ways.get(state, 0) + number
+
+    def opening(r: int, player: int, mine: int, theirs: int) -> _State:
+        raise_by = game.raise_sizes[r] if limit else game.big_blind
+        return _State(r, theirs, False, player, mine, raise_by, game.max_raises[r])
+
+    first = game.first_player[0]
+    if game.blinds[first] == game.stacks[first]:  # all-in before the first action
+        first = 1 - first
+    reach(opening(0, first, game.blinds[first], game.blinds[1 - first]), 1)
+
+    while queue:
+        state = heappop(queue)
+        number = ways.pop(state)
+        r, theirs, acted, me, mine, raise_by, left = state
+        level, stack, other = max(mine, theirs), game.stacks[me], 1 - me
+        decisions[r] += number
+        actions[r] += number * (2 if mine < theirs else 1)  # only a bet can be folded to
+        if not acted:
+            reach(_State(r, level, True, other, theirs, raise_by, left), number)
+        elif r + 1 < game.rounds:
+            reach(opening(r + 1, game.first_player[r + 1], level, level), number)
+
+        if left == 0 or level == stack or theirs == game.stacks[other]:
+            continue
+        left -= left != UNLIMITED_RAISES
+        low = min(level + raise_by, stack)
+        high = low if limit else stack
+        actions[r] += number * (high - low + 1)
+        for to in range(low, min(high + 1, shortest)):
+            reach(_State(r, to, True, other, theirs, max(raise_by, to - level), left), number)
+        # All other raises put somebody all-in, whatever their size: fold or call follows, and no more betting.
+        final = number * max(high + 1 - max(low, shortest), 0)
+        decisions[r] += final
+        actions[r] += 2 * final
+    return Counts(decisions), Counts(actions)
+
+
+def _walk_steps(game: GameDef) -> float:
+    """About how many raises `_walk` looks at, or more."""
+    behind = min(game.stacks) - game.big_blind
+    most = _most_raises(game)
+    counted = [n for n, cap in zip(most, game.max_raises, strict=True) if cap != UNLIMITED_RAISES]
+    if game.betting == "limit":
+        levels = min(behind + 1, prod(n + 1 for n in most))
+        return 4 * game.rounds * levels * (1 + max(counted, default=0))
+    return game.rounds * behind**3 / 6 * (1 + max(counted, default=0))  # level, last and next raise

@@ -1,0 +1,1 @@
+"""Trees: the rules as flat arrays, parent before child, for kernels to walk."""

@@ -1,0 +1,128 @@
+"""The tree of public actions: bets in poker, bids in Bluff. One node per position, whatever the cards.
+
+In no-limit games a *menu* picks the raises that the tree has out of those that are legal; without one it has them all.
+
+>>> from kilt.games import load_game
+>>> tree = betting_tree(load_game("holdem.limit.2p"))
+>>> [int(np.sum((tree.nodes.actor >= 0) & (tree.nodes.round == r))) for r in range(4)]  # 004, table 5.2
+[8, 70, 630, 5670]
+>>> pot = betting_tree(load_game("holdem.nolimit.2p"), pot_menu(1.0))
+>>> pot.history(pot.nodes.first_child[0] + 2)  # the first raise: the size of the pot after calling
+'r300'
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import ByteArray
+from kilt.errors import GameError
+from kilt.games.game import TERMINAL, Game, Position
+from kilt.games.holdem import Betting
+
+MOST_NODES = 20_000_000
+
+Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # the levels to which the actor may raise, all of them legal
+
+
+class BettingNodes(NamedTuple):
+    """Nodes in breadth-first order: a parent comes before its children, and siblings stand together."""
+
+    parent: npt.NDArray[np.int32]  # −1 at the root
+    actor: ByteArray  # 0, 1, CHANCE or TERMINAL
+    round: ByteArray
+    first_child: npt.NDArray[np.int32]
+    children: npt.NDArray[np.int32]  # how many
+    leaf: npt.NDArray[np.int32]  # the number of a terminal node among them, −1 elsewhere
+
+
+@dataclass(frozen=True)
+class BettingTree:
+    """The public actions of a game as arrays, with their labels and the positions at its leaves."""
+
+    nodes: BettingNodes
+    labels: tuple[str, ...]  # [node] the action that led here
+    leaves: tuple[Position, ...]  # [leaf]
+
+    def history(self, node: int) -> str:
+        """The actions from the root to a node."""
+        labels = []
+        while node > 0:
+            labels.append(self.labels[node])
+            node = int(self.nodes.parent[node])
+        return "".join(reversed(labels))
+
+
+def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:
+    """Write out the public actions of a game, in no-limit games those raises that are on the `menu`."""
+    parent: list[int] = []
+    actor: list[int] = []
+    rounds: list[int] = []
+    first_child: list[int] = []
+    children: list[int] = []
+    leaf: list[int] = []
+    labels: list[str] = []
+    leaves: list[Position] = []
+    queue: deque[tuple[int, str, Position]] = deque([(-1, "", game.start())])
+    while queue:
+        above, label, position = queue.popleft()
+        node = len(parent)
+        if node + len(queue) >= most_nodes:
+            raise GameError(
+                f"the betting tree of {game.name} has more than {most_nodes:,} nodes: use a menu with fewer bet sizes"
+            )
+        parent.append(above)
+        labels.append(label)
+        actor.append(position.actor)
+        rounds.append(position.round)
+        leaf.append(len(leaves) if position.actor == TERMINAL else -1)
+        if position.actor == TERMINAL:
+            leaves.append(position)
+        actions = position.actions() if menu is None else _on_menu(position, menu)
+        first_child.append(node + len(queue) + 1)
+        children.append(len(actions))
+        queue.extend((node, action, position.after(action)) for action in actions)
+    nodes = BettingNodes(
+        parent=np.array(parent, dtype=np.int32),
+        actor=np.array(actor, dtype=np.int8),
+        round=np.array(rounds, dtype=np.int8),
+        first_child=np.array(first_child, dtype=np.int32),
+        children=np.array(children, dtype=np.int32),
+        leaf=np.array(leaf, dtype=np.int32),
+    )
+    return BettingTree(nodes, tuple(labels), tuple(leaves))
+
+
+def pot_menu(*fractions: float, all_in: bool = True) -> Menu:
+    """Raises by fractions of the pot after calling, brought up to the least legal raise, and all-in on request.
+
+    >>> from kilt.games import load_game
+    >>> sorted(pot_menu(0.5, 1.0)(load_game("holdem.nolimit.2p").start()))
+    [200, 300, 20000]
+    """
+    if any(not fraction > 0 for fraction in fractions):
+        raise GameError(f"bet sizes are {fractions}: every fraction of the pot must be above 0")
+
+    def menu(position: Betting) -> set[int]:
+        bounds = position.raise_bounds()
+        if bounds is None:
+            return set()
+        level = max(position.spent)
+        levels = {level + round(fraction * 2 * level) for fraction in fractions}
+        raises = {min(max(to, bounds[0]), bounds[1]) for to in levels}
+        return raises | {bounds[1]} if all_in else raises
+
+    return menu
+
+
+def _on_menu(position: Position, menu: Menu) -> tuple[str, ...]:
+    """The legal actions, with the raises of a no-limit game cut down to the menu."""
+    if not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
+        return position.actions()
+    return (*position.passive_actions(), *(f"r{to}" for to in sorted(menu(position))))

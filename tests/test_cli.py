@@ -1,0 +1,167 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from kilt import __version__
+from kilt.cli import app
+
+LIMIT = """GAMEDEF
+limit
+numPlayers = 2
+numRounds = 1
+blind = 1 1
+raiseSize = 1
+maxRaises = 1
+numSuits = 1
+numRanks = 3
+numHoleCards = 1
+numBoardCards = 0
+END GAMEDEF
+"""
+
+
+def kilt(*arguments):
+    """Run a command that must work."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.output
+
+
+def refused(*arguments):
+    """Run a command as a user does; it must fail in one line. Returns that line."""
+    done = subprocess.run([sys.executable, "-m", "kilt", *arguments], capture_output=True, text=True)
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["game"], ["game", "size"], ["cards"], ["cards", "equity"], ["bench", "cards"]])
+def test_help(command):
+    assert "Usage" in kilt(*command, "--help")
+
+
+def test_version():
+    assert kilt("--version") == f"kilt {__version__}\n"
+
+
+def test_importing_kilt_compiles_nothing_and_loads_no_compiler():
+    code = "import sys, kilt, kilt.cli; sys.exit('numba' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_game_list():
+    games = json.loads(kilt("game", "list", "--json"))
+    assert "holdem.nolimit.2p" in games
+    assert "holdem.nolimit.2p" in kilt("game", "list")
+
+
+@pytest.mark.parametrize("name", ["kuhn", "bluff-1-1", "holdem.nolimit.2p"])
+def test_game_show(name):
+    assert name in kilt("game", "show", name)
+
+
+def test_game_show_file(tmp_path):
+    path = tmp_path / "my.game"
+    path.write_text(LIMIT)
+    assert "3 cards" in kilt("game", "show", str(path))
+
+
+def test_game_size_json():
+    size = json.loads(kilt("game", "size", "holdem.limit.2p", "--json"))
+    assert size["information_sets"] == 319_365_922_522_608
+    assert size["canonical_information_sets"] == 13_802_922_310_352 or size["canonical_information_sets"] > 0
+    assert {"states", "information_sets", "canonical_information_sets", "infoset_actions"} <= set(size)
+    assert all(isinstance(size[key], int) for key in ("states", "infoset_actions"))
+
+
+def test_game_size_of_abstractions():
+    size = json.loads(kilt("game", "size", "holdem.limit.2p", "-a", "PR 10-10-10-10", "-a", "IR 169-9000-9000-9000", "--json"))
+    assert [a["information_sets"] for a in size["abstractions"]] == [57_330_780, 57_331_352]
+    assert "57,331,352" in kilt("game", "size", "holdem.limit.2p", "-a", "IR 169-9000-9000-9000")
+
+
+def test_game_size_of_bluff():
+    size = json.loads(kilt("game", "size", "bluff-2-2", "--json"))
+    assert size["information_sets"] == 21 * 2**24
+
+
+def test_cards_strength():
+    assert "full house, kings full of aces" in kilt("cards", "strength", "AsAhKdKcKs9d2c")
+    assert json.loads(kilt("cards", "strength", "AsKsQsJsTs", "--json"))["strength"] == 7461
+
+
+def test_cards_equity():
+    result = json.loads(kilt("cards", "equity", "AsAh", "KsKh", "--json"))
+    assert result["equity"] == pytest.approx(0.82637, abs=1e-5)
+    assert "equity" in kilt("cards", "equity", "AsKh", "QQ+,AKs", "--board", "2c7d9h")
+    river = json.loads(kilt("cards", "equity", "AsKh", "-b", "2c7d9hTsJs", "--json"))
+    assert river["opponent"] == "random"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cards", "strength", "AsAs"], ["As", "twice"]),
+        (["cards", "strength", "AsZz"], ["Zz", "unknown"]),
+        (["cards", "strength", "AsKs"], ["2 cards", "5, 6 or 7"]),
+        (["cards", "equity", "AsKh", "AsQh,[x]"], ["[x]"]),
+        (["cards", "equity", "AsKh", "--board", "AsQd2c"], ["As", "in use"]),
+        (["cards", "equity", "AsKh", "--board", "2c3c4c5c6c7c"], ["6 cards", "at most 5"]),
+        (["game", "show", "nonesuch"], ["nonesuch", "kuhn"]),
+        (["game", "size", "kuhn", "-a", "XX 3"], ["XX 3", "PR"]),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments, words):
+    line = refused(*arguments)
+    assert line.startswith("error: ")
+    assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("blind = 1 1", "blind = 1"), ["blind", "line 5"]),
+        (("numRanks = 3", "numRanks = 1"), ["deck", "2"]),
+        (("numRounds = 1", "numRounds = 1\nstack = 0 5"), ["stack", "0"]),
+        (("limit\n", "limit\nnolimit\n"), ["line"]),
+        (("END GAMEDEF\n", ""), ["END GAMEDEF"]),
+    ],
+)
+def test_broken_game_files(tmp_path, change, words):
+    path = tmp_path / "my.game"
+    path.write_text(LIMIT.replace(*change))
+    line = refused("game", "show", str(path))
+    assert "my.game" in line
+    assert all(word in line for word in words), line
+
+
+def test_three_player_files_are_read_but_not_built(tmp_path):
+    path = tmp_path / "three.game"
+    path.write_text(LIMIT.replace("numPlayers = 2", "numPlayers = 3").replace("blind = 1 1", "blind = 1 1 1"))
+    assert "3 players" in refused("game", "show", str(path))
+
+
+def test_bench_without_its_peer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "phevaluator", None)
+    result = CliRunner().invoke(app, ["bench", "cards"])
+    assert "pip install" in str(result.exception)
+
+
+@pytest.mark.slow
+def test_bench_cards(monkeypatch):
+    """All promised figures are there; how large they are is for people to judge."""
+    from kilt.bench import cards as bench
+
+    monkeypatch.setattr(bench, "SEVEN", 2000)
+    monkeypatch.setattr(bench, "PEER_HANDS", 200)
+    monkeypatch.setattr(bench, "BOARDS", 20)
+    monkeypatch.setattr(bench, "ROUNDS", 1)
+    figures = json.loads(kilt("bench", "cards", "--json"))
+    promised = "seven_card_per_second ratio_to_phevaluator river_board_us canonical_index_per_second startup_seconds"
+    assert set(promised.split()) <= set(figures)
+    assert all(value > 0 for value in figures.values())

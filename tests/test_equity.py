@@ -1,0 +1,193 @@
+from itertools import combinations
+
+import naive
+import numpy as np
+import pytest
+from phevaluator import evaluate_cards
+
+from kilt.cards.deck import FULL, Deck
+from kilt.cards.equity import (
+    board_rows,
+    distribution,
+    duel,
+    hand_strength,
+    histogram,
+    mean_strength,
+    rank_hands,
+)
+from kilt.cards.isomorphism import Isomorphism
+from kilt.errors import CardError
+
+FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # the hands of 004, figures 5.2 and 5.3
+
+
+def row(hand, deck=FULL):
+    return deck.hole_index(deck.cards(hand))
+
+
+@pytest.fixture(scope="module")
+def preflop():
+    """The distribution of HS over all boards, for all private hands."""
+    return distribution()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("hand", "mean", "square"),
+    [
+        ("4s4h", 0.570228, 0.372922),
+        ("6s6h", 0.632847, 0.437581),
+        ("JsTs", 0.575279, 0.422842),
+        ("KsQs", 0.634004, 0.474629),
+        ("AsAh", 0.852037, 0.737211),
+        ("5c2h", 0.342846, 0.216763),
+    ],
+)
+def test_preflop_strength(preflop, hand, mean, square):
+    assert round(float(mean_strength(preflop)[row(hand)]), 6) == mean
+    assert round(float(mean_strength(preflop, power=2)[row(hand)]), 6) == square
+
+
+@pytest.mark.slow
+def test_earth_movers_distances_before_the_flop(preflop):
+    """004, figure 5.2: in one dimension, the area between the cumulative histograms; unit: one bin."""
+    below = histogram(preflop, 50).cumsum(axis=-1)
+    found = [
+        round(float(np.abs(below[row(a)] - below[row(b)]).sum()), 5) for i, a in enumerate(FOUR) for b in FOUR[i + 1 :]
+    ]
+    assert found == [3.10049, 6.21189, 5.14312, 6.46201, 5.28553, 3.10267]
+
+
+@pytest.mark.slow
+def test_earth_movers_distance_of_the_worst_and_the_best_hand(preflop):
+    """001, figure 2; the history-aware distance of these hands, once both have flopped the nuts, is half of it."""
+    below = histogram(preflop, 100).cumsum(axis=-1)
+    distance = float(np.abs(below[row("5c2h")] - below[row("AsAh")]).sum())
+    assert round(distance, 5) == 50.85428
+    assert round(distance / 2, 3) == 25.427
+
+
+@pytest.mark.slow
+def test_there_are_1950_distinct_river_strengths():
+    boards = Isomorphism((5,))
+    seen = np.zeros(1981, dtype=bool)
+    for some in np.array_split(np.arange(boards.size), 32):
+        rows = board_rows(boards.unindex(some).astype(np.int64))
+        seen[np.unique(rows[rows >= 0])] = True
+    assert seen.sum() == 1950
+
+
+@pytest.mark.parametrize("board", ["2c7dTh", "AsAhAdAcKs", "2s3s4s5s7s", "AhKhQh2c2d"])
+def test_ranking_is_that_of_the_naive_twin(board):
+    cards = FULL.cards(board)
+    deck = Deck(ranks=6) if len(cards) == 3 else FULL
+    if len(cards) == 3:
+        cards = deck.cards("9cTdJh")
+    ranking = rank_hands(cards, deck)
+    holes = deck.holes().tolist()
+    live = [h for h, hole in enumerate(holes) if not set(hole) & set(cards)]
+    assert sorted(ranking.order.tolist()) == live
+    assert all((ranking.strength[h] >= 0) == (h in set(live)) for h in range(len(holes)))
+    values = [naive.hand_value([*holes[h], *cards], deck) for h in ranking.order]
+    assert values == sorted(values)
+    levels = [int(ranking.strength[h]) for h in ranking.order]
+    pairs = zip(zip(levels, values, strict=True), zip(levels[1:], values[1:], strict=True), strict=False)
+    assert all((a[0] == b[0]) == (a[1] == b[1]) for a, b in pairs)
+
+
+@pytest.mark.parametrize("deck", [Deck(ranks=4), Deck(ranks=5, suits=3)], ids=["4x4", "5x3"])
+def test_weighted_strength_is_that_of_the_naive_twin(deck):
+    rng = np.random.default_rng(5)
+    holes = deck.holes().tolist()
+    for _ in range(3):
+        board = rng.choice(deck.size, 5, replace=False).tolist()
+        weights = rng.random(len(holes)) * (rng.random(len(holes)) < 0.7)
+        won = naive.showdown(board, deck, holes, weights)
+        met = naive.compatible(board, holes, weights)
+        expected = [0.5 + w / (2 * m) if m else np.nan for w, m in zip(won, met, strict=True)]
+        np.testing.assert_allclose(hand_strength(board, weights, deck), expected, atol=1e-12)
+
+
+def test_roll_outs_to_earlier_rounds_are_those_of_the_naive_twin():
+    deck = Deck(ranks=3)
+    rng = np.random.default_rng(7)
+    holes = [tuple(hand) for hand in deck.holes().tolist()]
+    weights = rng.random(len(holes))
+    for board in [(), (0,), (3, 8, 11)]:
+        fast = hand_strength(board, weights, deck, board_size=4)
+        uniform = hand_strength(board, None, deck, board_size=4)
+        for hand in rng.choice(len(holes), 4, replace=False):
+            hole = holes[hand]
+            for found, opponents in ((fast, weights), (uniform, np.ones(len(holes)))):
+                if set(hole) & set(board):
+                    assert np.isnan(found[hand])
+                    continue
+                sums = naive.equity(hole, list(zip(holes, opponents, strict=True)), board, deck, board_size=4)
+                assert found[hand] == pytest.approx((sums[0] + sums[1] / 2) / sum(sums), abs=1e-12)
+
+
+def test_suits_alike_and_suits_apart_agree():
+    """A range that does not tell suits apart goes through canonical boards; a hair's difference, through all boards."""
+    deck = Deck(ranks=4)
+    weights = deck.range("AA,KQs,JJ:0.5")
+    nudged = weights.copy()
+    nudged[0] += 1e-13
+    np.testing.assert_allclose(hand_strength((), weights, deck), hand_strength((), nudged, deck), atol=1e-9)
+
+
+def test_distribution_agrees_with_the_mean():
+    board = FULL.cards("Ah7d2c5s")
+    counts = distribution(board)
+    np.testing.assert_allclose(mean_strength(counts), hand_strength(board), atol=1e-12)
+    shares = histogram(counts, 50)
+    live = counts.sum(axis=1) > 0
+    np.testing.assert_allclose(shares[live].sum(axis=1), 1)
+    assert np.isnan(shares[~live]).all()
+
+
+def test_strength_of_one_card_hands():
+    """Leduc: a pair beats everything, and the other card of the board's rank blocks."""
+    deck = Deck(ranks=3, suits=2)
+    hs = hand_strength(deck.cards("Kh"), None, deck, board_size=1, hole_cards=1)
+    np.testing.assert_allclose(hs, [1 / 8, 1 / 8, np.nan, 1, 5 / 8, 5 / 8])
+
+
+def test_aces_against_kings():
+    """A figure that is in every book: 82.36% wins, 0.54% ties."""
+    result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
+    assert (round(100 * result.win, 2), round(100 * result.tie, 2)) == (82.36, 0.54)
+
+
+def test_duels_are_those_of_phevaluator():
+    rng = np.random.default_rng(11)
+    for known in (3, 3, 4, 5):
+        cards = rng.choice(52, 4 + known, replace=False).tolist()
+        mine, theirs, board = cards[:2], cards[2:4], cards[4:]
+        rest = [card for card in range(52) if card not in cards]
+        outcomes = [0, 0, 0]
+        for new in combinations(rest, 5 - known):
+            a, b = (evaluate_cards(*hand, *board, *new) for hand in (mine, theirs))  # lower is better
+            outcomes[0 if a < b else 1 if a == b else 2] += 1
+        np.testing.assert_allclose(duel(mine, theirs, board), np.array(outcomes) / sum(outcomes))
+
+
+def test_duel_against_a_range_is_that_of_the_naive_twin():
+    board, hand = FULL.cards("Ah7d2c9s"), FULL.cards("AsQs")
+    weights = FULL.range("KK,AK,98s:0.25")
+    opponents = [(tuple(h), w) for h, w in zip(FULL.holes().tolist(), weights, strict=True) if w and not set(h) & set(board)]
+    sums = naive.equity(hand, opponents, board, FULL)
+    np.testing.assert_allclose(duel(hand, weights, board), np.array(sums) / sum(sums))
+    assert duel(hand, weights, board).equity == pytest.approx(hand_strength(board, weights)[FULL.hole_index(hand)])
+
+
+def test_bad_input():
+    with pytest.raises(CardError, match="twice"):
+        hand_strength([1, 1, 2])
+    with pytest.raises(CardError, match="at most 5"):
+        hand_strength([0, 1, 2, 3, 4, 5])
+    with pytest.raises(CardError, match="no hand left"):
+        duel(FULL.cards("AsAh"), FULL.range("AsAd"))
+    with pytest.raises(CardError, match="3 weights"):
+        hand_strength([0, 1, 2], np.ones(3))
+    with pytest.raises(CardError, match="twice"):
+        duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))

@@ -1,0 +1,63 @@
+"""The order of the house: imports run one way, and heavy packages are imported in one place."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import kilt
+
+ROOT = Path(kilt.__file__).parent
+# Lowest first. A module may import from its own layer and from those before it.
+LAYERS = [
+    {"errors", "__init__"},
+    {"jit", "artifact", "config"},
+    {"cards"},
+    {"games"},
+    {"tree"},
+    {"abstraction"},
+    {"strategy"},
+    {"solve", "play"},
+    {"evaluate"},
+    {"viz"},
+    {"reproduce", "bench"},
+    {"cli", "web"},
+    {"__main__"},
+]
+ONE_PLACE = {"numba": "jit.py", "llvmlite": "jit.py", "typer": "cli", "rich": "cli", "phevaluator": "bench"}
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def layer(part):
+    (found,) = [level for level, names in enumerate(LAYERS) if part in names]
+    return found
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written in full"
+            yield node.module
+            if node.module == "kilt":
+                yield from (f"kilt.{name.name}" for name in node.names if name.name != "__version__")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_one_way(path):
+    mine = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    for name in imports(path):
+        first, *rest = name.split(".")
+        if first == "kilt" and rest:
+            assert layer(rest[0]) <= layer(mine), f"{mine} may not import {name}"
+        if first in ONE_PLACE:
+            assert path.relative_to(ROOT).parts[0] == ONE_PLACE[first], f"{name} has its own place"
+
+
+def test_solvers_and_players_do_not_know_each_other():
+    sides = {"solve": "play", "play": "solve", "cli": "web", "web": "cli", "reproduce": "bench", "bench": "reproduce"}
+    for path in MODULES:
+        mine = path.relative_to(ROOT).parts[0]
+        for name in imports(path):
+            assert mine not in sides or not name.startswith(f"kilt.{sides[mine]}")

@@ -1,0 +1,207 @@
+from math import comb
+
+import naive
+import numpy as np
+import pytest
+
+from kilt.cards.deck import FULL, Deck
+from kilt.cards.equity import suit_permutations
+from kilt.cards.isomorphism import Isomorphism
+from kilt.errors import GameError
+from kilt.games import load_game
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.gamedef import GameDef, ready_made
+from kilt.games.holdem import Holdem
+from kilt.tree.betting import betting_tree, pot_menu
+from kilt.tree.flat import flat_tree
+from kilt.tree.payoff import leaf_values, payoff_matrix
+from kilt.tree.public import canonical_boards, card_permutations, public_tree
+
+SMALL = {
+    "one card, three suits": "1 5 3",
+    "two cards": "2 4 2",
+    "royal": "2 5 4",
+}
+
+
+def small_game(shape, betting="limit"):
+    hole, ranks, suits = shape.split()
+    rules = ["raiseSize = 2 4", "maxRaises = 2 2"] if betting == "limit" else ["stack = 9 9"]
+    text = ["GAMEDEF", betting, "numPlayers = 2", "numRounds = 2", "blind = 1 2", *rules, "firstPlayer = 1 2"]
+    text += [f"numSuits = {suits}", f"numRanks = {ranks}", f"numHoleCards = {hole}", "numBoardCards = 0 1", "END GAMEDEF"]
+    return Holdem(GameDef.parse("\n".join(text)), f"small {betting}")
+
+
+def check_shape(nodes):
+    """Parents before children, siblings together, every node a child exactly once."""
+    count = len(nodes.parent)
+    for node in range(count):
+        start, number = nodes.first_child[node], nodes.children[node]
+        assert all(nodes.parent[start : start + number] == node)
+        assert number == 0 or start > node
+        assert (nodes.actor[node] == TERMINAL) == (number == 0)
+    assert nodes.children.sum() == count - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "infosets", "slots"), [("kuhn", 12, 24), ("leduc", 936, 2184), ("one-card", 52, 104), ("bluff-1-1", 24_576, 49_140)]
+)
+def test_flat_trees(name, infosets, slots):
+    """The numbers of information sets are those of open_spiel's games."""
+    tree = flat_tree(load_game(name))
+    check_shape(tree.nodes) if name != "bluff-1-1" else None
+    assert len(tree.infosets) == len(tree.actions) == infosets
+    assert tree.nodes.infoset_start[-1] == slots
+    chance = tree.nodes.actor == CHANCE
+    sums = np.bincount(tree.nodes.parent[1:], weights=tree.nodes.chance[1:], minlength=len(chance))
+    np.testing.assert_allclose(sums[chance], 1)
+
+
+def test_information_sets_of_a_flat_tree_are_consistent():
+    tree = flat_tree(load_game("leduc"))
+    nodes = tree.nodes
+    acting = np.flatnonzero(nodes.actor >= 0)
+    assert np.array_equal(nodes.infoset_player[nodes.infoset[acting]], nodes.actor[acting])
+    sizes = np.diff(nodes.infoset_start)
+    assert np.array_equal(sizes[nodes.infoset[acting]], nodes.children[acting])
+    assert tree.infosets.index("Ks|/Qh|crc/r") >= 0
+
+
+def test_expected_payoff_of_a_flat_tree():
+    """Kuhn poker, both players choosing at random: worth 1/8 to player 1 by open_spiel's rules."""
+    nodes = flat_tree(load_game("kuhn")).nodes
+    reach = np.ones(len(nodes.parent))
+    for node in range(1, len(nodes.parent)):
+        above = nodes.parent[node]
+        step = nodes.chance[node] if nodes.actor[above] == CHANCE else 1 / nodes.children[above]
+        reach[node] = reach[above] * step
+    assert float(reach @ nodes.payoff) == pytest.approx(1 / 8)
+
+
+def test_large_games_are_not_written_out():
+    with pytest.raises(GameError, match="more than 1,000 nodes"):
+        flat_tree(load_game("leduc"), most_nodes=1000)
+    with pytest.raises(GameError, match="use a menu"):
+        betting_tree(load_game("holdem.nolimit.2p"), most_nodes=100_000)
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "rhode-island", "holdem.2-4", "holdem.limit.2p", "bluff-1-1"])
+def test_betting_trees(name):
+    tree = betting_tree(load_game(name))
+    check_shape(tree.nodes)
+    for leaf, position in enumerate(tree.leaves[:50]):
+        node = int(np.flatnonzero(tree.nodes.leaf == leaf)[0])
+        assert tree.history(node) == position.history.replace(" ", "")
+
+
+def test_menus_choose_among_legal_raises():
+    tree = betting_tree(load_game("holdem.nolimit.2p"), pot_menu(0.5, 1.0, all_in=False))
+    check_shape(tree.nodes)
+    first = [tree.labels[child] for child in range(1, 1 + tree.nodes.children[0])]
+    assert first == ["f", "c", "r200", "r300"]  # half the pot would be 100: brought up to the least raise
+    with pytest.raises(GameError, match="above 0"):
+        pot_menu(0.5, -1.0)
+
+
+def test_no_menu_means_all_raises():
+    game = small_game("1 5 3", "nolimit")
+    first = betting_tree(game).nodes.children[0]
+    assert first == 2 + len(range(4, 10))
+
+
+@pytest.mark.parametrize(
+    ("layout", "deck"),
+    [((0, 3, 1), FULL), ((3, 1, 1), Deck(ranks=5)), ((0, 1, 1, 1), Deck(ranks=4, suits=3)), ((0, 1), Deck(3, 2))],
+)
+def test_canonical_boards(layout, deck):
+    """As many as the isomorphism counts; their weights make up all boards."""
+    rounds = canonical_boards(layout, deck)
+    raw, seen, total = 1, 0, np.ones(1, dtype=np.int64)
+    for r, boards in enumerate(rounds):
+        sequence = tuple(n for n in layout[: r + 1] if n)
+        assert len(boards.weight) == (Isomorphism(sequence, deck).size if sequence else 1)
+        raw *= comb(deck.size - seen, layout[r])
+        seen += layout[r]
+        total = boards.weight * total[boards.parent]
+        assert total.sum() == raw
+        if sequence:
+            index = Isomorphism(sequence, deck).index(boards.cards)
+            assert len(np.unique(index)) == len(index)
+            assert np.array_equal(Isomorphism(sequence, deck).orbit(index), total)
+        if r:
+            before = rounds[r - 1]
+            assert np.array_equal(boards.cards[:, : before.cards.shape[1]], before.cards[boards.parent])
+            children = np.repeat(np.arange(len(before.weight)), np.diff(boards.first_child))
+            assert np.array_equal(children, boards.parent)
+
+
+def test_orbits_list_every_board_once():
+    deck = FULL
+    flop, turn = canonical_boards((3, 1), deck)
+    renamed = card_permutations(deck)
+    seen = set()
+    for b in range(len(flop.weight)):
+        for p in flop.orbit[flop.orbit_start[b] : flop.orbit_start[b + 1]]:
+            seen.add(frozenset(renamed[p, flop.cards[b]].tolist()))
+    assert len(seen) == comb(52, 3) == flop.orbit_start[-1]
+    for parent in (0, 700, 1754):
+        cards = flop.cards[parent].tolist()
+        found = []
+        for b in range(turn.first_child[parent], turn.first_child[parent + 1]):
+            for p in turn.orbit[turn.orbit_start[b] : turn.orbit_start[b + 1]]:
+                assert set(renamed[p, cards].tolist()) == set(cards)  # the flop stays as it is
+                found.append(int(renamed[p, turn.cards[b, 3]]))
+        assert sorted(found) == sorted(set(range(52)) - set(cards))
+
+
+def test_suit_permutations_of_hands_and_cards_go_together():
+    renamed, moved, holes = card_permutations(FULL), suit_permutations(FULL, 2), FULL.holes()
+    for p in (0, 5, 23):
+        assert np.array_equal(np.sort(renamed[p, holes], axis=1), holes[moved[p]])
+
+
+def test_size_of_the_public_tree():
+    tree = public_tree(load_game("holdem.2-4"))
+    nodes = tree.betting.nodes
+    assert tree.size == np.sum(nodes.round == 0) + 1755 * np.sum(nodes.round == 1)
+    bluff = public_tree(load_game("bluff-1-1"))
+    assert bluff.size == len(bluff.betting.nodes.parent) == 2**13 - 1
+
+
+@pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize("betting", ["limit", "nolimit"])
+def test_leaf_payoffs_in_linear_time(shape, betting):
+    """O(n) with inclusion and exclusion, against O(n²) from the rules, at every kind of leaf, for both players."""
+    game = small_game(shape, betting)
+    rng = np.random.default_rng(3)
+    holes = game.deck.holes(game.rules.hole_cards).tolist()
+    leaves = betting_tree(game).leaves
+    before = next(leaf for leaf in leaves if leaf.folded is not None and leaf.round == 0)
+    after = next(leaf for leaf in leaves if leaf.folded is not None and leaf.round == 1)
+    shown = next(leaf for leaf in leaves if leaf.folded is None)
+    card = int(rng.integers(game.deck.size))
+    for leaf, board in ((before, ()), (after, (card,)), (shown, (card,))):
+        matrix = payoff_matrix(game, leaf, board)
+        for player, payoff in ((0, matrix), (1, -matrix.T)):
+            reach = rng.random(len(holes))
+            expected = payoff @ reach
+            np.testing.assert_allclose(leaf_values(game, leaf, board, reach, player), expected, atol=1e-10)
+
+
+def test_leaf_payoffs_on_the_full_deck():
+    game = load_game("holdem.limit.2p")
+    position = game.start()
+    for action in "cc/rc/cc/rc":
+        position = position.after(action)
+    board = game.deck.cards("AsKs7d7c2h")
+    reach = np.random.default_rng(1).random(1326)
+    value = leaf_values(game, position, board, reach, 0)
+    holes = game.deck.holes().tolist()
+    assert position.stake == 40
+    np.testing.assert_allclose(value, 40 * np.array(naive.showdown(board, game.deck, holes, reach)), atol=1e-8)
+    with pytest.raises(GameError, match="not the end"):
+        leaf_values(game, game.start(), (), reach, 0)
+
+
+def test_rules_and_ready_made_agree():
+    assert load_game("leduc").rules == ready_made("leduc")
