@@ -1,11 +1,25 @@
-"""Slow twins of kilt's kernels, written to be read. Each says the same thing as the fast version, in the plainest way."""
+"""Slow twins of kilt's fast code, written to be read: each says the same thing in the plainest way."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, combinations, pairwise, permutations
 
-FIVE = ["high card", "pair", "two pair", "three of a kind", "straight", "flush", "full house", "four of a kind", "straight flush"]
+from kilt.cards.deck import Deck
+from kilt.games.gamedef import GameDef
+
+FIVE = [
+    "high card",
+    "pair",
+    "two pair",
+    "three of a kind",
+    "straight",
+    "flush",
+    "full house",
+    "four of a kind",
+    "straight flush",
+]
 THREE = ["high card", "pair", "flush", "straight", "three of a kind", "straight flush"]
 GROUPS = ["high card", "pair", "two pair", "three of a kind", "four of a kind"]
 
@@ -79,3 +93,71 @@ def equity(hand, opponents, board, deck, board_size=5):
                 theirs = hand_value([*other, *complete], deck)
                 sums[0 if mine > theirs else 1 if mine == theirs else 2] += weight
     return sums
+
+
+# ── suits ──
+
+
+def rounds(hand: Sequence[int], layout: Sequence[int]) -> list[tuple[int, ...]]:
+    """A hand cut into its rounds, each in ascending order."""
+    return [tuple(sorted(hand[a:b])) for a, b in pairwise(accumulate(layout, initial=0))]
+
+
+def rename(hand: Sequence[int], suits: Sequence[int], deck: Deck) -> list[int]:
+    """The hand with suit s called suits[s]."""
+    return [card // deck.suits * deck.suits + suits[card % deck.suits] for card in hand]
+
+
+def canonical(hand: Sequence[int], layout: Sequence[int], deck: Deck) -> list[tuple[int, ...]]:
+    """The same for two hands exactly if renaming suits turns one into the other."""
+    return min(rounds(rename(hand, suits, deck), layout) for suits in permutations(range(deck.suits)))
+
+
+def all_hands(layout: Sequence[int], deck: Deck, dealt: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Every hand of a layout, rounds one after another."""
+    if not layout:
+        yield dealt
+        return
+    for cards in combinations([card for card in range(deck.size) if card not in dealt], layout[0]):
+        yield from all_hands(layout[1:], deck, dealt + cards)
+
+
+# ── sizes ──
+
+
+def count_betting(game: GameDef) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Decisions and legal actions of each round: plays out every betting sequence, by the rules as written."""
+    decisions, actions = [0] * game.rounds, [0] * game.rounds
+
+    def play(r: int, player: int, spent: list[int], last_raise: int, raises: int, waiting: int) -> None:
+        """Go on from here; `waiting` players must still act before the round is over."""
+        broke = [spent[p] == game.stacks[p] for p in (0, 1)]
+        other = 1 - player
+        bet = max(spent)
+        if waiting == 0:
+            if r + 1 < game.rounds and not any(broke):
+                play(r + 1, game.first_player[r + 1], spent, game.big_blind, 0, 2)
+            return
+        if broke[player]:
+            play(r, other, spent, last_raise, raises, waiting - 1)
+            return
+
+        stack = game.stacks[player]
+        options = [min(bet, stack)]  # check or call
+        if raises < game.max_raises[r] and not broke[other] and bet < stack:
+            if game.betting == "limit":
+                options.append(min(bet + game.raise_sizes[r], stack))
+            else:
+                options += [to for to in range(bet + 1, stack + 1) if to - bet >= last_raise or to == stack]
+        decisions[r] += 1
+        actions[r] += len(options) + (spent[player] < bet)  # and fold
+        for to in options:
+            after = list(spent)
+            after[player] = to
+            if to > bet:
+                play(r, other, after, max(last_raise, to - bet), raises + 1, 1)
+            else:
+                play(r, other, after, last_raise, raises, waiting - 1)
+
+    play(0, game.first_player[0], list(game.blinds), game.big_blind, 0, 2)
+    return tuple(decisions), tuple(actions)

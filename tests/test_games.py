@@ -10,8 +10,20 @@ from kilt.games.game import CHANCE, TERMINAL, check_game
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 
-NAMES = """kuhn leduc one-card bluff-1-1 bluff-2-1 bluff-2-2 rhode-island holdem.2-1 holdem.2-4 holdem.limit.2p
-holdem.nolimit.2p royal.limit.2p""".split()
+NAMES = [
+    "kuhn",
+    "leduc",
+    "one-card",
+    "bluff-1-1",
+    "bluff-2-1",
+    "bluff-2-2",
+    "rhode-island",
+    "holdem.2-1",
+    "holdem.2-4",
+    "holdem.limit.2p",
+    "holdem.nolimit.2p",
+    "royal.limit.2p",
+]
 
 
 def test_the_promised_games_are_there():
@@ -43,16 +55,10 @@ def test_check_game_finds_faults(fault, complaint):
 
 
 def nolimit(stacks="1000 1000", blinds="100 50", **extra):
+    """The game of the competition with some values changed."""
+    text = str(ready_made("holdem.nolimit.2p")).replace("20000 20000", stacks).replace("100 50", blinds)
     lines = [f"{key} = {value}" for key, value in extra.items()]
-    return Holdem(
-        GameDef.parse(
-            "\n".join(
-                ["GAMEDEF", "nolimit", "numPlayers = 2", "numRounds = 4", f"stack = {stacks}", f"blind = {blinds}"]
-                + ["firstPlayer = 2 1 1 1", "numSuits = 4", "numRanks = 13", "numHoleCards = 2"]
-                + ["numBoardCards = 0 3 1 1", *lines, "END GAMEDEF"]
-            )
-        )
-    )
+    return Holdem(GameDef.parse(text.replace("END GAMEDEF", "\n".join([*lines, "END GAMEDEF"]))))
 
 
 def play(game, *actions):
@@ -114,6 +120,13 @@ def test_a_blind_that_takes_the_whole_stack():
     assert both.start().actor == CHANCE
 
 
+def test_the_big_blind_checks_after_an_all_in_call():
+    """The round has begun, so all who have chips are asked, as the ACPC's server does."""
+    game = nolimit(stacks="1000 100")
+    assert play(game, "c").actions() == ("c",)
+    assert play(game, "c", "c", "/", "/", "/").actor == TERMINAL
+
+
 def test_free_checks_cannot_be_folded():
     game = nolimit()
     assert "f" not in play(game, "c").actions()
@@ -141,14 +154,20 @@ def test_limit_raises_stop_at_the_stack():
 
 
 def test_more_than_two_players_are_refused():
-    text = str(ready_made("holdem.limit.2p")).replace("numPlayers = 2", "numPlayers = 3").replace("blind = 10 5", "blind = 0 5 10")
+    text = (
+        str(ready_made("holdem.limit.2p"))
+        .replace("numPlayers = 2", "numPlayers = 3")
+        .replace("blind = 10 5", "blind = 0 5 10")
+    )
     rules = GameDef.parse(text)
     with pytest.raises(GameError, match="has 3 players; kilt builds games for 2"):
         Holdem(rules, "three")
 
 
 def test_three_private_cards_are_refused():
-    text = str(ready_made("leduc")).replace("numHoleCards = 1", "numHoleCards = 3").replace("numRanks = 3", "numRanks = 5")
+    text = (
+        str(ready_made("leduc")).replace("numHoleCards = 1", "numHoleCards = 3").replace("numRanks = 3", "numRanks = 5")
+    )
     with pytest.raises(GameError, match="deals 3 private cards"):
         Holdem(GameDef.parse(text))
 
@@ -161,7 +180,10 @@ def test_unknown_games():
 def test_bluff_rounds_are_chained():
     """004, section 3.2.3: who loses a round loses a die, and the winner starts the next one."""
     call = Bluff((2, 1)).start().after("3-*").after("bluff")
-    assert Bluff((2, 1)).payoffs(call, (0, 0), ()) == (-VALUES[1, 1], VALUES[1, 1])  # no star: player 1 goes on, and starts
+    assert Bluff((2, 1)).payoffs(call, (0, 0), ()) == (
+        -VALUES[1, 1],
+        VALUES[1, 1],
+    )  # no star: player 1 goes on, and starts
     stars = len(Bluff((2, 1)).hands(0)) - 1
     assert Bluff((2, 1)).payoffs(call, (stars, 5), ()) == (1, -1)
     call = Bluff((2, 2)).start().after("1-1").after("bluff")

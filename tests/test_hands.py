@@ -1,10 +1,10 @@
-from itertools import combinations
+from itertools import combinations, pairwise
 
-import naive
 import numpy as np
 import pytest
 from phevaluator import evaluate_cards
 
+import naive
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.hands import best_five, category, census, describe, hand_tables, strength, strengths
 from kilt.errors import CardError
@@ -83,7 +83,7 @@ def test_all_hands_of_a_small_deck_keep_the_order_of_the_naive_twin():
         fast = strengths(hands, deck)
         slow = [naive.hand_value(hand, deck) for hand in hands]
         by_slow = sorted(range(len(hands)), key=lambda i: slow[i])
-        for a, b in zip(by_slow, by_slow[1:], strict=False):
+        for a, b in pairwise(by_slow):
             assert (fast[a] == fast[b]) == (slow[a] == slow[b])
             assert fast[a] <= fast[b]
 

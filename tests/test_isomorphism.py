@@ -14,7 +14,7 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.cards.isomorphism_kernels import index_one, unindex_one
 from kilt.errors import CardError
 from kilt.jit import kernel
-from naive_isomorphism import all_hands, canonical, rename, rounds
+from naive import all_hands, canonical, rename, rounds
 
 # Waugh 2013 gives the first four; the others count hands whose board is one set, and boards alone.
 SIZES = {
@@ -75,9 +75,7 @@ def test_every_hand_against_the_twin(layout, deck):
     assert set(indices) == set(range(isomorphism.size))  # without gaps
 
     weights = Counter(indices)
-    assert isomorphism.orbit(range(isomorphism.size)).tolist() == [
-        weights[i] for i in range(isomorphism.size)
-    ]
+    assert isomorphism.orbit(range(isomorphism.size)).tolist() == [weights[i] for i in range(isomorphism.size)]
 
 
 @pytest.mark.parametrize("layout", [(2,), (3,), (5,), (3, 1, 1), (2, 3)], ids=str)

@@ -64,9 +64,6 @@ def test_every_raise_may_be_the_smallest(oracle: str) -> None:
     assert seen["all-ins"] == (oracle == "pokerkit")
 
 
-@pytest.mark.xfail(
-    raises=DisagreementError, strict=True, reason="kilt does not ask the big blind to check when a call is all-in"
-)
 def test_the_big_blind_checks_when_the_small_blind_is_all_in_with_a_call() -> None:
     # ACPC ends a round when every player with chips left has acted in it (numCalled >= numActingPlayers): "cc///".
     rules = oracles.no_limit(13, 1000, 100)

@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_size
+import naive
 from kilt.errors import GameError
 from kilt.games import size
+from kilt.games.bluff import Bluff
 from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, ready_made
+from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, abstract_size, size_of
+from kilt.tree.betting import betting_tree
+from kilt.tree.flat import flat_tree
 
 HULHE, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p"
 HOLES, FLOPS = comb(52, 2), comb(50, 3)
@@ -73,9 +77,9 @@ def test_smaller_games(name: str, decisions: tuple[int, ...], canonical: int | N
 @pytest.mark.parametrize(
     ("name", "buckets", "information_sets"),
     [
-        # Johanson 2016, table 5.2, which adds 70 × 100 up as 700 in its first two columns and so prints 57,330,780.
-        (HULHE, "PR 10-10-10-10", 57_337_080),
-        (HULHE, "IR 10-100-1,000-10,000", 57_337_080),
+        # 004, table 5.2. Its first two columns count 70 × 100 flop information sets as 700, and so print 57,330,780.
+        (HULHE, "PR 10-10-10-10", 57_330_780 - 700 + 70 * 100),
+        (HULHE, "IR 10-100-1,000-10,000", 57_330_780 - 700 + 70 * 100),
         (HULHE, "IR 169-9000-9000-9000", 57_331_352),
         (HULHE, "PR-2-2-2-2", 96_056),
         (HULHE, "pr 3-3-3-3", 476_934),
@@ -91,6 +95,15 @@ def test_abstract_infoset_actions() -> None:
     kuhn = abstract_size(ready_made("kuhn"), "IR 3")
     assert (kuhn.buckets, kuhn.information_sets, kuhn.infoset_actions) == ((3,), (12,), (24,))
     assert kuhn.infoset_actions == library_size("kuhn").infoset_actions
+
+
+def test_bluff() -> None:
+    """The same game, counted and written out; two dice each as in 004, section 3.2.3."""
+    counted, tree = size_of(Bluff((1, 1))), flat_tree(Bluff((1, 1)))
+    assert counted.information_sets.total == len(tree.infosets)
+    assert counted.infoset_actions.total == tree.nodes.infoset_start[-1]
+    assert counted.states.total == (tree.nodes.actor >= 0).sum()
+    assert size_of(Bluff((2, 2))).information_sets.total == 21 * 2**24 == 352_321_536
 
 
 # Against enumeration
@@ -125,17 +138,28 @@ def game_defs(draw: st.DrawFn) -> GameDef:
 
 
 def test_enumeration_of_kuhn_poker() -> None:
-    assert naive_size.betting(ready_made("kuhn")) == ((4,), (8,))
+    assert naive.count_betting(ready_made("kuhn")) == ((4,), (8,))
 
 
 @given(game_defs())
 @settings(max_examples=400, deadline=None)
 def test_agrees_with_enumeration(game: GameDef) -> None:
     counted = size_of(game)
-    assert (counted.decisions, counted.actions) == naive_size.betting(game)
+    assert (counted.decisions, counted.actions) == naive.count_betting(game)
     assert counted.information_sets == counted.decisions.times((16, 16 * 15, 16 * 15 * 14))
     assert counted.infoset_actions == counted.actions.times((16, 16 * 15, 16 * 15 * 14))
     assert counted.states == counted.decisions.times((16 * 15, 16 * 15 * 14, 16 * 15 * 14 * 13))
+
+
+@given(game_defs())
+@settings(max_examples=50, deadline=None)
+def test_agrees_with_the_betting_tree(game: GameDef) -> None:
+    """The rules that are counted are the rules that are played."""
+    nodes = betting_tree(Holdem(game)).nodes
+    counted = size_of(game)
+    for r in range(game.rounds):
+        deciding = (nodes.actor >= 0) & (nodes.round == r)
+        assert (counted.decisions[r], counted.actions[r]) == (deciding.sum(), nodes.children[deciding].sum())
 
 
 @pytest.mark.parametrize("blinds", [(2, 1), (3, 3), (1, 5)])
@@ -204,7 +228,7 @@ def test_agrees_with_open_spiel(game: GameDef) -> None:
     if game.betting == "limit":
         capped = tuple(min(cap, 3) for cap in game.max_raises)
         game = replace(game, stacks=(UNLIMITED, UNLIMITED), max_raises=capped)
-    else:  # the server asks players who are all-in by their blind
+    else:  # where a blind uses up a stack, the server asks for checks that decide nothing, or hangs
         game = replace(game, stacks=tuple(max(stack, game.big_blind + 1) for stack in game.stacks))
     counted = size_of(game)
     if counted.decisions.total < 1000:

@@ -1,9 +1,9 @@
 from math import comb
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import suit_permutations
 from kilt.cards.isomorphism import Isomorphism
@@ -28,7 +28,13 @@ def small_game(shape, betting="limit"):
     hole, ranks, suits = shape.split()
     rules = ["raiseSize = 2 4", "maxRaises = 2 2"] if betting == "limit" else ["stack = 9 9"]
     text = ["GAMEDEF", betting, "numPlayers = 2", "numRounds = 2", "blind = 1 2", *rules, "firstPlayer = 1 2"]
-    text += [f"numSuits = {suits}", f"numRanks = {ranks}", f"numHoleCards = {hole}", "numBoardCards = 0 1", "END GAMEDEF"]
+    text += [
+        f"numSuits = {suits}",
+        f"numRanks = {ranks}",
+        f"numHoleCards = {hole}",
+        "numBoardCards = 0 1",
+        "END GAMEDEF",
+    ]
     return Holdem(GameDef.parse("\n".join(text)), f"small {betting}")
 
 
@@ -44,7 +50,8 @@ def check_shape(nodes):
 
 
 @pytest.mark.parametrize(
-    ("name", "infosets", "slots"), [("kuhn", 12, 24), ("leduc", 936, 2184), ("one-card", 52, 104), ("bluff-1-1", 24_576, 49_140)]
+    ("name", "infosets", "slots"),
+    [("kuhn", 12, 24), ("leduc", 936, 2184), ("one-card", 52, 104), ("bluff-1-1", 24_576, 49_140)],
 )
 def test_flat_trees(name, infosets, slots):
     """The numbers of information sets are those of open_spiel's games."""

@@ -65,14 +65,31 @@ def size(
     as_json: AsJson = False,
 ) -> None:
     """Count a game exactly: states, information sets, actions; never by enumeration."""
+    from kilt.errors import GameError
     from kilt.games import load_game
-    from kilt.games.size import size_of
+    from kilt.games.bluff import Bluff
+    from kilt.games.holdem import Holdem
+    from kilt.games.size import AbstractSize, GameSize, abstract_size, size_of
 
-    sizes = size_of(load_game(name), abstraction or [])
+    game = load_game(name)
+    sizes: list[GameSize | AbstractSize]
+    if isinstance(game, Holdem):
+        sizes = [size_of(game.rules), *(abstract_size(game.rules, spec) for spec in abstraction or [])]
+    elif isinstance(game, Bluff) and not abstraction:
+        sizes = [size_of(game)]
+    else:
+        raise GameError(f"{name} has no cards to put into buckets: leave out --abstraction")
+    names = [name, *(abstraction or [])]
     if as_json:
-        print_json(sizes.as_dict())
+        totals = [
+            {"name": n} | {what: counts.total for what, counts in vars(size).items()}
+            for n, size in zip(names, sizes, strict=True)
+        ]
+        print_json(totals[0] | {"rounds": vars(sizes[0]), "abstractions": totals[1:]})
         return
-    columns = ["", *[f"round {r + 1}" for r in range(len(sizes.rounds))], "total"]
-    print_table(
-        f"Size of {name}", columns, [[what, *map(count, values)] for what, values in sizes.table()], numbers=True
-    )
+    rounds = [f"round {r + 1}" for r in range(len(sizes[0].information_sets))]
+    for n, size in zip(names, sizes, strict=True):
+        rows = [
+            [what.replace("_", " "), *map(count, counts), count(counts.total)] for what, counts in vars(size).items()
+        ]
+        print_table(n, ["", *rounds, "total"], rows, numbers=True)

@@ -87,15 +87,15 @@ class GameDef:
     betting: Literal["limit", "nolimit"]
     players: int
     rounds: int
-    stacks: tuple[int, ...]
-    blinds: tuple[int, ...]
-    raise_sizes: tuple[int, ...]
-    first_player: tuple[int, ...]
-    max_raises: tuple[int, ...]
+    stacks: tuple[int, ...]  # per player; UNLIMITED where a limit game does not say
+    blinds: tuple[int, ...]  # per player
+    raise_sizes: tuple[int, ...]  # per round; empty in no-limit
+    first_player: tuple[int, ...]  # per round
+    max_raises: tuple[int, ...]  # per round; UNLIMITED_RAISES where the game does not say
     suits: int
     ranks: int
     hole_cards: int
-    board_cards: tuple[int, ...]
+    board_cards: tuple[int, ...]  # new ones per round
 
     def __post_init__(self) -> None:
         for complaint in self._complaints():

@@ -2,6 +2,7 @@
 
 The betting and the cards do not meet before the end: `Betting` is the position, `Holdem` deals and pays.
 
+>>> from kilt.games.gamedef import ready_made
 >>> game = Holdem(ready_made("holdem.nolimit.2p"))
 >>> position = game.start()
 >>> position.actor, position.raise_bounds()  # the small blind acts first, and raises *to* 200 chips at least
@@ -23,7 +24,7 @@ from kilt.cards.deck import Deck, FloatArray, subsets
 from kilt.cards.hands import strength
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position
-from kilt.games.gamedef import GameDef
+from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 FOLD, CALL, RAISE = "f", "c", "r"
 
@@ -66,7 +67,9 @@ class Betting:
         """
         rules, me = self.rules, self.actor
         stack, level = rules.stacks[me], max(self.spent)
-        if self.actor < 0 or self.raises >= rules.max_raises[self.round] or stack <= level or self._all_in(1 - me):
+        cap = rules.max_raises[self.round]
+        capped = cap != UNLIMITED_RAISES and self.raises >= cap
+        if self.actor < 0 or capped or stack <= level or self._all_in(1 - me):
             return None
         if rules.betting == "limit":
             least = most = level + rules.raise_sizes[self.round]
@@ -136,11 +139,16 @@ class Betting:
         return replace(self, history=self.history + action, **changes)  # type: ignore[arg-type]
 
     def _turn_to(self, player: int) -> Betting:
-        """Hand the turn to `player`, or to whoever comes next when there is nothing for them to decide."""
-        for candidate in (player, 1 - player)[: self.to_act]:
-            behind = self.spent[candidate] < self.spent[1 - candidate]
-            if not self._all_in(candidate) and (behind or not self._all_in(1 - candidate)):
-                return replace(self, actor=candidate)
+        """Hand the turn to `player`, or to the other one, whoever has chips and has yet to answer; or end the round.
+
+        As in the ACPC's server, a round begins only between players who both have chips, but one that has begun asks
+        all who do: the big blind checks even where the small blind is all-in with a call.
+        """
+        begun = self.round == 0 or self.to_act < 2
+        if begun or not (self._all_in(0) or self._all_in(1)):
+            for candidate in (player, 1 - player)[: self.to_act]:
+                if not self._all_in(candidate):
+                    return replace(self, actor=candidate)
         return replace(self, actor=CHANCE if self.round + 1 < self.rules.rounds else TERMINAL)
 
 

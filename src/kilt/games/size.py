@@ -43,6 +43,7 @@ from typing import NamedTuple
 
 from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import GameError
+from kilt.games.bluff import FACES, Bluff
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 MOST_SECONDS = 60.0  # games that would take longer to count are refused
@@ -82,13 +83,17 @@ class AbstractSize:
     infoset_actions: Counts
 
 
-def size_of(game: GameDef) -> GameSize:
+def size_of(game: GameDef | Bluff) -> GameSize:
     """Count a heads-up game.
 
     >>> from kilt.games.gamedef import ready_made
     >>> size_of(ready_made("leduc")).canonical_information_sets
     (18, 450)
+    >>> size_of(Bluff((2, 2))).information_sets.total  # 004, section 3.2.3: 352 million
+    352321536
     """
+    if isinstance(game, Bluff):
+        return _bluff(game)
     decisions, actions = _betting(game)
     deck, hole = game.deck, game.hole_cards
     boards = [game.board_cards[: r + 1] for r in range(game.rounds)]
@@ -109,7 +114,7 @@ def abstract_size(game: GameDef, buckets: str) -> AbstractSize:
     """Count a heads-up game with buckets for cards.
 
     With perfect recall (PR) each bucket of a round splits into so many of the next, with imperfect recall (IR) the
-    numbers are those of each round (Johanson 2016, section 5.2.2).
+    numbers are those of each round (Johanson 2016, table 5.2).
 
     >>> from kilt.games.gamedef import ready_made
     >>> holdem = ready_made("holdem.limit.2p")
@@ -127,6 +132,21 @@ def abstract_size(game: GameDef, buckets: str) -> AbstractSize:
     per_round = Counts(accumulate(numbers, mul) if match[1].upper() == "PR" else numbers)
     decisions, actions = _betting(game)
     return AbstractSize(per_round, decisions.times(per_round), actions.times(per_round))
+
+
+def _bluff(game: Bluff) -> GameSize:
+    """Count one round of Bluff. Bids rise, so a history is a set of bids: half of all sets leave a player to act."""
+    histories = 2 ** (sum(game.dice) * len(FACES))
+    rolls = [len(game.hands(player)) for player in (0, 1)]
+    seen = Counts([histories // 2 * sum(rolls)])
+    return GameSize(
+        decisions=Counts([histories]),
+        actions=Counts([2 * (histories - 1)]),  # every history but the empty one is made by a bid, and can be called
+        states=Counts([histories * prod(rolls)]),
+        information_sets=seen,
+        canonical_information_sets=seen,
+        infoset_actions=Counts([(histories - 1) * sum(rolls)]),
+    )
 
 
 def _deals(cards: int, groups: Iterable[int]) -> int:
@@ -237,9 +257,8 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
     queue: list[_State] = []
 
     def reach(state: _State, number: int) -> None:
-        """Let so many sequences lead to a state, if its player has something to decide."""
-        facing, all_in = state.mine < state.theirs, state.theirs == game.stacks[1 - state.player]
-        if state.mine < game.stacks[state.player] and (facing or not all_in):
+        """Let so many sequences lead to a state, if its player has chips left to act with."""
+        if state.mine < game.stacks[state.player]:
             if state not in ways:
                 heappush(queue, state)
             ways[state] = ways.get(state, 0) + number
@@ -262,7 +281,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
         actions[r] += number * (2 if mine < theirs else 1)  # only a bet can be folded to
         if not acted:
             reach(_State(r, level, True, other, theirs, raise_by, left), number)
-        elif r + 1 < game.rounds:
+        elif r + 1 < game.rounds and level < shortest:
             reach(opening(r + 1, game.first_player[r + 1], level, level), number)
 
         if left == 0 or level == stack or theirs == game.stacks[other]:
