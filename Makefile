@@ -34,8 +34,22 @@ unit: env
 docs: env
 	$(BIN)/mkdocs build --strict --quiet --site-dir .site
 
+# Each line is a command to try; it is shown, then run.
+define TOUR
+kilt game list
+kilt game show leduc
+kilt game size holdem.limit.2p -a "IR 169-9000-9000-9000"
+kilt game size holdem.nolimit.2p
+kilt cards strength "As Ah Kd Kc Ks 9d 2c"
+kilt cards equity AsKh "QQ+,AKs,A5s-A2s,KQs:0.5" --board Qd7h2c
+endef
+export TOUR
+
 demo: env
-	@$(BIN)/kilt demo
+	@echo "$$TOUR" | while IFS= read -r line; do \
+	  printf '\n\033[1m$$ %s\033[0m\n' "$$line"; \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" sh -c "$$line" || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis

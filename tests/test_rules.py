@@ -13,7 +13,7 @@ from kilt.games.bluff import BLUFF, Bluff
 from kilt.games.game import Position
 from kilt.games.gamedef import UNLIMITED, GameDef, ready_made
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
-from oracles import EDGES, MAIN, TABLES, DisagreementError
+from oracles import EDGES, MAIN, TABLES
 
 HANDS = {"open_spiel": 2000, "pokerkit": 300}
 HANDS_AT_THE_EDGE = {"open_spiel": 1000, "pokerkit": 150}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import naive
+from kilt.cards.boards import canonical_boards, card_permutations, hand_permutations
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.equity import suit_permutations
 from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import GameError
 from kilt.games import load_game
@@ -15,7 +15,7 @@ from kilt.games.holdem import Holdem
 from kilt.tree.betting import betting_tree, pot_menu
 from kilt.tree.flat import flat_tree
 from kilt.tree.payoff import leaf_values, payoff_matrix
-from kilt.tree.public import canonical_boards, card_permutations, public_tree
+from kilt.tree.public import public_tree
 
 SMALL = {
     "one card, three suits": "1 5 3",
@@ -162,7 +162,7 @@ def test_orbits_list_every_board_once():
 
 
 def test_suit_permutations_of_hands_and_cards_go_together():
-    renamed, moved, holes = card_permutations(FULL), suit_permutations(FULL, 2), FULL.holes()
+    renamed, moved, holes = card_permutations(FULL), hand_permutations(FULL), FULL.holes()
     for p in (0, 5, 23):
         assert np.array_equal(np.sort(renamed[p, holes], axis=1), holes[moved[p]])
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import permutations
 from math import comb
 from typing import NamedTuple
 
@@ -22,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards import equity_kernels as kernels
-from kilt.cards.deck import FULL, Deck, FloatArray, IntArray, subsets
+from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
+from kilt.cards.deck import FULL, Deck, FloatArray, IntArray
 from kilt.cards.equity_kernels import HandList, Order
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import RANK_MASK, Strengths
-from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
@@ -69,6 +68,7 @@ def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
     ranks_key, ranks = np.unique(rank_keys, return_inverse=True)
     return HandList(
         cards=tuple(np.ascontiguousarray(column).astype(np.uint8) for column in deck.holes(hole_cards).T),
+        key=tables.card_key[holes].sum(axis=1),
         bits=tables.card_bit[holes].sum(axis=1),
         ranks=ranks.astype(np.uint16),
         ranks_key=ranks_key,
@@ -116,7 +116,7 @@ def hand_strength(
     >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
     0.4623
     """
-    ways = completions(board, deck, weights, board_size=board_size, hole_cards=hole_cards)
+    ways = completions(board, deck, weights=weights, board_size=board_size, hole_cards=hole_cards)
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
@@ -183,29 +183,32 @@ def histogram(counts: IntArray, bins: int) -> FloatArray:
 def completions(
     board: Sequence[int],
     deck: Deck = FULL,
-    weights: FloatArray | None = None,
     *,
+    weights: FloatArray | None = None,
+    hand: Sequence[int] = (),
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> Completions:
-    """All ways to complete a board, up to suits where nothing tells the suits apart: before the first public card.
+    """All ways to complete a board, those taken together that differ by suits which nothing tells apart.
+
+    Suits are told apart by the board, by the weights of a range and by a known private hand.
 
     >>> len(completions(FULL.cards("Ah7d2c")).boards), len(completions(()).boards)
     (1176, 134459)
     """
     _check_board(board, deck, board_size)
-    holes = deck.holes(hole_cards)
-    if weights is not None and len(weights) != len(holes):
-        raise CardError(f"the range has {len(weights)} weights, but there are {len(holes)} hands of {hole_cards} cards")
-    if not board and board_size and (weights is None or _suits_alike(weights, deck, hole_cards)):
-        boards = Isomorphism((board_size,), deck)
-        every = np.arange(boards.size)
-        hands = Isomorphism((hole_cards,), deck)
-        return Completions(boards.unindex(every).astype(np.int64), boards.orbit(every), hands.index(holes))
-    rest = np.setdiff1d(np.arange(deck.size), board)
-    new = rest[subsets(len(rest), board_size - len(board))]
-    known = np.broadcast_to(np.array(board, dtype=np.int64), (len(new), len(board)))
-    return Completions(np.concatenate([known, new], axis=1), np.ones(len(new), dtype=np.int64), np.arange(len(holes)))
+    moved = hand_permutations(deck, hole_cards)
+    if weights is not None and len(weights) != moved.shape[1]:
+        raise CardError(
+            f"the range has {len(weights)} weights, but there are {moved.shape[1]} hands of {hole_cards} cards"
+        )
+    symmetry = symmetry_of(deck, board, hand)
+    if weights is not None:
+        symmetry &= sum(1 << p for p in range(len(moved)) if np.array_equal(weights[moved[p]], weights))
+    ways = extend(known_board(board, deck, symmetry), board_size - len(board), deck)
+    alike = moved[[p for p in range(len(moved)) if symmetry >> p & 1]].min(axis=0)
+    classes = np.unique(alike, return_inverse=True)[1]
+    return Completions(ways.cards.astype(np.int64), ways.weight.astype(np.int64), classes)
 
 
 def duel(
@@ -224,18 +227,15 @@ def duel(
         weights[deck.hole_index([int(card) for card in opponent])] = 1.0
     else:
         weights[:] = opponent
-    blocked = np.isin(holes, [*board, *hand]).any(axis=1)
-    chosen = np.flatnonzero((weights > 0) & ~blocked)
-    if not len(chosen):
+    weights[np.isin(holes, [*board, *hand]).any(axis=1)] = 0.0
+    if not weights.any():
         raise CardError(
             f"the opponent has no hand left: all hands of the range hold a card of {deck.name([*hand, *board])}"
         )
+    ways = completions(board, deck, weights=weights, hand=hand)
     sums = np.zeros(3)
-    known = np.array(board, dtype=np.int64)
-    to_come = BOARD_SIZE - len(board)
-    kernels.duel(
-        np.array(hand, dtype=np.int64), holes[chosen], weights[chosen], known, to_come, hand_tables(7, deck), sums
-    )
+    hero, opponents = deck.hole_index(hand), np.flatnonzero(weights).astype(np.uint16)
+    kernels.duel(ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), sums)
     return Result(*(float(x) for x in sums / sums.sum()))
 
 
@@ -252,25 +252,3 @@ def _check_board(board: Sequence[int], deck: Deck, most: int) -> None:
         raise CardError(f"a card is there twice in {deck.name(board)}: every card may be used once")
     if any(not 0 <= card < deck.size for card in board):
         raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {list(board)}")
-
-
-def _suits_alike(weights: FloatArray, deck: Deck, hole_cards: int) -> bool:
-    """Whether the weights stay the same whatever the suits are called."""
-    moved = suit_permutations(deck, hole_cards)
-    return bool(np.all(weights[moved] == weights))
-
-
-@lru_cache
-def suit_permutations(deck: Deck, hole_cards: int) -> npt.NDArray[np.int32]:
-    """For each way to rename the suits, the row that each private hand moves to.
-
-    >>> suit_permutations(FULL, 2).shape
-    (24, 1326)
-    """
-    holes = deck.holes(hole_cards).astype(np.int64)
-    row_of = {tuple(hand): row for row, hand in enumerate(holes.tolist())}
-    rows = []
-    for names in permutations(range(deck.suits)):
-        renamed = np.sort(holes // deck.suits * deck.suits + np.array(names)[holes % deck.suits], axis=1)
-        rows.append([row_of[tuple(hand)] for hand in renamed.tolist()])
-    return np.array(rows, dtype=np.int32)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, FloatArray, IntArray
+from kilt.cards.deck import FloatArray, IntArray
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
 from kilt.jit import inlined, kernel, trailing_zeros
 
@@ -24,6 +24,7 @@ class HandList(NamedTuple):
     """All private hands of a deck, as kernels want them. Hands are numbered as in `Deck.holes`."""
 
     cards: Columns
+    key: IntArray  # [hand] what it adds to the key of a board
     bits: IntArray  # [hand] its set of cards, as in HandTables.card_bit
     ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
     ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, suits left out
@@ -219,65 +220,43 @@ def roll_out(
             total[classes[hand]] += weights[b] * value[hand]
 
 
-@inlined
-def _next_combination(chosen: IntArray, size: int) -> bool:
-    """Step to the next combination out of `size`, in lexicographic order; False after the last one."""
-    place = len(chosen) - 1
-    while place >= 0 and chosen[place] == size - len(chosen) + place:
-        place -= 1
-    if place >= 0:
-        chosen[place] += 1
-        for k in range(place + 1, len(chosen)):
-            chosen[k] = chosen[k - 1] + 1
-    return place >= 0
-
-
 @kernel
 def duel(
-    hero: IntArray,
-    opponents: ByteArray,
-    weights: FloatArray,
-    board: IntArray,
-    to_come: int,
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    hero: int,
+    opponents: Order,
+    reach: FloatArray,
     tables: HandTables,
     result: FloatArray,
 ) -> None:
-    """Add the weight of wins, ties and losses of one hand against several to `result`, over all complete boards.
+    """Add the weight of the wins, ties and losses of one hand against several to `result`, over complete `boards`.
 
-    The opponents share no card with the hero or with `board`.
+    The opponents share no card with the hero. Few of them are looked up one by one; for many it is quicker to have the
+    strength of all hands on the board.
     """
-    deck_size = len(tables.card_key)
-    hero_key, hero_bits = np.int64(tables.start), np.int64(0)
-    for card in hero:
-        hero_key += tables.card_key[card]
-        hero_bits += tables.card_bit[card]
-    known_key, known_bits = np.int64(0), np.int64(0)
-    for card in board:
-        known_key += tables.card_key[card]
-        known_bits += tables.card_bit[card]
-    rest = np.empty(deck_size, dtype=np.int64)
-    left = 0
-    for card in range(deck_size):
-        if not (hero_bits | known_bits) & tables.card_bit[card]:
-            rest[left] = card
-            left += 1
-    their_key = np.empty(len(opponents), dtype=np.int64)
-    their_bits = np.empty(len(opponents), dtype=np.int64)
-    for o in range(len(opponents)):
-        their_key[o], their_bits[o] = tables.start, 0
-        for card in opponents[o]:
-            their_key[o] += tables.card_key[card]
-            their_bits[o] += tables.card_bit[card]
-    chosen = np.arange(to_come)
-    more = True
-    while more:
-        key, bits = known_key, known_bits
-        for k in range(to_come):
-            key += tables.card_key[rest[chosen[k]]]
-            bits += tables.card_bit[rest[chosen[k]]]
-        mine = look_up(hero_key + key, hero_bits | bits, tables)
-        for o in range(len(opponents)):
-            if not their_bits[o] & bits & ~known_bits:
-                theirs = look_up(their_key[o] + key, their_bits[o] | bits, tables)
-                result[0 if mine > theirs else 1 if mine == theirs else 2] += weights[o]
-        more = _next_combination(chosen, left)
+    strength = np.empty(len(hands.bits), dtype=np.int16)
+    for b in range(boards.shape[0]):
+        key, bits = np.int64(tables.start), np.int64(0)
+        for card in boards[b]:
+            key += tables.card_key[card]
+            bits += tables.card_bit[card]
+        if bits & hands.bits[hero]:
+            continue
+        if len(opponents) > 64:
+            board_strengths(boards[b], hands, tables, strength)
+        else:
+            strength[hero] = look_up(key + hands.key[hero], bits | hands.bits[hero], tables)
+            for other in opponents:
+                blocked = bits & hands.bits[other]
+                strength[other] = -1 if blocked else look_up(key + hands.key[other], bits | hands.bits[other], tables)
+        won, tied, lost = 0.0, 0.0, 0.0
+        for other in opponents:
+            if strength[other] >= 0:
+                won += reach[other] * (strength[hero] > strength[other])
+                tied += reach[other] * (strength[hero] == strength[other])
+                lost += reach[other] * (strength[hero] < strength[other])
+        result[0] += weights[b] * won
+        result[1] += weights[b] * tied
+        result[2] += weights[b] * lost

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, out, print_json
+from kilt.cli.show import AsJson, errors, out, print_json
 
 app = typer.Typer(help="Cards: how strong a hand is, and how often it wins.", no_args_is_help=True)
 
@@ -66,7 +66,9 @@ def equity(
     if len(public) > BOARD_SIZE:
         raise CardError(f"the board {board!r} has {len(public)} cards: at most {BOARD_SIZE} are dealt")
     mine = FULL.cards(hand, 2, dead=public)
-    result = duel(mine, FULL.range(opponent), public)
+    opponents = FULL.range(opponent)
+    with errors.status("playing out all boards …"):
+        result = duel(mine, opponents, public)
     if as_json:
         print_json(
             {"hand": FULL.name(mine), "opponent": opponent, "board": FULL.name(public)}

@@ -38,6 +38,6 @@ def count(value: int) -> str:
     >>> count(1286792), count(319365922522608)
     ('1,286,792', '3.1937e14')
     """
-    if value < 10**12:
+    if value < 10**9:
         return f"{value:,}"
     return f"{Decimal(value):.4e}".replace("e+", "e")

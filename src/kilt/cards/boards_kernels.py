@@ -1,4 +1,4 @@
-"""Compiled loops of `public`."""
+"""Compiled loops of `boards`."""
 
 from __future__ import annotations
 

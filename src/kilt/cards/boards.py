@@ -1,0 +1,123 @@
+"""Boards up to a renaming of suits.
+
+Boards that differ only by the names of the suits are played alike, so one of them, the *canonical* board, stands for
+all (004, section 2.4). Boards grow round by round: a canonical board extends the one before by new cards, so hands keep
+their numbers along the way. How many boards it stands for is its weight; which ones, a list of suit permutations: what
+hand h is worth on board π(b), hand π⁻¹(h) is worth on board b.
+
+>>> flop, turn = canonical_boards((3, 1), FULL)
+>>> len(flop.weight), len(turn.weight), int(flop.weight.sum())
+(1755, 63193, 22100)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards import boards_kernels as kernels
+from kilt.cards.deck import FULL, ByteArray, Deck, IntArray, subsets
+
+
+class Boards(NamedTuple):
+    """The canonical boards of one round, children of one parent side by side."""
+
+    cards: ByteArray  # [board, card] in the order of dealing
+    parent: npt.NDArray[np.int32]  # [board] its number in the round before, −1 before the first cards
+    weight: npt.NDArray[np.int32]  # [board] how many ways to extend its parent it stands for
+    first_child: npt.NDArray[np.int32]  # [parent + 1] where the extensions of a parent begin
+    orbit_start: IntArray  # [board + 1] where its permutations begin
+    orbit: ByteArray  # suit permutations, by number, that lead from a board to all it stands for, itself first
+    symmetry: npt.NDArray[np.int32]  # [board] the set of permutations that leave it as it is, one bit each
+
+
+def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, ...]:
+    """The canonical boards round by round; `layout` says how many cards each round adds.
+
+    >>> [len(boards.weight) for boards in canonical_boards((0, 3, 1))]
+    [1, 1755, 63193]
+    """
+    rounds = [known_board((), deck)]
+    for count in layout:
+        rounds.append(extend(rounds[-1], count, deck))
+    return tuple(rounds[1:])
+
+
+def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
+    """One board to extend. Unless `symmetry` is given, only permutations that leave its set of cards alone count."""
+    if symmetry is None:
+        symmetry = symmetry_of(deck, cards)
+    return Boards(
+        cards=np.array([cards], dtype=np.int8).reshape(1, -1),
+        parent=np.full(1, -1, dtype=np.int32),
+        weight=np.ones(1, dtype=np.int32),
+        first_child=np.array([0, 1], dtype=np.int32),
+        orbit_start=np.array([0, 1]),
+        orbit=np.zeros(1, dtype=np.int8),
+        symmetry=np.array([symmetry], dtype=np.int32),
+    )
+
+
+def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
+    """All ways, up to suits, to add `count` cards to each of some boards."""
+    parents, known = before.cards.shape
+    picks = subsets(deck.size - known, count)
+    most = parents * len(picks)
+    cards = np.empty((most, known + count), dtype=np.int8)
+    parent, weight, symmetry = (np.empty(most, dtype=np.int32) for _ in range(3))
+    first_child = np.empty(parents + 1, dtype=np.int32)
+    orbit = np.empty(most, dtype=np.int8)
+    renamed = card_permutations(deck)
+    found = kernels.extend_boards(
+        before.cards, before.symmetry, picks, renamed, cards, parent, weight, symmetry, first_child, orbit
+    )
+    return Boards(
+        cards=cards[:found].copy(),
+        parent=parent[:found].copy(),
+        weight=weight[:found].copy(),
+        first_child=first_child,
+        orbit_start=np.concatenate([[0], np.cumsum(weight[:found], dtype=np.int64)]),
+        orbit=orbit,
+        symmetry=symmetry[:found].copy(),
+    )
+
+
+def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
+    """The suit permutations that leave each of some sets of cards as it is, one bit each.
+
+    >>> symmetry_of(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
+    4
+    """
+    renamed = card_permutations(deck)
+    kept = [
+        p for p in range(len(renamed)) if all(set(renamed[p, list(cards)].tolist()) == set(cards) for cards in sets)
+    ]
+    return sum(1 << p for p in kept)
+
+
+@lru_cache
+def card_permutations(deck: Deck) -> ByteArray:
+    """[permutation, card]: what each card becomes when the suits are renamed; number 0 leaves all as it is."""
+    card = np.arange(deck.size)
+    names = np.array(list(permutations(range(deck.suits))))
+    renamed: ByteArray = (card // deck.suits * deck.suits + names[:, card % deck.suits]).astype(np.int8)
+    return renamed
+
+
+@lru_cache
+def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
+    """[permutation, hand]: which private hand each one becomes.
+
+    >>> hand_permutations(FULL).shape
+    (24, 1326)
+    """
+    rows = []
+    for renamed in card_permutations(deck):
+        hands = np.sort(renamed[deck.holes(hole_cards)], axis=1).astype(np.int64)
+        rows.append([deck.hole_index(hand) for hand in hands.tolist()])
+    return np.array(rows, dtype=np.int32)
