@@ -11,21 +11,27 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import ByteArray, FloatArray
 from kilt.errors import GameError
-from kilt.games.game import CHANCE, TERMINAL, Board, Game, Hands, Position
+from kilt.games.game import CHANCE, TERMINAL, Board, Game, Position
 
 MOST_NODES = 20_000_000
 
+State = TypeVar("State")
+
 
 class FlatNodes(NamedTuple):
-    """Nodes in breadth-first order: a parent comes before its children, and siblings stand together."""
+    """Nodes in breadth-first order: a parent comes before its children, and siblings stand together.
+
+    Tables over (information set, action) have one *slot* for each action of each information set, one after another.
+    """
 
     parent: npt.NDArray[np.int32]  # −1 at the root
     actor: ByteArray  # 0, 1, CHANCE or TERMINAL
@@ -34,31 +40,80 @@ class FlatNodes(NamedTuple):
     chance: FloatArray  # the probability of the step into this node where chance took it, else 1
     infoset: npt.NDArray[np.int32]  # the information set of the actor, −1 where no player acts
     payoff: FloatArray  # to player 0 at the end, else 0
+    level: npt.NDArray[np.int32]  # [depth + 1] where the nodes of each depth begin
     infoset_player: ByteArray  # [information set]
-    infoset_start: npt.NDArray[
-        np.int32
-    ]  # [information set + 1] its first slot in tables over (information set, action)
+    infoset_start: npt.NDArray[np.int32]  # [information set + 1] its first slot
 
 
 @dataclass(frozen=True)
 class FlatTree:
     """A whole game as arrays, with the names that the arrays leave out."""
 
-    game: Game
+    name: str  # of the game
     nodes: FlatNodes
     infosets: tuple[str, ...]  # hand|board|history, as its player sees it
     actions: tuple[tuple[str, ...], ...]  # of each information set
 
 
+class Expansion(NamedTuple):
+    """What follows a state: who acts, and the states after it, each with its probability (1 where a player acts)."""
+
+    actor: int
+    branches: Sequence[tuple[float, object]] = ()
+    infoset: str = ""
+    actions: tuple[str, ...] = ()
+    payoff: float = 0.0
+
+
+class _Deal(NamedTuple):
+    """A state of a game while its tree is written: hands are None until they are dealt."""
+
+    position: Position
+    mine: int | None = None
+    theirs: int | None = None
+    board: Board = ()
+
+
 def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
     """Write out a game. The first two chance nodes deal a hand to player 0, then to player 1.
 
-    Both players remember all they have seen, so an information set is the hand, the board and the history. A game of
-    more than `most_nodes` nodes is refused.
+    Both players remember all they have seen, so an information set is the hand, the board and the history.
     """
     deals = game.deals()
     own = deals.sum(axis=1)
     names = game.hands(0), game.hands(1)
+    following: dict[str, list[Position]] = {}  # by history: each position is worked out once, not once per deal
+
+    def expand(state: _Deal) -> Expansion:
+        position, mine, theirs, board = state
+        if mine is None:
+            return Expansion(CHANCE, [(own[h], state._replace(mine=h)) for h in np.flatnonzero(own).tolist()])
+        if theirs is None:
+            row = deals[mine] / own[mine]
+            return Expansion(CHANCE, [(row[h], state._replace(theirs=h)) for h in np.flatnonzero(row).tolist()])
+        hands, actor, history = (mine, theirs), position.actor, position.history
+        if actor == TERMINAL:
+            return Expansion(actor, payoff=game.payoffs(position, hands, board)[0])
+        if history not in following:
+            following[history] = [position.after(action) for action in position.actions()]
+        if actor == CHANCE:
+            (after,) = following[history]
+            return Expansion(
+                actor,
+                [(p, _Deal(after, mine, theirs, revealed)) for revealed, p in game.reveals(position, hands, board)],
+            )
+        return Expansion(
+            actor,
+            [(1.0, _Deal(after, mine, theirs, board)) for after in following[history]],
+            infoset=f"{names[actor][hands[actor]]}|{game.board_name(board)}|{history}",
+            actions=position.actions(),
+        )
+
+    return write_out(game.name, _Deal(game.start()), expand, most_nodes)
+
+
+def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
+    """Write out any game, given what follows each of its states; refuse one of more than `most_nodes` nodes."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []
@@ -66,55 +121,33 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
     chance: list[float] = []
     infoset: list[int] = []
     payoff: list[float] = []
+    level: list[int] = []
     infosets: dict[str, int] = {}
     players: list[int] = []
     actions: list[tuple[str, ...]] = []
-    following: dict[str, list[Position]] = {}  # by history: each position is worked out once, not once per deal
-
-    # What is to be written next: its parent, the chance of the step, and the state; `None` for a hand not dealt yet.
-    queue: deque[tuple[int, float, Position, tuple[int | None, int | None], Board]] = deque()
-    queue.append((-1, 1.0, game.start(), (None, None), ()))
+    queue: deque[tuple[int, float, State]] = deque([(-1, 1.0, root)])
     while queue:
-        above, step, position, (mine, theirs), board = queue.popleft()
+        above, probability, state = queue.popleft()
         node = len(parent)
-        if node >= most_nodes:
-            raise GameError(
-                f"{game.name} has more than {most_nodes:,} nodes: too large to be written out as a flat tree"
-            )
+        if node + len(queue) >= most_nodes:
+            raise GameError(f"{name} has more than {most_nodes:,} nodes: too large to be written out as a flat tree")
+        if not level or above >= level[-1]:  # the first node whose parent is on the level before
+            level.append(node)
+        found = expand(state)
+        where = -1
+        if found.actor >= 0:
+            where = infosets.setdefault(found.infoset, len(infosets))
+            if where == len(players):
+                players.append(found.actor)
+                actions.append(found.actions)
         parent.append(above)
-        chance.append(step)
-        branches: list[tuple[float, Position, tuple[int | None, int | None], Board]]
-        who, where, value = CHANCE, -1, 0.0
-        if mine is None:
-            branches = [(float(own[h]), position, (h, None), ()) for h in np.flatnonzero(own).tolist()]
-        elif theirs is None:
-            row = deals[mine] / own[mine]
-            branches = [(float(row[h]), position, (mine, h), ()) for h in np.flatnonzero(row).tolist()]
-        else:
-            hands: Hands = (mine, theirs)
-            who = position.actor
-            if position.history not in following:
-                following[position.history] = [position.after(action) for action in position.actions()]
-            if who == TERMINAL:
-                value = game.payoffs(position, hands, board)[0]
-            if who == CHANCE:
-                after = following[position.history][0]
-                branches = [(p, after, hands, revealed) for revealed, p in game.reveals(position, hands, board)]
-            else:
-                branches = [(1.0, after, hands, board) for after in following[position.history]]
-            if who >= 0:
-                name = f"{names[who][hands[who]]}|{game.board_name(board)}|{position.history}"
-                where = infosets.setdefault(name, len(infosets))
-                if where == len(players):
-                    players.append(who)
-                    actions.append(position.actions())
-        actor.append(who)
+        actor.append(found.actor)
+        chance.append(float(probability))
         infoset.append(where)
-        payoff.append(value)
+        payoff.append(found.payoff)
         first_child.append(node + len(queue) + 1)
-        children.append(len(branches))
-        queue.extend((node, *branch) for branch in branches)
-
+        children.append(len(found.branches))
+        queue.extend((node, p, after) for p, after in found.branches)  # type: ignore[misc]
     nodes = FlatNodes(
         parent=np.array(parent, dtype=np.int32),
         actor=np.array(actor, dtype=np.int8),
@@ -123,7 +156,8 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
         chance=np.array(chance),
         infoset=np.array(infoset, dtype=np.int32),
         payoff=np.array(payoff),
+        level=np.array([*level, len(parent)], dtype=np.int32),
         infoset_player=np.array(players, dtype=np.int8),
         infoset_start=np.cumsum([0, *map(len, actions)], dtype=np.int32),
     )
-    return FlatTree(game, nodes, tuple(infosets), tuple(actions))
+    return FlatTree(name, nodes, tuple(infosets), tuple(actions))
