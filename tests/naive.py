@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations
 
+import numpy as np
+
 from kilt.cards.deck import Deck
+from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 
 FIVE = [
@@ -161,3 +165,82 @@ def count_betting(game: GameDef) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
     play(0, game.first_player[0], list(game.blinds), game.big_blind, 0, 2)
     return tuple(decisions), tuple(actions)
+
+
+# ── sampled walks ──
+
+
+def steps(nodes, node, strategy):
+    """The children of a node, each with its slot (of a player's action, else None) and its probability."""
+    first, count = nodes.first_child[node], nodes.children[node]
+    if nodes.actor[node] == CHANCE:
+        return [(child, None, nodes.chance[child]) for child in range(first, first + count)]
+    start = nodes.infoset_start[nodes.infoset[node]]
+    return [(first + a, start + a, strategy[start + a]) for a in range(count)]
+
+
+def expected_walk(nodes, strategy):
+    """[slot] two tables: counterfactual regrets, and the strategy weighted by the reach of its player and of chance.
+
+    The second is what a walk of the other player adds to the average, in expectation: once for each history that this
+    other player can choose.
+    """
+    regret, average = np.zeros(len(strategy)), np.zeros(len(strategy))
+
+    def value(node, chance, reach):
+        """To player 0. `reach` has a probability for the actions of each player so far."""
+        actor = nodes.actor[node]
+        if actor == TERMINAL:
+            return nodes.payoff[node]
+        values = []
+        for child, slot, probability in steps(nodes, node, strategy):
+            if actor == CHANCE:
+                values.append((slot, probability, value(child, chance * probability, reach)))
+            else:
+                after = [reach[p] * probability if p == actor else reach[p] for p in (0, 1)]
+                values.append((slot, probability, value(child, chance, after)))
+        mean = sum(probability * v for _, probability, v in values)
+        if actor != CHANCE:
+            sign = 1 if actor == 0 else -1
+            for slot, probability, v in values:
+                regret[slot] += chance * reach[1 - actor] * sign * (v - mean)
+                average[slot] += chance * reach[actor] * probability
+        return mean
+
+    value(0, 1.0, (1.0, 1.0))
+    return regret, average
+
+
+def exploitability(nodes, strategy):
+    """What best responses win on average over the seats."""
+    return sum(best_value(nodes, strategy, player) for player in (0, 1)) / 2
+
+
+def best_value(nodes, strategy, player):
+    """What a best response of `player` wins."""
+    histories = {}  # of each information set of the player, with the reach of chance and the opponent
+
+    def gather(node, reach):
+        if nodes.actor[node] == TERMINAL:
+            return
+        if nodes.actor[node] == player:
+            histories.setdefault(int(nodes.infoset[node]), []).append((node, reach))
+        for child, _, probability in steps(nodes, node, strategy):
+            gather(child, reach if nodes.actor[node] == player else reach * probability)
+
+    @cache
+    def value(node):
+        if nodes.actor[node] == TERMINAL:
+            return nodes.payoff[node] * (1 if player == 0 else -1)
+        if nodes.actor[node] == player:
+            return value(nodes.first_child[node] + choice(int(nodes.infoset[node])))
+        return sum(probability * value(child) for child, _, probability in steps(nodes, node, strategy))
+
+    @cache
+    def choice(infoset):
+        actions = range(nodes.children[histories[infoset][0][0]])
+        worth = [sum(reach * value(nodes.first_child[h] + a) for h, reach in histories[infoset]) for a in actions]
+        return int(np.argmax(worth))
+
+    gather(0, 1.0)
+    return value(0)

@@ -5,6 +5,8 @@
     KiltError            anything a user can mend; printed in one line, exit code 2, no traceback
     ├── CardError        unknown or repeated cards, ranges that do not parse, boards that cannot be
     ├── GameError        a game or a game definition that is broken, contradictory or not supported
+    ├── ArtifactError    arrays on disk that are missing, damaged, of another kind, or that there is no room for
+    ├── RunError         a run that cannot be started or continued as asked: algorithm, budget, folder
     └── MissingPeerError an optional package that a command compares itself with is not installed
 
 A message says what is wrong, the value, the bound and the remedy.
@@ -21,6 +23,14 @@ class CardError(KiltError):
 
 class GameError(KiltError):
     """A game definition that cannot be read, or a game that cannot be built from it."""
+
+
+class ArtifactError(KiltError):
+    """Arrays on disk that cannot be read or written."""
+
+
+class RunError(KiltError):
+    """A run of a solver that cannot be started or continued as asked."""
 
 
 class MissingPeerError(KiltError):

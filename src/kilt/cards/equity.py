@@ -23,19 +23,12 @@ import numpy.typing as npt
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL, Deck, FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Order
+from kilt.cards.equity_kernels import HandList, Ranking
 from kilt.cards.hands import hand_tables
-from kilt.cards.hands_kernels import RANK_MASK, Strengths
+from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
-
-
-class Ranking(NamedTuple):
-    """The hands of one complete board in order of strength."""
-
-    strength: Strengths  # [hand] −1 where the hand shares a card with the board
-    order: Order  # the hands that can be held, weakest first
 
 
 class Result(NamedTuple):
@@ -76,26 +69,34 @@ def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
     )
 
 
-def sort_scratch(scale: int) -> IntArray:
-    """What `equity_kernels.sort_hands` needs to sort by strengths below `scale`."""
-    return np.zeros(65 * -(-scale // 64), dtype=np.int64)
+def room_to_rank(deck: Deck, hole_cards: int, board_size: int) -> Ranking:
+    """An empty ranking for `equity_kernels.rank_board` to fill."""
+    hands = len(hand_list(deck, hole_cards).bits)
+    scale = hand_tables(board_size + hole_cards, deck).scale
+    return Ranking(
+        strength=np.empty(hands, dtype=np.int16),
+        order=np.empty(hands, dtype=np.uint16),
+        ends=np.empty(hands, dtype=np.uint16),
+        cards=tuple(np.empty(hands, dtype=np.uint8) for _ in range(hole_cards)),
+        sums=np.empty((2, hands)),
+        by_card=np.empty(deck.size),
+        marks=np.zeros(65 * -(-scale // 64), dtype=np.int64),
+    )
 
 
 def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> Ranking:
     """Rank all private hands on a complete board.
 
     >>> ranking = rank_hands(FULL.cards("AsKsQsJsTs"))
-    >>> len(ranking.order), len(set(ranking.strength[ranking.order]))  # the board plays for everybody
+    >>> len(ranking.order), len(ranking.ends)  # the board plays for everybody: one group
     (1081, 1)
     """
     _check_board(board, deck, len(board))
-    hands = hand_list(deck, hole_cards)
+    ranking = room_to_rank(deck, hole_cards, len(board))
     tables = hand_tables(len(board) + hole_cards, deck)
-    strength = np.empty(len(hands.bits), dtype=np.int16)
-    order = np.empty(len(hands.bits), dtype=np.uint16)
-    kernels.board_strengths(np.array(board, dtype=np.int64), hands, tables, strength)
-    live = kernels.sort_hands(strength, sort_scratch(tables.scale), order)
-    return Ranking(strength, order[:live])
+    groups = kernels.rank_board(np.array(board, dtype=np.int64), hand_list(deck, hole_cards), tables, ranking)
+    ends = ranking.ends[:groups]
+    return ranking._replace(order=ranking.order[: ends[-1]], ends=ends)
 
 
 def hand_strength(
@@ -120,8 +121,8 @@ def hand_strength(
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
-    scratch = sort_scratch(tables.scale)
-    kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, scratch, reach, won, total)
+    ranking = room_to_rank(deck, hole_cards, board_size)
+    kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
     # Where all of the opponent's hands are blocked, rounding may leave a trace: nothing to divide by.
     met = total > 1e-9 * reach.max(initial=1e-300)
     return _ratio(won + total, 2 * total, met)[ways.classes]
@@ -160,7 +161,8 @@ def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.
     hands, tables = hand_list(deck, hole_cards), hand_tables(boards.shape[1] + hole_cards, deck)
     opponents = comb(deck.size - boards.shape[1] - hole_cards, hole_cards)
     rows = np.empty((len(boards), len(hands.bits)), dtype=np.int16)
-    kernels.board_rows(boards, hands, tables, sort_scratch(tables.scale), opponents, rows)
+    ranking = room_to_rank(deck, hole_cards, boards.shape[1])
+    kernels.board_rows(boards, hands, tables, ranking, opponents, rows)
     return rows
 
 

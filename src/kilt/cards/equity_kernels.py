@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
-from kilt.jit import inlined, kernel, trailing_zeros
+from kilt.jit import kernel, trailing_zeros
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], ...]  # one per private card
@@ -29,6 +29,22 @@ class HandList(NamedTuple):
     ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
     ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, suits left out
     with_card: npt.NDArray[np.uint16]  # [card, …] the hands that hold it
+
+
+class Ranking(NamedTuple):
+    """The hands of one complete board in order of strength, with room to work: `rank_board` fills it.
+
+    Groups are hands of equal strength. Arrays are as long as there are hands; what counts of `order` and `cards` ends
+    where the last group does.
+    """
+
+    strength: Strengths  # [hand] −1 where the hand shares a card with the board
+    order: Order  # the hands that can be held, weakest first
+    ends: Order  # [group] where it ends in `order`
+    cards: Columns  # of the hands in `order`
+    sums: FloatArray  # [2, …] scratch, in the order of `order`
+    by_card: FloatArray  # [card] scratch
+    marks: IntArray  # scratch, zero between uses, with 65 entries for each 64 strengths
 
 
 @kernel
@@ -59,25 +75,29 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
 
 
 @kernel
-def sort_hands(strength: Strengths, scratch: IntArray, order: Order) -> int:
-    """Write the hands that can be held to `order`, weakest first, and return how many there are.
+def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ranking) -> int:
+    """Rank all hands on a complete board, and return how many groups of equal strength there are.
 
     A counting sort. Few of the many strengths occur on one board, so those that do are marked in a set of bits, and
-    only they are visited. `scratch` is zero before and after, with 65 entries for each 64 strengths.
+    only they are visited.
     """
-    blocks = len(scratch) // 65
-    marks, counts = scratch[:blocks], scratch[blocks:]
+    strength, order, ends = ranking.strength, ranking.order, ranking.ends
+    board_strengths(board, hands, tables, strength)
+    blocks = len(ranking.marks) // 65
+    marks, counts = ranking.marks[:blocks], ranking.marks[blocks:]
     for hand in range(len(strength)):
         if strength[hand] >= 0:
             s = np.uint16(strength[hand])
             counts[s] += 1
             marks[s >> 6] |= 1 << (s & 63)
-    place = 0
+    place, groups = 0, 0
     for block in range(blocks):
         mark = marks[block]
         while mark:
             lowest = (block << 6) + trailing_zeros(mark)
             place, counts[lowest] = place + counts[lowest], place
+            ends[groups] = place
+            groups += 1
             mark &= mark - 1
     for hand in range(len(strength)):
         if strength[hand] >= 0:
@@ -90,7 +110,11 @@ def sort_hands(strength: Strengths, scratch: IntArray, order: Order) -> int:
             counts[(block << 6) + trailing_zeros(mark)] = 0
             mark &= mark - 1
         marks[block] = 0
-    return place
+    for k in range(len(hands.cards)):
+        card, sorted_card = hands.cards[k], ranking.cards[k]
+        for i in range(place):
+            sorted_card[i] = card[order[i]]
+    return groups
 
 
 @kernel
@@ -114,74 +138,62 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
         value[hand] = left
 
 
-@inlined
-def _climb(
-    order: Order,
-    first: int,
-    last: int,
-    step: int,
-    strength: Strengths,
-    cards: Columns,
-    reach: FloatArray,
-    by_card: FloatArray,
-    sign: float,
-    value: FloatArray,
-) -> None:
-    """Walk over the sorted hands and add `sign` × the compatible reach passed so far to each hand's value.
-
-    Hands of equal strength are a draw: they enter the sum only after all of them have been visited.
-    """
-    by_card[:] = 0.0
-    passed = 0.0
-    start = first
-    while start != last:
-        level = strength[order[start]]
-        end = start
-        while end != last and strength[order[end]] == level:
-            hand = order[end]
-            share = passed
-            for column in cards:
-                share -= by_card[column[hand]]
-            value[hand] += sign * share
-            end += step
-        while start != end:
-            hand = order[start]
-            passed += reach[hand]
-            for column in cards:
-                by_card[column[hand]] += reach[hand]
-            start += step
-
-
 @kernel
-def showdown(
-    order: Order, strength: Strengths, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray
-) -> None:
+def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
     """Write to `value` the opponent's compatible reach that each hand beats, less what beats it (004, section 2.4).
 
-    Two walks over the hands in order of strength: O(n) for what is an O(n²) sum. Hands that cannot be held get 0, and
-    their reach is not looked at.
+    One walk over the hands in order of strength: O(n) for what is an O(n²) sum. Before a group enters the sums, they
+    hold what it beats; after it, what it beats or ties; at the end, everything. What beats a hand is the difference of
+    the last two. Cards in common are taken out by inclusion and exclusion, as in `compatible`. Hands that cannot be
+    held get 0, and their reach is not looked at.
     """
+    order, cards, by_card = ranking.order, ranking.cards, ranking.by_card
+    mine, result = ranking.sums[0], ranking.sums[1]
+    live = ranking.ends[groups - 1] if groups else 0
+    for i in range(live):
+        mine[i] = reach[order[i]]
+    by_card[:] = 0.0
+    passed = 0.0
+    start = 0
+    for g in range(groups):
+        end = ranking.ends[g]
+        for i in range(start, end):
+            beaten = passed
+            for column in cards:
+                beaten -= by_card[column[i]]
+            result[i] = beaten
+        for i in range(start, end):
+            passed += mine[i]
+            for column in cards:
+                by_card[column[i]] += mine[i]
+        for i in range(start, end):
+            not_better = passed + (len(cards) - 1) * mine[i]
+            for column in cards:
+                not_better -= by_card[column[i]]
+            result[i] += not_better
+        start = end
     value[:] = 0.0
-    _climb(order, 0, len(order), 1, strength, cards, reach, by_card, 1.0, value)
-    _climb(order, len(order) - 1, -1, -1, strength, cards, reach, by_card, -1.0, value)
+    for i in range(live):
+        everything = passed + (len(cards) - 1) * mine[i]
+        for column in cards:
+            everything -= by_card[column[i]]
+        value[order[i]] = result[i] - everything
 
 
 @kernel
 def board_rows(
-    boards: IntArray, hands: HandList, tables: HandTables, scratch: IntArray, opponents: int, rows: Strengths
+    boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
     """Write 2·wins + ties of every hand against a uniform opponent, a row for each of the complete `boards`.
 
     `opponents` is how many hands the other player can hold. −1 where a hand shares a card with the board.
     """
-    strength, order = np.empty(len(hands.bits), dtype=np.int16), np.empty(len(hands.bits), dtype=np.uint16)
-    reach, value, by_card = np.ones(len(hands.bits)), np.empty(len(hands.bits)), np.empty(len(tables.card_key))
+    reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
-        board_strengths(boards[b], hands, tables, strength)
-        live = order[: sort_hands(strength, scratch, order)]
-        showdown(live, strength, hands.cards, reach, by_card, value)
+        groups = rank_board(boards[b], hands, tables, ranking)
+        showdown(ranking, groups, reach, value)
         rows[b, :] = -1
-        for hand in live:
+        for hand in ranking.order[: ranking.ends[groups - 1]]:
             rows[b, hand] = int(value[hand]) + opponents
 
 
@@ -201,21 +213,20 @@ def roll_out(
     hands: HandList,
     classes: IntArray,
     tables: HandTables,
-    scratch: IntArray,
+    ranking: Ranking,
     reach: FloatArray,
     won: FloatArray,
     total: FloatArray,
 ) -> None:
     """Add up, over complete `boards`, each class's showdown values and the opponent's weight it met."""
-    strength, order = np.empty(len(hands.bits), dtype=np.int16), np.empty(len(hands.bits), dtype=np.uint16)
-    value, by_card = np.empty(len(hands.bits)), np.empty(len(tables.card_key))
+    value = np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
-        board_strengths(boards[b], hands, tables, strength)
-        live = order[: sort_hands(strength, scratch, order)]
-        showdown(live, strength, hands.cards, reach, by_card, value)
+        groups = rank_board(boards[b], hands, tables, ranking)
+        live = ranking.order[: ranking.ends[groups - 1]]
+        showdown(ranking, groups, reach, value)
         for hand in live:
             won[classes[hand]] += weights[b] * value[hand]
-        compatible(live, hands.cards, reach, by_card, value)
+        compatible(live, hands.cards, reach, ranking.by_card, value)
         for hand in live:
             total[classes[hand]] += weights[b] * value[hand]
 

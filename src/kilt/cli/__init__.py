@@ -11,14 +11,15 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import bench, cards, game
+from kilt.cli import bench, cards, evaluate, game, solve
 from kilt.cli.show import errors
 from kilt.errors import KiltError
 
 app = typer.Typer(
     name="kilt",
     help="From the rules of a large game of imperfect information to an agent that plays it.\n\n"
-    "Start with [bold]kilt game list[/bold], then [bold]kilt game size holdem.limit.2p[/bold] "
+    "Start with [bold]kilt game list[/bold], then [bold]kilt solve --game leduc[/bold], "
+    "[bold]kilt game size holdem.limit.2p[/bold] "
     'or [bold]kilt cards equity AsKh "QQ+,AK"[/bold].',
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -27,6 +28,8 @@ app = typer.Typer(
 )
 app.add_typer(game.app, name="game")
 app.add_typer(cards.app, name="cards")
+app.command()(solve.solve)
+app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(bench.app, name="bench")
 
 

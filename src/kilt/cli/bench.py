@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kilt.cli.show import AsJson, errors, print_json, print_table
+
+if TYPE_CHECKING:
+    from kilt.bench.measure import Figure
 
 app = typer.Typer(help="Benchmarks, each beside a peer in the same run.", no_args_is_help=True)
 
@@ -16,24 +19,32 @@ def _group() -> None:
     """Keep `kilt bench` a group, whatever the number of benchmarks in it."""
 
 
+Long = Annotated[bool, typer.Option("--long", help="Add the full-size runs.")]
+
+
 @app.command()
-def cards(
-    as_json: AsJson = False,
-    long: Annotated[bool, typer.Option("--long", help="Add the full-size runs.")] = False,
-) -> None:
+def cards(as_json: AsJson = False, long: Long = False) -> None:
     """Hand strength, river boards, canonical indices and start-up, on one core."""
     from kilt.bench.cards import run
 
     with errors.status("measuring, about a minute …"):
         figures = run(long=long)
+    _print("kilt bench cards", figures, as_json=as_json)
+
+
+@app.command()
+def solvers(as_json: AsJson = False, long: Long = False) -> None:
+    """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
+    from kilt.bench.solvers import run
+
+    with errors.status("measuring, a minute or two …"):
+        figures = run(long=long)
+    _print("kilt bench solvers", figures, as_json=as_json)
+
+
+def _print(title: str, figures: list[Figure], *, as_json: bool) -> None:
     if as_json:
         print_json({figure.key: figure.value for figure in figures})
         return
-    print_table(
-        "kilt bench cards",
-        ["what", "seen", "unit"],
-        [
-            [figure.what, f"{figure.value:,.4g}" if figure.value < 1e4 else f"{figure.value:,.0f}", figure.unit]
-            for figure in figures
-        ],
-    )
+    rows = [[f.what, f"{f.value:,.4g}" if f.value < 1e4 else f"{f.value:,.0f}", f.unit] for f in figures]
+    print_table(title, ["what", "seen", "unit"], rows)

@@ -34,11 +34,12 @@ STAR = len(FACES) - 1
 BLUFF = "bluff"
 
 # What the game is worth to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of the
-# smaller games, which 004 computes first and uses as payoffs of the larger ones. They come from CFR+ on one round, with
-# best responses as bounds on both sides: (1, 1) within 1e-6. With two dice against one the starter wins the round, and
-# so the game, with the probability below, within 1.5e-5; a lost round leads to one die each, and the opponent starts.
+# smaller games, which 004 computes first and uses as payoffs of the larger ones. (1, 1) is exact: the solution of the
+# linear programme, with its best responses taken in fractions. With two dice against one the starter wins the round,
+# and so the game, with the probability below, within 1.2e-5 by CFR+ with best responses as bounds on both sides; a lost
+# round leads to one die each, and the opponent starts.
 _WIN_TWO_TO_ONE = 0.605814
-VALUES: dict[tuple[int, int], float] = {(1, 1): -0.027131}
+VALUES: dict[tuple[int, int], float] = {(1, 1): -7 / 258}
 VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]
 
 
@@ -139,10 +140,14 @@ class Bluff:
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
         matching = sum(die in (FACES[face], FACES[STAR]) for die in shown)
         bidder = (len(position.bids) - 1) % 2
-        winner = bidder if matching >= quantity + 1 else 1 - bidder
+        worth = self.worth(bidder if matching >= quantity + 1 else 1 - bidder)
+        return worth, -worth
+
+    def worth(self, winner: int) -> float:
+        """What player 0 gets when `winner` wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]
-        return (worth, -worth) if winner == 0 else (-worth, worth)
+        return worth if winner == 0 else -worth
 
     def board_name(self, board: Board) -> str:
         """There is no board."""

@@ -165,6 +165,11 @@ class Holdem:
                 f"{self.name} has {self.rules.players} players; kilt builds games for 2: set `numPlayers = 2` "
                 "and give `stack` and `blind` two values each"
             )
+        if self.rules.board_cards[0]:
+            raise GameError(
+                f"{self.name} deals {self.rules.board_cards[0]} public cards before the first round; kilt deals the "
+                "first ones after it: let `numBoardCards` begin with 0"
+            )
         if self.rules.hole_cards > 2:
             raise GameError(
                 f"{self.name} deals {self.rules.hole_cards} private cards; kilt builds games with 1 or 2: "

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from kilt.cards.deck import ByteArray
 from kilt.errors import GameError
-from kilt.games.game import TERMINAL, Game, Position
+from kilt.games.game import CHANCE, TERMINAL, Game, Position
 from kilt.games.holdem import Betting
 
 MOST_NODES = 20_000_000
@@ -32,7 +32,10 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # the levels to which the 
 
 
 class BettingNodes(NamedTuple):
-    """Nodes in breadth-first order: a parent comes before its children, and siblings stand together."""
+    """Nodes in blocks: all that follows the opening of a round up to its end, breadth first.
+
+    A parent comes before its children, and siblings stand together. The one child of a chance node opens another block.
+    """
 
     parent: npt.NDArray[np.int32]  # −1 at the root
     actor: ByteArray  # 0, 1, CHANCE or TERMINAL
@@ -40,6 +43,7 @@ class BettingNodes(NamedTuple):
     first_child: npt.NDArray[np.int32]
     children: npt.NDArray[np.int32]  # how many
     leaf: npt.NDArray[np.int32]  # the number of a terminal node among them, −1 elsewhere
+    block: npt.NDArray[np.int32]  # [block + 1] where it begins
 
 
 @dataclass(frozen=True)
@@ -67,27 +71,35 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
     first_child: list[int] = []
     children: list[int] = []
     leaf: list[int] = []
+    block: list[int] = []
     labels: list[str] = []
     leaves: list[Position] = []
-    queue: deque[tuple[int, str, Position]] = deque([(-1, "", game.start())])
-    while queue:
-        above, label, position = queue.popleft()
-        node = len(parent)
-        if node + len(queue) >= most_nodes:
-            raise GameError(
-                f"the betting tree of {game.name} has more than {most_nodes:,} nodes: use a menu with fewer bet sizes"
-            )
-        parent.append(above)
-        labels.append(label)
-        actor.append(position.actor)
-        rounds.append(position.round)
-        leaf.append(len(leaves) if position.actor == TERMINAL else -1)
-        if position.actor == TERMINAL:
-            leaves.append(position)
-        actions = position.actions() if menu is None else _on_menu(position, menu)
-        first_child.append(node + len(queue) + 1)
-        children.append(len(actions))
-        queue.extend((node, action, position.after(action)) for action in actions)
+    openings: deque[tuple[int, str, Position]] = deque([(-1, "", game.start())])  # of rounds
+    while openings:
+        queue = deque([openings.popleft()])
+        block.append(len(parent))
+        if queue[0][0] >= 0:
+            first_child[queue[0][0]] = len(parent)
+        while queue:
+            above, label, position = queue.popleft()
+            node = len(parent)
+            if node + len(queue) + len(openings) >= most_nodes:
+                raise GameError(
+                    f"the betting tree of {game.name} has more than {most_nodes:,} nodes: "
+                    "use a menu with fewer bet sizes"
+                )
+            parent.append(above)
+            labels.append(label)
+            actor.append(position.actor)
+            rounds.append(position.round)
+            leaf.append(len(leaves) if position.actor == TERMINAL else -1)
+            if position.actor == TERMINAL:
+                leaves.append(position)
+            actions = position.actions() if menu is None else _on_menu(position, menu)
+            first_child.append(node + len(queue) + 1)
+            children.append(len(actions))
+            following = openings if position.actor == CHANCE else queue
+            following.extend((node, action, position.after(action)) for action in actions)
     nodes = BettingNodes(
         parent=np.array(parent, dtype=np.int32),
         actor=np.array(actor, dtype=np.int8),
@@ -95,6 +107,7 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
         first_child=np.array(first_child, dtype=np.int32),
         children=np.array(children, dtype=np.int32),
         leaf=np.array(leaf, dtype=np.int32),
+        block=np.array([*block, len(parent)], dtype=np.int32),
     )
     return BettingTree(nodes, tuple(labels), tuple(leaves))
 

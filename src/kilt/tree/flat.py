@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -43,6 +44,7 @@ class FlatNodes(NamedTuple):
     level: npt.NDArray[np.int32]  # [depth + 1] where the nodes of each depth begin
     infoset_player: ByteArray  # [information set]
     infoset_start: npt.NDArray[np.int32]  # [information set + 1] its first slot
+    infoset_after: npt.NDArray[np.int32]  # [information set] the slot its player took last before it, −1 if none
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,16 @@ class FlatTree:
     nodes: FlatNodes
     infosets: tuple[str, ...]  # hand|board|history, as its player sees it
     actions: tuple[tuple[str, ...], ...]  # of each information set
+
+    @cached_property
+    def aligned(self) -> bool:
+        """Whether every information set has all its nodes at one depth."""
+        nodes = self.nodes
+        acting = np.flatnonzero(nodes.infoset >= 0)
+        depth = np.searchsorted(nodes.level, acting, side="right")
+        first = np.full(len(self.infosets), -1)
+        first[nodes.infoset[acting]] = depth
+        return bool(np.all(first[nodes.infoset[acting]] == depth))
 
 
 class Expansion(NamedTuple):
@@ -125,9 +137,11 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
     infosets: dict[str, int] = {}
     players: list[int] = []
     actions: list[tuple[str, ...]] = []
-    queue: deque[tuple[int, float, State]] = deque([(-1, 1.0, root)])
+    start = [0]  # of each information set
+    after: list[int] = []
+    queue: deque[tuple[int, float, State, tuple[int, int]]] = deque([(-1, 1.0, root, (-1, -1))])
     while queue:
-        above, probability, state = queue.popleft()
+        above, probability, state, taken = queue.popleft()  # `taken`: the last slot of each player
         node = len(parent)
         if node + len(queue) >= most_nodes:
             raise GameError(f"{name} has more than {most_nodes:,} nodes: too large to be written out as a flat tree")
@@ -140,6 +154,18 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
             if where == len(players):
                 players.append(found.actor)
                 actions.append(found.actions)
+                start.append(start[-1] + len(found.actions))
+                after.append(taken[found.actor])
+            same = (players[where], after[where], actions[where]) == (
+                found.actor,
+                taken[found.actor],
+                found.actions,
+            )
+            if not same:
+                raise GameError(
+                    f"{name} has imperfect recall or unlike states at {found.infoset!r}: at all states that a player "
+                    "cannot tell apart they must have done the same and have the same choices"
+                )
         parent.append(above)
         actor.append(found.actor)
         chance.append(float(probability))
@@ -147,7 +173,10 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         payoff.append(found.payoff)
         first_child.append(node + len(queue) + 1)
         children.append(len(found.branches))
-        queue.extend((node, p, after) for p, after in found.branches)  # type: ignore[misc]
+        for place, (step, following) in enumerate(found.branches):
+            slot = start[where] + place
+            then = (slot, taken[1]) if found.actor == 0 else (taken[0], slot) if found.actor == 1 else taken
+            queue.append((node, step, following, then))  # type: ignore[arg-type]
     nodes = FlatNodes(
         parent=np.array(parent, dtype=np.int32),
         actor=np.array(actor, dtype=np.int8),
@@ -158,6 +187,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         payoff=np.array(payoff),
         level=np.array([*level, len(parent)], dtype=np.int32),
         infoset_player=np.array(players, dtype=np.int8),
-        infoset_start=np.cumsum([0, *map(len, actions)], dtype=np.int32),
+        infoset_start=np.array(start, dtype=np.int32),
+        infoset_after=np.array(after, dtype=np.int32),
     )
     return FlatTree(name, nodes, tuple(infosets), tuple(actions))

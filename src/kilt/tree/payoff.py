@@ -14,12 +14,10 @@ inclusion–exclusion over shared cards make it O(n) and exact (004, section 2.4
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from kilt.cards.deck import FloatArray
-from kilt.cards.equity import Ranking, hand_list, rank_hands
+from kilt.cards.equity import hand_list, rank_hands
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL, Board, Game, Position
 from kilt.games.holdem import Betting, Holdem
@@ -34,14 +32,14 @@ def leaf_values(game: Holdem, leaf: Betting, board: Board, reach: FloatArray, pl
     if leaf.actor != TERMINAL:
         raise GameError(f"{leaf.history!r} is not the end of a hand: payoffs are due there only")
     cards = hand_list(game.deck, game.rules.hole_cards).cards
-    by_card, value = np.empty(game.deck.size), np.empty(len(reach))
-    ranking = _ranking(game, board, complete=leaf.folded is None)
-    stake = float(leaf.stake)
+    value, stake = np.empty(len(reach)), float(leaf.stake)
     if leaf.folded is None:
-        kernels.showdown_values(ranking.order, ranking.strength, cards, reach, stake, by_card, value)
+        ranking = rank_hands(board, game.deck, game.rules.hole_cards)
+        kernels.showdown_values(ranking, len(ranking.ends), reach, stake, value)
     else:
+        live = np.delete(np.arange(len(reach), dtype=np.uint16), _blocked(game, board))
         won = -stake if leaf.folded == player else stake
-        kernels.fold_values(ranking.order, cards, reach, won, by_card, value)
+        kernels.fold_values(live, cards, reach, won, np.empty(game.deck.size), value)
     return value
 
 
@@ -69,13 +67,3 @@ def _blocked(game: Holdem, board: Board) -> list[int]:
     """The hands that hold a card of the board."""
     holes = game.deck.holes(game.rules.hole_cards)
     return [int(hand) for hand in np.flatnonzero(np.isin(holes, board).any(axis=1))]
-
-
-@lru_cache(maxsize=1024)
-def _ranking(game: Holdem, board: Board, *, complete: bool) -> Ranking:
-    """The hands that can be held on a board; in order of strength where it is complete."""
-    if complete:
-        return rank_hands(board, game.deck, game.rules.hole_cards)
-    live = np.ones(len(hand_list(game.deck, game.rules.hole_cards).bits), dtype=bool)
-    live[_blocked(game, board)] = False
-    return Ranking(np.where(live, 0, -1).astype(np.int16), np.flatnonzero(live).astype(np.uint16))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kilt.cards.deck import FloatArray
-from kilt.cards.equity_kernels import Columns, Order, compatible, showdown
-from kilt.cards.hands_kernels import Strengths
+from kilt.cards.equity_kernels import Columns, Order, Ranking, compatible, showdown
 from kilt.jit import kernel
 
 
@@ -19,16 +18,8 @@ def fold_values(
 
 
 @kernel
-def showdown_values(
-    order: Order,
-    strength: Strengths,
-    cards: Columns,
-    reach: FloatArray,
-    stake: float,
-    by_card: FloatArray,
-    value: FloatArray,
-) -> None:
+def showdown_values(ranking: Ranking, groups: int, reach: FloatArray, stake: float, value: FloatArray) -> None:
     """Write to `value` what each hand is worth at a showdown for `stake` chips."""
-    showdown(order, strength, cards, reach, by_card, value)
-    for hand in order:
+    showdown(ranking, groups, reach, value)
+    for hand in ranking.order[: ranking.ends[groups - 1]]:
         value[hand] *= stake

@@ -1,0 +1,224 @@
+"""Arrays on disk: a folder with one ``.npy`` file for each, and ``manifest.json``, which says where they came from.
+
+The files are memory-mapped when they are read. Writing goes to a folder beside the place, the manifest last; then the
+old artifact is moved aside, the new one moved in, and the old one deleted. Whoever is killed in the middle leaves the
+old artifact or the new one, whole: `read` looks aside where the place itself is empty. One process writes at a time.
+
+>>> import tempfile
+>>> place = Path(tempfile.mkdtemp()) / "squares"
+>>> write(place, "example", {"squares": np.arange(4) ** 2}, figures={"largest": 9})
+>>> found = read(place, "example", check=True)
+>>> found.arrays["squares"].tolist(), found.figures
+([0, 1, 4, 9], {'largest': 9})
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import __version__
+from kilt.errors import ArtifactError
+
+Array: TypeAlias = npt.NDArray[Any]
+
+FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
+MANIFEST = "manifest.json"
+SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What `read` found."""
+
+    kind: str
+    version: str  # of the kilt that wrote it
+    inputs: dict[str, str]  # what it was made from, by fingerprint
+    parameters: dict[str, Any]  # how it was made
+    figures: dict[str, Any]  # whatever else its writer wanted to say
+    arrays: dict[str, Array]  # mapped from the files, read-only
+
+
+def write(
+    path: str | Path,
+    kind: str,
+    arrays: Mapping[str, Array],
+    *,
+    inputs: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    figures: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an artifact, in the place of an older one if there is one."""
+    path = Path(path)
+    new, old = _beside(path)
+    if path.exists() and not (path / MANIFEST).is_file():
+        raise ArtifactError(f"{path} is there and is no artifact of kilt: choose another place, or remove it")
+    tables = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    require_room(path, sum(table.nbytes for table in tables.values()))
+    manifest = {
+        "kind": kind,
+        "kilt": __version__,
+        "format": FORMAT,
+        "inputs": dict(inputs or {}),
+        "parameters": dict(parameters or {}),
+        "figures": dict(figures or {}),
+        "arrays": {name: _description(table) for name, table in tables.items()},
+    }
+    with os_errors(f"{path} cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if old.exists() and not path.exists():  # somebody was killed between the two moves
+            old.rename(path)
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        new.mkdir()
+        try:
+            for name, table in tables.items():
+                with (new / f"{name}.npy").open("wb") as file:
+                    np.save(file, table, allow_pickle=False)
+                    os.fsync(file.fileno())
+            write_text(new / MANIFEST, json.dumps(manifest, indent=2))
+        except OSError:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+        _sync_folder(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def read(path: str | Path, kind: str, *, check: bool = False) -> Artifact:
+    """Open an artifact; with `check`, read all of it and compare checksums."""
+    path = Path(path)
+    place = _whole(path)
+    if place is None:
+        raise ArtifactError(f"there is no {kind} at {path}: check the name, or make it first")
+    with os_errors(f"{path} cannot be read"):
+        text = (place / MANIFEST).read_text(encoding="utf-8")
+    try:
+        manifest = json.loads(text)
+        found, layout = manifest["kind"], manifest["format"]
+    except (ValueError, KeyError, TypeError):
+        raise ArtifactError(f"{path / MANIFEST} is damaged: make the {kind} again") from None
+    if found != kind:
+        raise ArtifactError(f"{path} holds a {found}, not a {kind}: check the name")
+    if layout != FORMAT:
+        raise ArtifactError(
+            f"{path} is in format {layout}, written by kilt {manifest.get('kilt')}; kilt {__version__} reads format "
+            f"{FORMAT}: use that version, or make the {kind} again"
+        )
+    arrays = {}
+    for name, description in manifest["arrays"].items():
+        file = path / f"{name}.npy"
+        try:
+            array = np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"{file} is missing or damaged ({error}): make the {kind} again") from None
+        seen = _description(array, checksum=check)
+        if any(description.get(what) != value for what, value in seen.items()):
+            raise ArtifactError(f"{file} is not what {MANIFEST} says it is: make the {kind} again")
+        arrays[name] = array
+    said = {what: manifest[what] for what in ("kind", "inputs", "parameters", "figures")}
+    return Artifact(version=manifest["kilt"], arrays=arrays, **said)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is an artifact, of any kind."""
+    return _whole(Path(path)) is not None
+
+
+def fingerprint(*parts: str | Array) -> str:
+    """A short name for strings and arrays: equal for equal ones, and for no others.
+
+    >>> fingerprint("kuhn", np.arange(3))
+    '4a075bfdcce8d09f'
+    """
+    digest = blake2b(digest_size=8)
+    for part in parts:
+        if isinstance(part, str):
+            text = part.encode()
+            digest.update(f"text {len(text)} ".encode())
+            digest.update(text)
+        else:
+            digest.update(f"array {part.dtype.str} {part.shape} ".encode())
+            digest.update(_content(part))
+    return digest.hexdigest()
+
+
+def require_room(path: Path, size: int) -> None:
+    """Raise ArtifactError where the disk that holds `path` has no room for `size` bytes more."""
+    folder = path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < size + SPARE:
+        raise ArtifactError(
+            f"{path} needs {_megabytes(size + SPARE)}, but the disk has {_megabytes(free)} left: "
+            "make room, or choose another place"
+        )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file so that it is whole at any moment: the old text or the new."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    _sync_folder(path.parent)
+
+
+@contextmanager
+def os_errors(what: str) -> Iterator[None]:
+    """Turn errors of the operating system into ArtifactErrors that begin with `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(f"{what}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    """Where a new artifact is written, and where the old one waits until it is in place."""
+    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
+
+
+def _whole(path: Path) -> Path | None:
+    """Where the artifact is: in its place, or aside if somebody was killed between the two moves."""
+    return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
+
+
+def _description(array: Array, *, checksum: bool = True) -> dict[str, Any]:
+    """What the manifest says of an array."""
+    seen: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape)}
+    if checksum:
+        seen["blake2b"] = blake2b(_content(array), digest_size=16).hexdigest()
+    return seen
+
+
+def _content(array: Array) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make moves in a folder last through a power cut; only POSIX can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

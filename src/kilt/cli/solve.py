@@ -1,0 +1,269 @@
+"""``kilt solve``: run a solver, watch it, stop it, go on with it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from shlex import quote
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from kilt.cli.show import AsJson, errors, print_json, print_table
+
+if TYPE_CHECKING:
+    from kilt.solve.run import Budget, FlatProblem, Identity, Step
+
+DEFAULT_ALGORITHM = "cfr+"
+DEFAULT_MINUTES = 1
+
+GameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--game",
+        "-g",
+        metavar="NAME",
+        help="A ready-made game (see `kilt game list`), an ACPC .game file, or openspiel:NAME for one of open_spiel's.",
+    ),
+]
+
+
+def solve(
+    game: GameOption = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            metavar="A",
+            help=f"How to solve it: --algorithms lists the ways. Left out: {DEFAULT_ALGORITHM}.",
+        ),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations.")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes", "-m", metavar="M", help=f"Stop after M minutes. No budget at all: {DEFAULT_MINUTES}."
+        ),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", "-t", metavar="E", help="Stop when exploitability is at most E chips per game."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", help="For algorithms that draw at random. Left out: 0.")
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="T", help="How many threads: 1 for now.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="RUN",
+            help="A new folder for the strategy, a log, a plot, and checkpoints to resume from.",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="RUN",
+            help="Go on with a run that was stopped or killed, to its old budget or to a new one (in total).",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    list_algorithms: Annotated[bool, typer.Option("--algorithms", help="List the algorithms, and stop.")] = False,
+) -> None:
+    """Solve a small two-player game: look for a strategy that no opponent can exploit.
+
+    Exploitability is what perfect opponents would win against it, mean over both seats.
+
+    Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
+    """
+    from kilt.errors import RunError
+    from kilt.solve.run import LP, UNIT, Budget, Identity, RunFolder, algorithms, load_problem, make_solver, run
+
+    if list_algorithms:
+        if as_json:
+            print_json(algorithms())
+        else:
+            print_table("Algorithms", ["name", "what it is"], algorithms().items())
+        return
+    given = _budget(iterations, minutes, target)
+    if threads != 1:
+        raise RunError(f"--threads is {threads}: all algorithms run in 1 thread for now; leave out --threads")
+    if resume and out:
+        raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
+
+    folder = RunFolder.open(resume) if resume else None
+    if folder:
+        game, algorithm = game or folder.identity.game, algorithm or folder.identity.algorithm
+        seed = folder.identity.seed if seed is None else seed
+    if game is None:
+        raise RunError("no game is given: add --game NAME (`kilt game list` has the names), or --resume RUN")
+    algorithm, seed = algorithm or DEFAULT_ALGORITHM, seed or 0
+    if algorithm == LP and given:
+        raise RunError(f"{LP} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
+    with errors.status(f"writing out {game} …"):
+        problem = load_problem(game)
+        solver = make_solver(problem, algorithm, seed)
+    identity = Identity(_lasting(game), algorithm, seed, problem.fingerprint)
+
+    default = Budget(iterations=1) if algorithm == LP else Budget(seconds=60 * DEFAULT_MINUTES)
+    budget = given or (folder.budget if folder else default)
+    problem.require_measurable(budget)
+    if folder:
+        folder.identity.require(identity, folder.path)
+        if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
+            _say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
+    elif not given and algorithm != LP:
+        _say(f"no budget is given: stopping after {budget}")
+    if out:
+        folder = RunFolder.create(out, identity, budget, solver)
+
+    steps: list[Step] = []
+    with _interrupts(at_once=algorithm == LP) as stopped, _progress(identity, budget, steps) as tick:
+        for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick):
+            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
+    if stopped:
+        if folder is None:
+            folder = RunFolder.create(_new_folder(identity), identity, budget, solver)
+            folder.keep(steps, solver, problem)
+        _say(
+            f"stopped after {steps[-1].iterations:,} iterations, with an exploitability of "
+            f"{steps[-1].exploitability:.4g} {UNIT}; to go on: kilt solve --resume {quote(str(folder.path))}"
+        )
+        raise typer.Exit(128 + stopped[0])
+    if folder:
+        from kilt.viz.convergence import plot_convergence
+
+        plot_convergence(folder.steps(), f"{problem.tree.name}, {algorithm}", folder.path / "convergence.png")
+    _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
+
+
+def _budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
+    """What was asked for, if anything."""
+    from kilt.errors import RunError
+    from kilt.solve.run import Budget
+
+    given = {"--iterations": iterations, "--minutes": minutes, "--target": target}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise RunError(f"{' and '.join(names)} are given: use one of them")
+    return Budget(iterations, None if minutes is None else 60 * minutes, target) if names else None
+
+
+def _lasting(game: str) -> str:
+    """The name of a game, good in any folder: files by their full path."""
+    from kilt.games import ready_made_games
+
+    return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game
+
+
+def _new_folder(identity: Identity) -> Path:
+    """A folder for a run that was given none: it is needed when the run is stopped."""
+    name = re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-")
+    return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
+
+
+def _say(text: str) -> None:
+    errors.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def _interrupts(*, at_once: bool) -> Iterator[list[int]]:
+    """Note Ctrl-C, or a request to end, as a wish to stop at the next good moment; a second one stops at once.
+
+    Python's own way would break off a step in the middle, and a solver that is half-way through one is of no use.
+    """
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if noted or at_once:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
+    """A bar on the terminal; gives what `run` calls to move it."""
+    from kilt.solve.run import time_left
+
+    seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(f"{identity.game}, {identity.algorithm}", total=None, said="starting …")
+
+        def tick(iterations: int, seconds: float) -> None:
+            seen.append((iterations, seconds))
+            said = [f"{iterations:,} iterations"]
+            if seconds > seen[0][1]:
+                said.append(f"{(iterations - seen[0][0]) / (seconds - seen[0][1]):,.0f}/s")
+            if steps:
+                said.append(f"exploitability {steps[-1].exploitability:.3g}")
+            left = time_left(budget, steps, iterations, seconds)
+            if left is not None:
+                said.append(f"{_duration(left)} left")
+            total = None if left is None else seconds + left
+            bar.update(task, total=total, completed=seconds, said=" · ".join(said))
+
+        yield tick
+
+
+def _duration(seconds: float) -> str:
+    """Minutes and seconds, or hours where there are many of them.
+
+    >>> _duration(125.4), _duration(20000)
+    ('2:05', '6 h')
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
+
+
+def exploitability_rows(chips: float, problem: FlatProblem) -> list[list[str]]:
+    """Rows of a table, one per unit."""
+    from kilt.solve.run import UNIT
+
+    mbb = problem.mbb(chips)
+    rows = [["exploitability", f"{chips:.6g}", UNIT]]
+    return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
+
+
+def _print_result(step: Step, identity: Identity, problem: FlatProblem, run: Path | None, *, as_json: bool) -> None:
+    from kilt.solve.run import UNIT
+
+    mbb = problem.mbb(step.exploitability)
+    if as_json:
+        said = {"game": identity.game, "algorithm": identity.algorithm, "seed": identity.seed} | step.plain()
+        print_json(
+            said
+            | {"unit": UNIT}
+            | ({} if mbb is None else {"exploitability_mbb": mbb})
+            | ({} if run is None else {"run": str(run)})
+        )
+        return
+    rows = [
+        *exploitability_rows(step.exploitability, problem),
+        ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
+        ["value to player 1", f"{step.value:.9g}", UNIT],
+        ["iterations", f"{step.iterations:,}", ""],
+        ["time", f"{step.seconds:.2f}", "s"],
+    ]
+    print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
+    if run:
+        _say(f"all of it is in {run}; judge it again with: kilt evaluate exploitability {quote(str(run))}")

@@ -1,0 +1,82 @@
+"""Counterfactual regret minimisation with full walks over a flat tree.
+
+Every iteration, player after player: push the reach of chance and the opponent down the tree, pull counterfactual
+values up, and at each information set add to every action's regret what it would have won more than the strategy did.
+The next strategy plays in proportion to positive regret. The average strategy converges to an equilibrium; what is
+averaged how, and what becomes of old regrets, is a row in `variants`.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.best_response import expected_value, exploitability
+>>> from kilt.tree.flat import flat_tree
+>>> kuhn = flat_tree(load_game("kuhn"))
+>>> solver = FullWidth(kuhn.nodes, "cfr+")
+>>> solver.step(1000)
+>>> round(18 * expected_value(kuhn, solver.average()), 3), exploitability(kuhn, solver.average()) < 1e-3
+(-1.0, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.solve import cfr_kernels as kernels
+from kilt.solve.solver import normalised
+from kilt.solve.variants import VARIANTS, multipliers
+from kilt.tree.flat import FlatNodes
+
+
+class FullWidth:
+    """CFR and its variants on a flat tree, players updated in turn."""
+
+    _iterate: Callable[..., None] = staticmethod(kernels.iterate)
+
+    def __init__(self, nodes: FlatNodes, variant: str = "cfr+") -> None:
+        if variant not in VARIANTS:
+            raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
+        slots = int(nodes.infoset_start[-1])
+        self.nodes = nodes
+        self.variant = VARIANTS[variant]
+        self.iterations = 0
+        self.regret = np.zeros(slots)
+        self.expected = np.zeros(slots)
+        self.total = np.zeros(slots)  # of the strategies so far, weighted
+        self.strategy = normalised(np.zeros(slots), nodes)
+        count = len(nodes.actor)
+        choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
+        self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots), choice)
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations."""
+        rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
+        tables = (self.regret, self.expected, self.total, self.strategy)
+        self._iterate(self.nodes, rows, self.variant.predictive, *tables, *self._scratch)
+        self.iterations += iterations
+
+    def average(self) -> FloatArray:
+        """[slot] the average strategy: what converges."""
+        return normalised(self.total, self.nodes)
+
+    def current(self) -> FloatArray:
+        """[slot] the strategy that the next iteration starts from."""
+        return self.strategy.copy()
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that must be kept to go on later as if nothing had happened."""
+        return {
+            "regret": self.regret,
+            "expected": self.expected,
+            "total": self.total,
+            "strategy": self.strategy,
+            "iterations": np.array(self.iterations),
+        }
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        for name in ("regret", "expected", "total", "strategy"):
+            getattr(self, name)[:] = state[name]
+        self.iterations = int(state["iterations"])

@@ -1,0 +1,123 @@
+"""The compiled loop of `cfr`."""
+
+from __future__ import annotations
+
+from kilt.cards.deck import FloatArray
+from kilt.jit import kernel
+from kilt.tree.flat import FlatNodes
+from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, push_reach
+
+
+@kernel
+def match_regrets(
+    nodes: FlatNodes, player: int, regret: FloatArray, expected: FloatArray, strategy: FloatArray
+) -> None:
+    """Write to `strategy` what regret matching plays: in proportion to positive regret, uniform where there is none.
+
+    `expected` is added to the regrets first: what a predictive minimiser expects of the next iteration.
+    """
+    for where in range(len(nodes.infoset_player)):
+        if nodes.infoset_player[where] == player:
+            start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+            total = 0.0
+            for slot in range(start, end):
+                strategy[slot] = max(regret[slot] + expected[slot], 0.0)
+                total += strategy[slot]
+            for slot in range(start, end):
+                strategy[slot] = strategy[slot] / total if total > 0 else 1.0 / (end - start)
+
+
+@kernel
+def update(
+    nodes: FlatNodes,
+    player: int,
+    slot_value: FloatArray,
+    multiplier: FloatArray,
+    predictive: bool,
+    strategy: FloatArray,
+    reach: FloatArray,
+    regret: FloatArray,
+    expected: FloatArray,
+    average: FloatArray,
+) -> None:
+    """Add the regrets of this iteration, and the strategy weighted by its own `reach` to the average; discount both."""
+    for where in range(len(nodes.infoset_player)):
+        if nodes.infoset_player[where] == player:
+            start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+            value = 0.0
+            for slot in range(start, end):
+                value += strategy[slot] * slot_value[slot]
+            for slot in range(start, end):
+                gained = slot_value[slot] - value
+                if abs(gained) < ROUNDING * (abs(slot_value[slot]) + abs(value)):
+                    gained = 0.0
+                total = regret[slot] + gained
+                regret[slot] = total * (multiplier[0] if total > 0 else multiplier[1])
+                if predictive:
+                    expected[slot] = gained
+                average[slot] = (average[slot] + reach[slot]) * multiplier[2]
+
+
+@kernel
+def iterate(
+    nodes: FlatNodes,
+    multipliers: FloatArray,
+    predictive: bool,
+    regret: FloatArray,
+    expected: FloatArray,
+    average: FloatArray,
+    strategy: FloatArray,
+    reach: FloatArray,
+    value: FloatArray,
+    slot_value: FloatArray,
+    slot_reach: FloatArray,
+    choice: Choice,
+) -> None:
+    """One iteration for each row of `multipliers`. Writes all arrays from `regret` on; the last five are scratch."""
+    for t in range(multipliers.shape[0]):
+        for player in range(2):
+            push_reach(nodes, strategy, player, reach)
+            pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
+            own_reach(nodes, strategy, player, slot_reach)
+            update(
+                nodes, player, slot_value, multipliers[t], predictive, strategy, slot_reach, regret, expected, average
+            )
+            match_regrets(nodes, player, regret, expected, strategy)
+
+
+@kernel
+def iterate_br(
+    nodes: FlatNodes,
+    multipliers: FloatArray,
+    predictive: bool,
+    regret: FloatArray,
+    expected: FloatArray,
+    average: FloatArray,
+    strategy: FloatArray,
+    reach: FloatArray,
+    value: FloatArray,
+    slot_value: FloatArray,
+    slot_reach: FloatArray,
+    choice: Choice,
+) -> None:
+    """The same for CFR-BR: each player's opponent is a best response to the strategy of the iteration before."""
+    before = strategy.copy()
+    for t in range(multipliers.shape[0]):
+        for player in range(2):
+            push_reach(nodes, before, 1 - player, reach)
+            pull_values(nodes, before, 1 - player, True, reach, value, slot_value, choice)
+            strategy[:] = before
+            for where in range(len(choice)):
+                if choice[where] >= 0:
+                    start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+                    strategy[start:end] = 0.0
+                    strategy[start + choice[where]] = 1.0
+            push_reach(nodes, strategy, player, reach)
+            pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
+            own_reach(nodes, strategy, player, slot_reach)
+            update(
+                nodes, player, slot_value, multipliers[t], predictive, strategy, slot_reach, regret, expected, average
+            )
+        for player in range(2):
+            match_regrets(nodes, player, regret, expected, strategy)
+        before[:] = strategy

@@ -1,0 +1,145 @@
+"""Monte Carlo CFR on a flat tree: external sampling, outcome sampling and pure CFR.
+
+An iteration walks over a random part of the tree, once for each player, and adds to the player's regrets numbers that
+are on average the counterfactual regrets of a full walk (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
+and the opponent act at random with their own probabilities, so these need no correction. The schemes differ in what the
+player of the walk does:
+
+============  ==========================  ===================================  ============================
+scheme        the player                  adds to the regret of action a at I  and to the opponent's average
+============  ==========================  ===================================  ============================
+``external``  tries every action          v(Ia) − Σ σ(I, b) v(Ib)              σ(I)
+``pure``      tries every action          v(Ia) − v(Iŝ)                        1 for the action taken
+``outcome``   takes one action: any with  u(z) / q(z) · (π(Ia, z) − π(I, z))   σ(I) / q(I)
+              probability ε, else from σ
+============  ==========================  ===================================  ============================
+
+σ is the strategy of regret matching and v the value that the walk finds after an action. Pure CFR (Gibson 2014) draws
+an action ŝ from σ for the player too: where payoffs are integers, it adds integers only. In outcome sampling, z is the
+end of the path, u its payoff, q(·) the probability of sampling the player's own actions so far, and π(·, z) the
+probability that σ goes on to z as the path did: 0 after an action not taken. ε is 0.6, open_spiel's default too.
+
+The average is weighted by the opponent's own reach, as it must be, for a walk comes to the opponent's I in proportion
+to that and to q(I), which is 1 where the player tries everything. Division by q(I) is stochastically weighted averaging
+(Lanctot 2013). All this holds as long as the players take turns and each remembers what they saw and did.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.best_response import exploitability
+>>> from kilt.tree.flat import flat_tree
+>>> kuhn = flat_tree(load_game("kuhn"))
+>>> solver = Sampled(kuhn.nodes, "external", seed=1)
+>>> solver.step(100_000)
+>>> exploitability(kuhn, solver.average()) < 0.005
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.errors import GameError
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.solve import sampled_kernels as kernels
+from kilt.solve.solver import normalised
+from kilt.tree.flat import FlatNodes
+
+SCHEMES: dict[str, Callable[..., None]] = {
+    "external": partial(kernels.walk_all, False),
+    "outcome": partial(kernels.walk_one, 0.6),
+    "pure": partial(kernels.walk_all, True),
+}
+
+
+class Sampled:
+    """Monte Carlo CFR on a flat tree. What it does depends on `seed` and the number of iterations alone."""
+
+    def __init__(self, nodes: FlatNodes, scheme: str = "external", seed: int = 0) -> None:
+        if scheme not in SCHEMES:
+            raise GameError(f"unknown sampling scheme {scheme!r}: use one of {', '.join(SCHEMES)}")
+        slots = int(nodes.infoset_start[-1])
+        self.nodes = nodes
+        self.iterations = 0
+        self.seed = np.uint64(seed % 2**64)
+        self.regret = np.zeros(slots)
+        self.strategy = normalised(np.zeros(slots), nodes)
+        self.total = np.zeros(slots)  # of what was added to the average
+        self._walk = SCHEMES[scheme]
+        self._paths = paths(nodes)
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations: two walks each."""
+        walks = (self.seed, 2 * self.iterations, 2 * iterations)
+        self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
+        self.iterations += iterations
+
+    def average(self) -> FloatArray:
+        """[slot] the average strategy: what converges."""
+        return normalised(self.total, self.nodes)
+
+    def current(self) -> FloatArray:
+        """[slot] what regret matching plays now."""
+        return self.strategy.copy()
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that must be kept to go on later as if nothing had happened."""
+        return {
+            "regret": self.regret.copy(),
+            "strategy": self.strategy.copy(),
+            "total": self.total.copy(),
+            "seed": np.array(self.seed),
+            "iterations": np.array(self.iterations),
+        }
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        for name in ("regret", "strategy", "total"):
+            getattr(self, name)[:] = state[name]
+        self.seed = np.uint64(state["seed"])
+        self.iterations = int(state["iterations"])
+
+
+def paths(nodes: FlatNodes) -> kernels.Paths:
+    """A flat tree as walks see it."""
+    acts, ends = nodes.actor >= 0, nodes.actor == TERMINAL
+    decision = (nodes.actor, nodes.children, nodes.first_child, nodes.infoset_start[nodes.infoset])
+    payoff, row = np.unique(nodes.payoff[ends], return_inverse=True)
+
+    chance, reached, odds = chance_events(nodes)
+    events, first, count = np.unique(chance, return_index=True, return_counts=True)
+    outcome = np.stack([reached, reached], axis=1).astype(np.uint32)
+    kernels.alias(np.append(first, len(odds)), odds, outcome)
+
+    records = np.zeros(len(nodes.actor), dtype=kernels.NODE)
+    for where, *fields in (
+        (acts, *(field[acts] for field in decision)),
+        (events, kernels.DEAL, count, first, nodes.infoset_start[-1] + first),
+        (ends, kernels.END, 0, row, 0),
+    ):
+        for name, numbers in zip(kernels.NODE.fields or (), fields, strict=True):
+            records[name][where] = numbers
+    for start, end in reversed(list(pairwise(nodes.level))):  # a forced move is what follows it
+        forced = start + np.flatnonzero(acts[start:end] & (nodes.children[start:end] == 1))
+        records[forced] = records[nodes.first_child[forced]]
+    return kernels.Paths(records, payoff, odds, outcome)
+
+
+def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
+    """A row for each outcome of each chance event: the node of the event, the node it leads to, the probability.
+
+    Chance nodes that follow one another are one event. Rows are sorted by event.
+    """
+    event, odds = np.arange(len(nodes.actor)), np.ones(len(nodes.actor))
+    dealt = nodes.actor[nodes.parent] == CHANCE  # not so at the root: its parent −1 is the last node, where a game ends
+    for start, end in pairwise(nodes.level):
+        here = start + np.flatnonzero(dealt[start:end])
+        event[here] = event[nodes.parent[here]]
+        odds[here] = odds[nodes.parent[here]] * nodes.chance[here]
+    reached = np.flatnonzero(dealt & (nodes.actor != CHANCE))
+    reached = reached[np.argsort(event[reached], kind="stable")]
+    return event[reached], reached, odds[reached]

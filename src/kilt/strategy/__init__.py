@@ -1,0 +1,1 @@
+"""Strategies: tables of probabilities, and their ways in and out of kilt."""

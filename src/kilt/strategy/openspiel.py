@@ -1,0 +1,65 @@
+"""Strategies to and from open_spiel, where a tabular policy is {information state: [(action, probability), …]}.
+
+Everything there takes such a dictionary or what is made from it: `pyspiel.nash_conv(game, policy)`,
+`pyspiel.TabularPolicy(policy)`. A policy comes back by `policy_table()` of a `pyspiel.TabularPolicy`, or by `to_dict()`
+of a Python one.
+
+>>> from kilt.tree.best_response import uniform
+>>> from kilt.tree.openspiel import openspiel_game, openspiel_tree
+>>> kuhn = openspiel_tree("kuhn_poker")
+>>> policy = to_openspiel(kuhn, uniform(kuhn))
+>>> policy["0p"]
+[(0, 0.5), (1, 0.5)]
+>>> bool((from_openspiel(kuhn, policy) == uniform(kuhn)).all())
+True
+
+For kilt's own Kuhn, Leduc and Bluff, give `openspiel_twin(tree)` in place of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.tree.flat import FlatTree
+from kilt.tree.openspiel import action_numbers
+
+CLOSE = 1e-6  # how near to 1 the probabilities of an information state must add up: they may come from single precision
+
+
+def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[int, float]]]:
+    """The policy that plays `strategy`, [slot] on a tree of open_spiel."""
+    numbers = action_numbers(tree)
+    if len(strategy) != len(numbers):
+        raise GameError(
+            f"the strategy has {len(strategy)} entries; {tree.name} needs {len(numbers)}: it is for another game"
+        )
+    rows = list(zip(numbers, strategy.tolist(), strict=True))
+    return {name: rows[start:end] for name, (start, end) in zip(tree.infosets, _spans(tree), strict=True)}
+
+
+def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, float]]]) -> FloatArray:
+    """[slot] the strategy that plays `policy`. Actions may come in any order; one that is left out is never taken."""
+    numbers = action_numbers(tree)
+    strategy = np.empty(len(numbers))
+    for name, (start, end) in zip(tree.infosets, _spans(tree), strict=True):
+        if name not in policy:
+            raise GameError(f"the policy says nothing about {name!r} of {tree.name}: it is for another game, or a part")
+        chance = {action: p for action, p in policy[name] if p != 0}
+        row = [chance.pop(number, 0.0) for number in numbers[start:end]]
+        if chance or min(row) < 0 or not abs(sum(row) - 1) <= CLOSE:
+            raise GameError(
+                f"the policy at {name!r} of {tree.name} is {list(policy[name])}: it must give the legal actions, "
+                f"{', '.join(map(str, numbers[start:end]))}, probabilities that add up to 1"
+            )
+        strategy[start:end] = row
+    return strategy
+
+
+def _spans(tree: FlatTree) -> list[tuple[int, int]]:
+    """The slots of each information set: from, to."""
+    return list(pairwise(tree.nodes.infoset_start.tolist()))

@@ -1,0 +1,110 @@
+"""A strategy for a flat tree, with the names that make sense of it, in memory and on disk.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.best_response import uniform
+>>> from kilt.tree.flat import flat_tree
+>>> kuhn = flat_tree(load_game("kuhn"))
+>>> strategy = Strategy.of(kuhn, uniform(kuhn))
+>>> strategy["Ks||c"]
+{'c': 0.5, 'r': 0.5}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.tree.flat import FlatTree
+
+KIND = "strategy"
+_END = "\0"  # of a name: those of open_spiel may have line breaks in them
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What both players do, at every information set."""
+
+    game: str
+    fingerprint: str  # of the tree it is for
+    infosets: tuple[str, ...]
+    actions: tuple[tuple[str, ...], ...]  # of each information set
+    probabilities: FloatArray  # [slot]
+    figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+
+    @classmethod
+    def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
+        """A strategy for a tree, from its table over slots."""
+        return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
+
+    def __getitem__(self, infoset: str) -> dict[str, float]:
+        """The probability of each action at an information set."""
+        if infoset not in self._number:
+            raise GameError(f"{self.game} has no information set {infoset!r}: they look like {self.infosets[0]!r}")
+        where = self._number[infoset]
+        labels, start = self.actions[where], self._start[where]
+        return dict(zip(labels, self.probabilities[start : start + len(labels)].tolist(), strict=True))
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.infosets)}
+
+    @cached_property
+    def _start(self) -> list[int]:
+        return list(accumulate(map(len, self.actions), initial=0))
+
+    def on(self, tree: FlatTree) -> FloatArray:
+        """[slot] the probabilities, if the strategy is for this very tree."""
+        if tree_fingerprint(tree) != self.fingerprint:
+            raise GameError(
+                f"the strategy is for {self.game} with fingerprint {self.fingerprint}; this is {tree.name} with "
+                f"{tree_fingerprint(tree)}: use the game it was made for, or solve this one"
+            )
+        return self.probabilities
+
+    def save(self, path: str | Path) -> None:
+        """Write to a folder."""
+        arrays: dict[str, artifact.Array] = {
+            "probabilities": self.probabilities,
+            "infosets": _pack(self.infosets),
+            "actions": _pack(label for labels in self.actions for label in labels),
+            "action_counts": np.array([len(labels) for labels in self.actions], dtype=np.int32),
+        }
+        inputs, parameters = {"game": self.fingerprint}, {"game": self.game}
+        artifact.write(path, KIND, arrays, inputs=inputs, parameters=parameters, figures=self.figures)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Strategy:
+        """Read from a folder."""
+        found = artifact.read(path, KIND, check=True)
+        labels = iter(_unpack(found.arrays["actions"]))
+        return cls(
+            found.parameters["game"],
+            found.inputs["game"],
+            tuple(_unpack(found.arrays["infosets"])),
+            tuple(tuple(next(labels) for _ in range(count)) for count in found.arrays["action_counts"].tolist()),
+            np.array(found.arrays["probabilities"]),
+            found.figures,
+        )
+
+
+def tree_fingerprint(tree: FlatTree) -> str:
+    """A short name for a tree: its nodes and all names in it, but not the name of the game."""
+    return artifact.fingerprint(*tree.nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
+
+
+def _pack(names: Iterable[str]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer("".join(f"{name}{_END}" for name in names).encode(), dtype=np.uint8)
+
+
+def _unpack(packed: npt.NDArray[np.uint8]) -> list[str]:
+    return packed.tobytes().decode().split(_END)[:-1]

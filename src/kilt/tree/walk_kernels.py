@@ -1,0 +1,104 @@
+"""Compiled walks over flat trees: push reach down, pull values up."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import FloatArray
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.jit import kernel
+from kilt.tree.flat import FlatNodes
+
+Choice: TypeAlias = npt.NDArray[np.int32]
+
+# Values that differ by less than this part of what is at stake are equal but for rounding, and leave no regret: regret
+# matching would make a pure strategy out of 1e-17.
+ROUNDING = 1e-14
+TIE = 1e-12  # actions whose values differ by less are equal but for rounding: the first of them is chosen
+
+
+@kernel
+def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
+    """Write to `reach` the probability that chance and the opponent of `player` let play come to each node."""
+    reach[0] = 1.0
+    for node in range(len(nodes.actor)):
+        actor = nodes.actor[node]
+        if actor == TERMINAL:
+            continue
+        first = np.uint32(nodes.first_child[node])
+        if actor == CHANCE:
+            for k in range(nodes.children[node]):
+                reach[first + k] = reach[node] * nodes.chance[first + k]
+        elif actor == player:
+            for k in range(nodes.children[node]):
+                reach[first + k] = reach[node]
+        else:
+            slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
+            for k in range(nodes.children[node]):
+                reach[first + k] = reach[node] * strategy[slot + k]
+
+
+@kernel
+def pull_values(
+    nodes: FlatNodes,
+    strategy: FloatArray,
+    player: int,
+    best: bool,
+    reach: FloatArray,
+    value: FloatArray,
+    slot_value: FloatArray,
+    choice: Choice,
+) -> None:
+    """Write the counterfactual values of `player`: to `value` by node, to `slot_value` summed over information sets.
+
+    Both are weighted by `reach`. The player follows `strategy` or, where `best` is set, the action that is best at the
+    information set: a best response. It is written to `choice`, −1 elsewhere. Levels are walked from the deepest up: at
+    each, slots are summed first and used then, so an information set must not spread over levels where `best` is set.
+    """
+    sign = 1.0 if player == 0 else -1.0
+    slot_value[:] = 0.0
+    choice[:] = -1
+    for depth in range(len(nodes.level) - 2, -1, -1):
+        for node in range(nodes.level[depth], nodes.level[depth + 1]):
+            actor = nodes.actor[node]
+            first = np.uint32(nodes.first_child[node])
+            if actor == TERMINAL:
+                value[node] = sign * reach[node] * nodes.payoff[node]
+            elif actor == player:
+                slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
+                total = 0.0
+                for k in range(nodes.children[node]):
+                    slot_value[slot + k] += value[first + k]
+                    total += strategy[slot + k] * value[first + k]
+                value[node] = total
+            else:
+                total = 0.0
+                for k in range(nodes.children[node]):
+                    total += value[first + k]
+                value[node] = total
+        if best:
+            for node in range(nodes.level[depth], nodes.level[depth + 1]):
+                if nodes.actor[node] == player:
+                    where = nodes.infoset[node]
+                    if choice[where] < 0:
+                        start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+                        top = start
+                        for candidate in range(start + 1, end):
+                            if slot_value[candidate] > slot_value[top] + TIE:
+                                top = candidate
+                        choice[where] = top - start
+                    value[node] = value[nodes.first_child[node] + choice[where]]
+
+
+@kernel
+def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
+    """Write to `reach`, by slot, the probability that `player`'s own actions lead there, the last one included."""
+    for where in range(len(nodes.infoset_player)):
+        if nodes.infoset_player[where] == player:
+            after = nodes.infoset_after[where]
+            before = 1.0 if after < 0 else reach[after]
+            for slot in range(nodes.infoset_start[where], nodes.infoset_start[where + 1]):
+                reach[slot] = before * strategy[slot]

@@ -1,0 +1,1 @@
+"""Figures from data: convergence curves. The plotting package is imported here alone."""

@@ -1,0 +1,206 @@
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from kilt import artifact
+from kilt.artifact import fingerprint, read, write
+from kilt.errors import ArtifactError
+
+ARRAYS = {
+    "table": np.arange(12.0).reshape(3, 4),
+    "turned": np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
+    "number": np.array(7),
+    "nothing": np.zeros((0, 3), dtype=np.uint8),
+}
+WRITE_FOR_EVER = """
+import sys, numpy as np
+from kilt.artifact import exists, read, write
+k = int(read(sys.argv[1], "test").figures["k"]) if exists(sys.argv[1]) else 0
+while True:
+    k += 1
+    write(sys.argv[1], "test", {name: np.full(5000, k) for name in "ab"}, figures={"k": k})
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    path = tmp_path / "thing"
+    write(path, "test", ARRAYS, inputs={"game": "abc"}, parameters={"seed": 3}, figures={"seconds": 1.5})
+    return path
+
+
+def test_what_is_written_can_be_read(place):
+    found = read(place, "test", check=True)
+    assert (found.kind, found.inputs, found.parameters, found.figures) == (
+        "test",
+        {"game": "abc"},
+        {"seed": 3},
+        {"seconds": 1.5},
+    )
+    for name, array in ARRAYS.items():
+        assert isinstance(found.arrays[name], np.memmap)
+        assert found.arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(found.arrays[name], array)
+    assert {path.name for path in place.iterdir()} == {"manifest.json", *(f"{name}.npy" for name in ARRAYS)}
+
+
+def test_a_new_artifact_replaces_the_old_one(place):
+    write(place, "test", {"other": np.ones(2)})
+    assert list(read(place, "test").arrays) == ["other"]
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_mapped_arrays_outlive_their_replacement(place):
+    old = read(place, "test").arrays["table"]
+    write(place, "test", {"table": np.zeros((3, 4))})
+    np.testing.assert_array_equal(old, ARRAYS["table"])
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("after", range(14))
+def test_dying_at_any_step_leaves_one_of_the_two(place, monkeypatch, after):
+    """A kill -9 runs no clean-up; neither does this exception, whichever system call it takes the place of."""
+    calls = iter(range(after))
+
+    def mortal(function):
+        def call(*args, **kwargs):
+            if next(calls, None) is None:
+                raise Killed
+            return function(*args, **kwargs)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for where, name in ((artifact.os, "fsync"), (artifact.shutil, "rmtree"), (artifact.np, "save")):
+            patch.setattr(where, name, mortal(getattr(where, name)))
+        for name in ("rename", "replace", "mkdir"):
+            patch.setattr(artifact.Path, name, mortal(getattr(artifact.Path, name)))
+        try:
+            write(place, "test", {"table": np.zeros(9)})
+            assert after >= 13  # fewer system calls: the test has lost its object
+        except Killed:
+            pass
+    assert read(place, "test", check=True).arrays["table"].shape in {(3, 4), (9,)}
+    write(place, "test", {"table": np.ones(2)})
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_kill_minus_nine(tmp_path):
+    """A child that writes without end is killed at odd moments; what it leaves is always whole."""
+    path, seen = tmp_path / "thing", 0
+    for round_ in range(8):
+        child = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, str(path)])
+        try:
+            deadline = time.monotonic() + 30
+            while not (artifact.exists(path) and read_k(path) > seen):
+                assert child.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(0.0137 * round_)
+        finally:
+            child.kill()
+            child.wait()
+        found = read(path, "test", check=True)
+        k = found.figures["k"]
+        assert k > seen
+        assert all((array == k).all() for array in found.arrays.values())
+        seen = k
+
+
+def read_k(path):
+    try:
+        return read(path, "test").figures["k"]
+    except ArtifactError:  # replaced while we were looking
+        return 0
+
+
+def spoil_manifest(place, **changes):
+    manifest = json.loads((place / "manifest.json").read_text())
+    (place / "manifest.json").write_text(json.dumps(manifest | changes))
+
+
+def test_reading_says_what_is_wrong(place):
+    with pytest.raises(ArtifactError, match=r"no strategy at .*nowhere"):
+        read(place.parent / "nowhere", "strategy")
+    with pytest.raises(ArtifactError, match="holds a test, not a strategy"):
+        read(place, "strategy")
+    spoil_manifest(place, format=99)
+    with pytest.raises(ArtifactError, match=r"format 99.*reads format 1"):
+        read(place, "test")
+    (place / "manifest.json").write_text("{")
+    with pytest.raises(ArtifactError, match=r"manifest.json is damaged"):
+        read(place, "test")
+
+
+def test_changed_bytes_are_found_on_request(place):
+    with (place / "table.npy").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x01")
+    read(place, "test")
+    with pytest.raises(ArtifactError, match=r"table\.npy is not what manifest\.json says"):
+        read(place, "test", check=True)
+
+
+def test_missing_short_and_other_arrays_are_found(place):
+    file = place / "table.npy"
+    np.save(file, np.zeros(3))
+    with pytest.raises(ArtifactError, match=r"table\.npy is not what"):
+        read(place, "test")
+    file.write_bytes(file.read_bytes()[:-4])
+    with pytest.raises(ArtifactError, match=r"table\.npy is missing or damaged"):
+        read(place, "test")
+    file.unlink()
+    with pytest.raises(ArtifactError, match=r"table\.npy is missing or damaged"):
+        read(place, "test")
+
+
+def test_no_room_is_found_before_writing(place, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("usage", "free")(1_500_000))
+    with pytest.raises(ArtifactError, match=r"needs 8\.1 MB, but the disk has 1\.5 MB"):
+        write(place, "test", {"table": np.zeros(1_000_000)})
+    assert "number" in read(place, "test", check=True).arrays
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_a_full_disk_leaves_the_old_artifact(place, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(artifact.np, "save", full)
+    with pytest.raises(ArtifactError, match=r"thing cannot be written: no space left"):
+        write(place, "test", {"table": np.zeros(3)})
+    assert "number" in read(place, "test", check=True).arrays
+    assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_other_folders_are_not_replaced(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ArtifactError, match="mine is there and is no artifact"):
+        write(tmp_path / "mine", "test", {})
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_fingerprints_tell_things_apart():
+    numbers = np.arange(6)
+    things = [
+        (),
+        ("ab",),
+        ("a", "b"),
+        (numbers,),
+        (numbers.astype(np.int32),),
+        (numbers.reshape(2, 3),),
+        (numbers[:3], numbers[3:]),
+        (str(numbers),),
+    ]
+    assert len({fingerprint(*parts) for parts in things}) == len(things)
+    assert fingerprint(np.asfortranarray(numbers.reshape(2, 3))) == fingerprint(numbers.reshape(2, 3))

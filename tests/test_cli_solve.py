@@ -1,0 +1,307 @@
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+
+import pytest
+from typer.testing import CliRunner
+
+from kilt import artifact
+from kilt.cli import app, solve
+from kilt.errors import ArtifactError, KiltError
+from kilt.solve import ALGORITHMS
+from kilt.solve import run as loop
+
+# The same commands in a process of their own, with an early first checkpoint.
+MAIN = "import kilt.cli, kilt.solve.run; kilt.solve.run.OFTEN = 0.05; kilt.cli.main()"
+LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "12000")
+
+
+def kilt(*arguments, code=0):
+    """Run a command that must work."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def answer(*arguments):
+    """The JSON object that a command prints."""
+    return json.loads(kilt(*arguments, "--json").stdout)
+
+
+def refused(*arguments):
+    """Run a command that must fail with something that the user can mend. Returns what is said."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(result.exception, KiltError), result.output + repr(result.exception)
+    assert result.stdout == ""
+    return str(result.exception)
+
+
+def start(*arguments, cwd=None):
+    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
+
+
+def wait_for_checkpoint(run, child):
+    deadline = time.monotonic() + 120
+    while not artifact.exists(run / "checkpoint"):
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def numbers(result):
+    return {key: result[key] for key in ("exploitability", "current_exploitability", "value", "iterations")}
+
+
+@pytest.fixture(scope="module")
+def unbroken():
+    return answer("solve", *LONG)
+
+
+@pytest.mark.parametrize("command", [["solve"], ["evaluate"], ["evaluate", "exploitability"]])
+def test_help(command):
+    assert "Usage" in kilt(*command, "--help").stdout
+
+
+def test_importing_the_commands_is_quick():
+    code = "import sys, kilt.cli.solve, kilt.cli.evaluate; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_solve_json():
+    result = answer("solve", "--game", "leduc", "--algorithm", "cfr+", "--iterations", 1000)
+    assert result["iterations"] == 1000
+    assert result["exploitability"] < 1e-3
+    assert result["exploitability_mbb"] == pytest.approx(1000 * result["exploitability"])
+    assert result["value"] == pytest.approx(-0.0856064, abs=1e-4)
+    assert {"current_exploitability", "seconds"} < set(result)
+    assert (result["game"], result["algorithm"], result["unit"]) == ("leduc", "cfr+", "chips per game")
+
+
+def test_solve_table():
+    shown = kilt("solve", "-g", "kuhn", "-n", 100).stdout
+    assert all(word in shown for word in ("kuhn, cfr+", "exploitability", "mbb/g", "iterations", "100"))
+
+
+def test_a_target_and_minutes():
+    assert answer("solve", "-g", "kuhn", "--target", 0.01)["exploitability"] <= 0.01
+    assert 0.6 <= answer("solve", "-g", "kuhn", "--minutes", 0.01)["seconds"] < 10
+
+
+def test_the_default_budget_is_said(monkeypatch):
+    monkeypatch.setattr(solve, "DEFAULT_MINUTES", 0.01)
+    result = kilt("solve", "-g", "kuhn", "--json")
+    assert json.loads(result.stdout)["seconds"] >= 0.6
+    assert "no budget is given: stopping after 0.01 min" in result.stderr
+
+
+def test_linear_programmes(tmp_path):
+    result = answer("solve", "-g", "kuhn", "-a", "lp", "-o", tmp_path / "run")
+    assert result["value"] == pytest.approx(-1 / 18, abs=1e-12)
+    assert result["exploitability"] < 1e-9
+    assert numbers(answer("solve", "--resume", tmp_path / "run")) == numbers(result)
+    assert "one step" in refused("solve", "-g", "kuhn", "-a", "lp", "-n", 5)
+
+
+def test_games_of_open_spiel():
+    mine, theirs = (answer("solve", "-g", name, "-n", 100) for name in ("kuhn", "openspiel:kuhn_poker"))
+    assert theirs["exploitability"] == pytest.approx(mine["exploitability"], abs=1e-12)
+    assert "exploitability_mbb" not in theirs
+
+
+def test_algorithms_are_listed():
+    assert set(answer("solve", "--algorithms")) == {*ALGORITHMS, "lp"}
+    assert "cfr-br" in kilt("solve", "--algorithms").stdout
+
+
+def test_what_a_run_leaves(tmp_path):
+    run = tmp_path / "run"
+    result = answer("solve", "-g", "kuhn", "-n", 300, "--seed", 3, "-o", run)
+    assert {path.name for path in run.iterdir()} == {
+        "run.json",
+        "log.jsonl",
+        "checkpoint",
+        "strategy",
+        "convergence.png",
+    }
+    said = json.loads((run / "run.json").read_text())
+    assert (said["game"], said["algorithm"], said["seed"]) == ("kuhn", "cfr+", 3)
+    steps = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert [step["iterations"] for step in steps][-3:] == [181, 256, 300]
+    assert numbers(steps[-1]) == numbers(result)
+    assert (run / "convergence.png").read_bytes().startswith(b"\x89PNG")
+    again = answer("evaluate", "exploitability", run)
+    assert again["exploitability"] == result["exploitability"]
+    assert (again["value"], again["iterations"], again["game"]) == (result["value"], 300, "kuhn")
+
+
+def test_killed_runs_resume_with_the_same_numbers(tmp_path, unbroken):
+    run = tmp_path / "run"
+    child = start("solve", *LONG, "--out", run)
+    wait_for_checkpoint(run, child)
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL  # or else it was done before we looked
+    assert not (run / "strategy").exists()
+    assert "--resume" in refused("evaluate", "exploitability", run)
+    assert numbers(answer("solve", "--resume", run)) == numbers(unbroken)
+    steps = [json.loads(line)["iterations"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 12000
+
+
+def test_ctrl_c_writes_a_checkpoint_and_says_how_to_resume(tmp_path, unbroken):
+    run = tmp_path / "my run"
+    child = start("solve", *LONG, "--out", run)
+    wait_for_checkpoint(run, child)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (130, "")
+    assert f"kilt solve --resume '{run}'" in err
+    assert "Traceback" not in err
+    assert answer("evaluate", "exploitability", run)["iterations"] < 12000
+    assert numbers(answer("solve", "--resume", run)) == numbers(unbroken)
+
+
+def test_ctrl_c_without_a_folder_makes_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kilt-kuhn-cfr").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "time_left", lambda *args: signal.raise_signal(signal.SIGINT))  # at the first tick
+        patch.setattr(loop, "CHUNK", 1e-9)
+        result = kilt("solve", "-g", "kuhn", "-a", "cfr", "-n", 300, code=130)
+    assert result.stdout == ""
+    assert "kilt solve --resume kilt-kuhn-cfr-2" in result.stderr
+    assert (
+        json.loads((tmp_path / "kilt-kuhn-cfr-2" / "checkpoint" / "manifest.json").read_text())["figures"]["iterations"]
+        == 1
+    )
+    assert numbers(answer("solve", "--resume", "kilt-kuhn-cfr-2")) == numbers(
+        answer("solve", "-g", "kuhn", "-a", "cfr", "-n", 300)
+    )
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
+    def impatient(*args):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(loop, "time_left", impatient)
+    before = signal.getsignal(signal.SIGINT)
+    kilt("solve", "-g", "kuhn", "-n", 300, "-o", tmp_path / "run", code=130)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "has no strategy yet" in refused("evaluate", "exploitability", tmp_path / "run")
+
+
+def test_a_resumed_run_can_be_given_another_budget(tmp_path):
+    run = tmp_path / "run"
+    kilt("solve", "-g", "kuhn", "-n", 50, "-o", run)
+    done = kilt("solve", "--resume", run)
+    assert "budget of 50 iterations is spent already" in done.stderr
+    assert answer("solve", "--resume", run, "-n", 120)["iterations"] == 120
+    assert answer("solve", "--resume", run)["iterations"] == 120
+
+
+def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
+    rules = (loop.load_game("kuhn").rules, loop.load_game("leduc").rules)
+    (tmp_path / "here").mkdir()
+    file = tmp_path / "here" / "my.game"
+    file.write_text(str(rules[0]))
+    monkeypatch.chdir(tmp_path / "here")
+    first = answer("solve", "-g", "my.game", "-n", 40, "-o", "run")
+    monkeypatch.chdir(tmp_path)
+    assert numbers(answer("solve", "--resume", "here/run")) == numbers(first)
+    file.write_text(str(rules[1]))
+    for command in (["solve", "--resume", "here/run"], ["evaluate", "exploitability", "here/run"]):
+        words = refused(*command)
+        assert all(loop.load_problem(name).fingerprint in words for name in ("kuhn", "leduc")), words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-n", 5], ["no game", "--game", "kilt game list"]),
+        (["-g", "nonesuch", "-n", 5], ["nonesuch", "kuhn"]),
+        (["-g", "openspiel:nonesuch", "-n", 5], ["nonesuch", "open_spiel"]),
+        (["-g", "kuhn", "-a", "nonesuch"], ["nonesuch", "cfr+", "lp"]),
+        (["-g", "holdem.limit.2p", "-n", 5], ["3.16e+17 states", "20,000,000", "smaller"]),
+        (["-g", "kuhn", "-n", 5, "--minutes", 1], ["--iterations and --minutes", "one of them"]),
+        (["-g", "kuhn", "--target", 0.1, "--minutes", 1], ["--minutes and --target"]),
+        (["-g", "kuhn", "-n", 0], ["0 iterations", "above 0"]),
+        (["-g", "kuhn", "--minutes", "nan"], ["nan", "above 0"]),
+        (["-g", "kuhn", "--target", "1e-30"], ["1e-30", "cannot be measured", "1.2e-11"]),
+        (["-g", "kuhn", "-n", 5, "--threads", 2], ["--threads is 2", "1 thread"]),
+        (["-g", "kuhn", "-n", 5, "--out", "RUN", "--resume", "RUN"], ["--resume", "leave out --out"]),
+        (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["holds a run already", "--resume"]),
+        (["-g", "kuhn", "-n", 5, "--out", "."], ["no run of", "another folder"]),
+        (["--resume", "nonesuch"], ["nonesuch", "no run"]),
+        (["--resume", "RUN", "-g", "leduc"], ["cfr+ on kuhn", "cfr+ on leduc", "fingerprint", "game it was made for"]),
+        (["--resume", "RUN", "-a", "cfr"], ["cfr+ on kuhn", "this is cfr on kuhn", "--algorithm cfr+"]),
+        (["--resume", "RUN", "--seed", 4], ["seed 0", "seed 4", "--seed 0"]),
+    ],
+)
+def test_mistakes_in_solve(finished, monkeypatch, arguments, words):
+    monkeypatch.chdir(finished)
+    line = refused("solve", *arguments)
+    assert all(word in line for word in words), line
+    assert [path.name for path in finished.iterdir()] == ["RUN"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["RUN", "--game"]),
+        (["RUN", "--game", "kuhn"], ["one of the two"]),
+        (["RUN", "--agent", "uniform"], ["leave out one"]),
+        (["--game", "kuhn"], ["not given", "uniform"]),
+        (["--game", "kuhn", "--agent", "nonesuch"], ["nonesuch", "uniform"]),
+        (["."], ["no run"]),
+    ],
+)
+def test_mistakes_in_evaluate(finished, monkeypatch, arguments, words):
+    monkeypatch.chdir(finished)
+    line = refused("evaluate", "exploitability", *arguments)
+    assert all(word in line for word in words), line
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a run in it."""
+    folder = tmp_path_factory.mktemp("finished")
+    kilt("solve", "-g", "kuhn", "-n", 20, "-o", folder / "RUN")
+    return folder
+
+
+def test_mistakes_are_told_in_one_line():
+    child = start("solve", "-g", "kuhn", "-a", "[nonesuch]")
+    out, err = child.communicate()
+    assert (child.returncode, out) == (2, "")
+    assert err.startswith("error: unknown algorithm '[nonesuch]'")
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_no_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("usage", "free")(10_000))
+    assert "disk has 0.0 MB left" in refused("solve", "-g", "kuhn", "-n", 5, "-o", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_disk_that_fills_up_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    kilt("solve", "-g", "kuhn", "-n", 50, "-o", run)
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "SPARE", 10**18)
+        with pytest.raises(ArtifactError, match="make room"):
+            CliRunner().invoke(app, ["solve", "--resume", str(run), "-n", "90"], catch_exceptions=False)
+    assert numbers(answer("solve", "--resume", run)) == numbers(answer("solve", "-g", "kuhn", "-n", 90))
+
+
+def test_evaluate_uniform():
+    result = answer("evaluate", "exploitability", "--game", "leduc", "--agent", "uniform")
+    assert 2 * result["exploitability"] == pytest.approx(4.7472222)
+    assert sum(result["best_response_values"]) == pytest.approx(2 * result["exploitability"])
+    assert "mbb/g" in kilt("evaluate", "exploitability", "-g", "leduc", "--agent", "uniform").stdout
