@@ -40,6 +40,8 @@ kilt game list
 kilt game show leduc
 kilt game size holdem.limit.2p -a "IR 169-9000-9000-9000"
 kilt game size holdem.nolimit.2p
+kilt solve --game leduc --algorithm cfr+ --iterations 1000
+kilt solve --game leduc --algorithm lp
 kilt cards strength "As Ah Kd Kc Ks 9d 2c"
 kilt cards equity AsKh "QQ+,AKs,A5s-A2s,KQs:0.5" --board Qd7h2c
 endef
