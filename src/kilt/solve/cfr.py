@@ -17,23 +17,21 @@ averaged how, and what becomes of old regrets, is a row in `variants`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
 from kilt.errors import GameError
 from kilt.solve import cfr_kernels as kernels
-from kilt.solve.solver import normalised
+from kilt.solve.solver import Tables, normalised
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.flat import FlatNodes
 
 
-class FullWidth:
+class FullWidth(Tables):
     """CFR and its variants on a flat tree, players updated in turn."""
 
-    _iterate: Callable[..., None] = staticmethod(kernels.iterate)
+    KEPT = ("regret", "expected", "total", "strategy")
+    responds = False  # whether the opponent is a best response
 
     def __init__(self, nodes: FlatNodes, variant: str = "cfr+") -> None:
         if variant not in VARIANTS:
@@ -47,14 +45,14 @@ class FullWidth:
         self.total = np.zeros(slots)  # of the strategies so far, weighted
         self.strategy = normalised(np.zeros(slots), nodes)
         count = len(nodes.actor)
-        choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
-        self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots), choice)
+        self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots))
+        self._choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         tables = (self.regret, self.expected, self.total, self.strategy)
-        self._iterate(self.nodes, rows, self.variant.predictive, *tables, *self._scratch)
+        kernels.iterate(self.nodes, rows, self.variant.predictive, self.responds, *tables, *self._scratch, self._choice)
         self.iterations += iterations
 
     def average(self) -> FloatArray:
@@ -64,19 +62,3 @@ class FullWidth:
     def current(self) -> FloatArray:
         """[slot] the strategy that the next iteration starts from."""
         return self.strategy.copy()
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
-        return {
-            "regret": self.regret,
-            "expected": self.expected,
-            "total": self.total,
-            "strategy": self.strategy,
-            "iterations": np.array(self.iterations),
-        }
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
-        for name in ("regret", "expected", "total", "strategy"):
-            getattr(self, name)[:] = state[name]
-        self.iterations = int(state["iterations"])

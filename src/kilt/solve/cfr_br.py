@@ -19,7 +19,6 @@ express.
 
 from __future__ import annotations
 
-from kilt.solve import cfr_kernels as kernels
 from kilt.solve.cfr import FullWidth
 from kilt.tree.flat import FlatNodes
 
@@ -27,7 +26,7 @@ from kilt.tree.flat import FlatNodes
 class CfrBr(FullWidth):
     """CFR-BR on a flat tree. Both best responses are taken to the strategies before the iteration."""
 
-    _iterate = staticmethod(kernels.iterate_br)
+    responds = True
 
     def __init__(self, nodes: FlatNodes, variant: str = "cfr") -> None:
         super().__init__(nodes, variant)

@@ -59,10 +59,21 @@ def update(
 
 
 @kernel
+def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
+    """Make `strategy` take the chosen action wherever there is one."""
+    for where in range(len(choice)):
+        if choice[where] >= 0:
+            start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+            strategy[start:end] = 0.0
+            strategy[start + choice[where]] = 1.0
+
+
+@kernel
 def iterate(
     nodes: FlatNodes,
     multipliers: FloatArray,
     predictive: bool,
+    responds: bool,
     regret: FloatArray,
     expected: FloatArray,
     average: FloatArray,
@@ -73,51 +84,28 @@ def iterate(
     slot_reach: FloatArray,
     choice: Choice,
 ) -> None:
-    """One iteration for each row of `multipliers`. Writes all arrays from `regret` on; the last five are scratch."""
-    for t in range(multipliers.shape[0]):
-        for player in range(2):
-            push_reach(nodes, strategy, player, reach)
-            pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
-            own_reach(nodes, strategy, player, slot_reach)
-            update(
-                nodes, player, slot_value, multipliers[t], predictive, strategy, slot_reach, regret, expected, average
-            )
-            match_regrets(nodes, player, regret, expected, strategy)
+    """One iteration for each row of `multipliers`. Writes all arrays from `regret` on; the last five are scratch.
 
-
-@kernel
-def iterate_br(
-    nodes: FlatNodes,
-    multipliers: FloatArray,
-    predictive: bool,
-    regret: FloatArray,
-    expected: FloatArray,
-    average: FloatArray,
-    strategy: FloatArray,
-    reach: FloatArray,
-    value: FloatArray,
-    slot_value: FloatArray,
-    slot_reach: FloatArray,
-    choice: Choice,
-) -> None:
-    """The same for CFR-BR: each player's opponent is a best response to the strategy of the iteration before."""
+    Players learn in turn, each from what the other has just learnt. Where the opponent `responds`, as in CFR-BR, it is
+    a best response to the strategy before the iteration, and both players learn from that.
+    """
     before = strategy.copy()
     for t in range(multipliers.shape[0]):
         for player in range(2):
-            push_reach(nodes, before, 1 - player, reach)
-            pull_values(nodes, before, 1 - player, True, reach, value, slot_value, choice)
-            strategy[:] = before
-            for where in range(len(choice)):
-                if choice[where] >= 0:
-                    start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
-                    strategy[start:end] = 0.0
-                    strategy[start + choice[where]] = 1.0
+            if responds:
+                push_reach(nodes, before, 1 - player, reach)
+                pull_values(nodes, before, 1 - player, True, reach, value, slot_value, choice)
+                strategy[:] = before
+                take_choices(nodes, choice, strategy)
             push_reach(nodes, strategy, player, reach)
             pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
             own_reach(nodes, strategy, player, slot_reach)
             update(
                 nodes, player, slot_value, multipliers[t], predictive, strategy, slot_reach, regret, expected, average
             )
-        for player in range(2):
-            match_regrets(nodes, player, regret, expected, strategy)
-        before[:] = strategy
+            if not responds:
+                match_regrets(nodes, player, regret, expected, strategy)
+        if responds:
+            match_regrets(nodes, 0, regret, expected, strategy)
+            match_regrets(nodes, 1, regret, expected, strategy)
+            before[:] = strategy

@@ -40,13 +40,12 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve import sampled_kernels as kernels
-from kilt.solve.solver import normalised
+from kilt.solve.solver import Tables, normalised
 from kilt.tree.flat import FlatNodes
 
 SCHEMES: dict[str, Callable[..., None]] = {
@@ -56,8 +55,10 @@ SCHEMES: dict[str, Callable[..., None]] = {
 }
 
 
-class Sampled:
+class Sampled(Tables):
     """Monte Carlo CFR on a flat tree. What it does depends on `seed` and the number of iterations alone."""
+
+    KEPT = ("regret", "strategy", "total", "seed")
 
     def __init__(self, nodes: FlatNodes, scheme: str = "external", seed: int = 0) -> None:
         if scheme not in SCHEMES:
@@ -65,7 +66,7 @@ class Sampled:
         slots = int(nodes.infoset_start[-1])
         self.nodes = nodes
         self.iterations = 0
-        self.seed = np.uint64(seed % 2**64)
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.regret = np.zeros(slots)
         self.strategy = normalised(np.zeros(slots), nodes)
         self.total = np.zeros(slots)  # of what was added to the average
@@ -74,7 +75,7 @@ class Sampled:
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations: two walks each."""
-        walks = (self.seed, 2 * self.iterations, 2 * iterations)
+        walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
 
@@ -85,23 +86,6 @@ class Sampled:
     def current(self) -> FloatArray:
         """[slot] what regret matching plays now."""
         return self.strategy.copy()
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
-        return {
-            "regret": self.regret.copy(),
-            "strategy": self.strategy.copy(),
-            "total": self.total.copy(),
-            "seed": np.array(self.seed),
-            "iterations": np.array(self.iterations),
-        }
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
-        for name in ("regret", "strategy", "total"):
-            getattr(self, name)[:] = state[name]
-        self.seed = np.uint64(state["seed"])
-        self.iterations = int(state["iterations"])
 
 
 def paths(nodes: FlatNodes) -> kernels.Paths:

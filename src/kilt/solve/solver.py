@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,23 @@ class Solver(Protocol):
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave."""
+
+
+class Tables:
+    """The keeping and restoring of a solver whose state is a few arrays and the number of iterations."""
+
+    KEPT: ClassVar[tuple[str, ...]]  # the attributes that hold the arrays
+    iterations: int
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that must be kept to go on later as if nothing had happened."""
+        return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations")}
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        for name in self.KEPT:
+            getattr(self, name)[...] = state[name]
+        self.iterations = int(state["iterations"])
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:

@@ -18,13 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import GameError
+from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_kernels import Table
 
 
-class VectorCfr:
+class VectorCfr(Tables):
     """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them."""
+
+    KEPT = ("regret", "total")
 
     def __init__(self, game: VectorGame, variant: str = "cfr+", dtype: npt.DTypeLike = np.float64) -> None:
         fitting = [name for name, row in VARIANTS.items() if not row.predictive]
@@ -49,13 +52,3 @@ class VectorCfr:
     def current(self) -> Table:
         """The strategy that the next iteration starts from."""
         return self.regret
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
-        return {"regret": self.regret, "total": self.total, "iterations": np.array(self.iterations)}
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
-        self.regret[:] = state["regret"]
-        self.total[:] = state["total"]
-        self.iterations = int(state["iterations"])
