@@ -280,6 +280,11 @@ def uneven():
     return FlatProblem(write_out("uneven", "start", expand))
 
 
+def test_algorithms_that_take_best_responses_need_them():
+    with pytest.raises(RunError, match=r"cfr-br takes best responses, and uneven.*use one of cfr, "):
+        make_solver(uneven(), "cfr-br")
+
+
 def test_where_no_best_response_can_be_computed(tmp_path):
     problem = uneven()
     with pytest.raises(RunError, match=r"cannot be measured: uneven.*different depths.*iterations or minutes"):

@@ -23,6 +23,7 @@ class Algorithm(NamedTuple):
 
     make: Callable[[FlatNodes, int], Solver]  # from the nodes of a flat tree and a seed
     what: str
+    responds: bool = False  # whether it takes best responses on the way
 
 
 def _full_width(variant: str, nodes: FlatNodes, seed: int) -> Solver:
@@ -49,6 +50,6 @@ _WHAT = {
 }
 ALGORITHMS: dict[str, Algorithm] = {
     **{variant: Algorithm(partial(_full_width, variant), _WHAT[variant]) for variant in VARIANTS},
-    "cfr-br": Algorithm(_cfr_br, "CFR against best responses"),
+    "cfr-br": Algorithm(_cfr_br, "CFR against best responses", responds=True),
     **{scheme: Algorithm(partial(_sampled, scheme), _WHAT[scheme]) for scheme in SCHEMES},
 }

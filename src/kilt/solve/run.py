@@ -179,6 +179,12 @@ def make_solver(problem: FlatProblem, algorithm: str, seed: int = 0) -> Solver:
         return _Exact(problem.tree)
     if algorithm not in ALGORITHMS:
         raise RunError(f"unknown algorithm {algorithm!r}: use one of {', '.join(algorithms())}")
+    if ALGORITHMS[algorithm].responds and not problem.tree.aligned:
+        fitting = [name for name, entry in ALGORITHMS.items() if not entry.responds]
+        raise RunError(
+            f"{algorithm} takes best responses, and {problem.tree.name} has information sets that come at different "
+            f"depths, where they are not supported: use one of {', '.join(fitting)}"
+        )
     return ALGORITHMS[algorithm].make(problem.tree.nodes, seed)
 
 
