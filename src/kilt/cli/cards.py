@@ -54,17 +54,19 @@ def equity(
             help="Another hand (QdQc), or a range (QQ+,AKs,A5s-A2s,KQs:0.5). Left out: any two cards.",
         ),
     ] = "random",
-    board: Annotated[str, typer.Option("--board", "-b", metavar="B", help="0 to 5 public cards, like Qd7h2c.")] = "",
+    board: Annotated[
+        str, typer.Option("--board", "-b", metavar="B", help="0, 3, 4 or 5 public cards, like Qd7h2c.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """How often a hand wins, exactly, over all boards that can still come."""
     from kilt.cards.deck import FULL
-    from kilt.cards.equity import BOARD_SIZE, duel
+    from kilt.cards.equity import duel
     from kilt.errors import CardError
 
     public = FULL.cards(board)
-    if len(public) > BOARD_SIZE:
-        raise CardError(f"the board {board!r} has {len(public)} cards: at most {BOARD_SIZE} are dealt")
+    if len(public) not in (0, 3, 4, 5):
+        raise CardError(f"the board {board!r} has {len(public)} cards: a board of hold'em has 0, 3, 4 or 5")
     mine = FULL.cards(hand, 2, dead=public)
     opponents = FULL.range(opponent)
     with errors.status("playing out all boards …"):
