@@ -67,6 +67,12 @@ def test_game_show(name):
     assert name in kilt("game", "show", name)
 
 
+def test_game_show_json():
+    shown = json.loads(kilt("game", "show", "leduc", "--json"))
+    assert (shown["hands"], shown["first_player"], shown["rules"]["raise_sizes"]) == ([6, 6], 1, [2, 4])
+    assert json.loads(kilt("game", "show", "bluff-1-1", "--json"))["rules"] == {}
+
+
 def test_game_show_file(tmp_path):
     path = tmp_path / "my.game"
     path.write_text(LIMIT)

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import namedtuple
 
 import pytest
 from typer.testing import CliRunner
@@ -285,7 +284,7 @@ def test_mistakes_are_told_in_one_line():
 
 
 def test_no_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: namedtuple("usage", "free")(10_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: (10**9, 10**9 - 10_000, 10_000))
     assert "disk has 0.0 MB left" in refused("solve", "-g", "kuhn", "-n", 5, "-o", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -189,6 +189,15 @@ def test_bad_input():
         hand_strength([0, 1, 2, 3, 4, 5])
     with pytest.raises(CardError, match="no hand left"):
         duel(FULL.cards("AsAh"), FULL.range("AsAd"))
+    for hand in ("As", "AsAhAd"):
+        with pytest.raises(CardError, match="two different cards"):
+            duel(FULL.cards(hand), FULL.cards("KsKh"))
+    with pytest.raises(CardError, match="two different cards"):
+        duel(FULL.cards("AsAh"), (5, 5))
+    with pytest.raises(CardError, match="0 to 51"):
+        hand_strength([60, 60])
+    with pytest.raises(CardError, match="7 are needed"):
+        rank_hands([0, 1, 2], Deck(2, 2))
     with pytest.raises(CardError, match="3 weights"):
         hand_strength([0, 1, 2], np.ones(3))
     with pytest.raises(CardError, match="twice"):

@@ -70,17 +70,7 @@ def game_of(name):
 
 def random_table(game: VectorGame, rng) -> np.ndarray:
     """A random strategy that does not tell apart suits that nothing tells apart."""
-    table = game.table()
-    table[:] = rng.random(table.shape) ** 3
-    tree = game.tree
-    for r, rows in enumerate(tree.rows):
-        for board in range(tree.board_start[r], tree.board_start[r + 1]):
-            first = tree.table_start[r] + (board - tree.board_start[r]) * rows
-            alike = [p for p in range(len(tree.moved)) if tree.symmetry[board] >> p & 1]
-            table[first : first + rows] = np.mean(
-                [table[first : first + rows][:, tree.moved[p]] for p in alike], axis=0
-            )
-    return table
+    return game.symmetrise(rng.random(game.table().shape) ** 3)
 
 
 def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
@@ -176,6 +166,13 @@ def test_steps_and_checkpoints_make_no_difference():
         assert solver.iterations == 20
         assert np.array_equal(solver.regret, whole.regret)
         assert np.array_equal(solver.total, whole.total)
+
+
+def test_tables_of_another_game():
+    with pytest.raises(GameError, match=r"shape \(3, 3\); leduc needs \(224, 6\)"):
+        VectorGame(load_game("leduc")).exploitability(np.zeros((3, 3)))
+    with pytest.raises(GameError, match="threads is 0"):
+        VectorGame(load_game("leduc"), threads=0)
 
 
 def test_unknown_variants():

@@ -160,8 +160,8 @@ def require_room(path: Path, size: int) -> None:
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
-    free = shutil.disk_usage(folder).free
-    if free < size + SPARE:
+    total, _, free = shutil.disk_usage(folder)
+    if total and free < size + SPARE:  # what has no size at all is no disk, and fails when written to
         raise ArtifactError(
             f"{path} needs {_megabytes(size + SPARE)}, but the disk has {_megabytes(free)} left: "
             "make room, or choose another place"

@@ -92,6 +92,7 @@ def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> 
     (1081, 1)
     """
     _check_board(board, deck, len(board))
+    _check_deck(deck, len(board), hole_cards)
     ranking = room_to_rank(deck, hole_cards, len(board))
     tables = hand_tables(len(board) + hole_cards, deck)
     groups = kernels.rank_board(np.array(board, dtype=np.int64), hand_list(deck, hole_cards), tables, ranking)
@@ -111,7 +112,7 @@ def hand_strength(
 
     Without weights every hand that the opponent can hold is equally likely. On a board of fewer than `board_size` cards
     this is E[HS], over all ways to complete it. NaN where a hand shares a card with the board, or where the opponent
-    has no hand left.
+    has no hand left (less than a billionth of the largest weight counts as none).
 
     >>> hs = hand_strength(FULL.cards("Ah7d2c"), FULL.range("KK,AK"))
     >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
@@ -199,6 +200,7 @@ def completions(
     (1176, 134459)
     """
     _check_board(board, deck, board_size)
+    _check_deck(deck, board_size, hole_cards)
     moved = hand_permutations(deck, hole_cards)
     if weights is not None and len(weights) != moved.shape[1]:
         raise CardError(
@@ -223,6 +225,10 @@ def duel(
     82.64
     """
     _check_board([*board, *hand], deck, BOARD_SIZE + 2)
+    pairs = [hand, opponent] if len(opponent) <= 2 else [hand]
+    for cards in pairs:
+        if len(cards) != 2 or cards[0] == cards[1]:
+            raise CardError(f"a hand has two different cards; this one is {[int(card) for card in cards]}")
     holes = deck.holes()
     weights = np.zeros(len(holes))
     if len(opponent) == 2:
@@ -248,9 +254,15 @@ def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, possible: npt.NDArray[np.b
 
 
 def _check_board(board: Sequence[int], deck: Deck, most: int) -> None:
+    if any(not 0 <= card < deck.size for card in board):
+        raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {list(board)}")
     if len(board) > most:
         raise CardError(f"the board {deck.name(board)} has {len(board)} cards: at most {most} can be there")
     if len(set(board)) != len(board):
         raise CardError(f"a card is there twice in {deck.name(board)}: every card may be used once")
-    if any(not 0 <= card < deck.size for card in board):
-        raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {list(board)}")
+
+
+def _check_deck(deck: Deck, board_size: int, hole_cards: int) -> None:
+    needed = board_size + 2 * hole_cards
+    if deck.size < needed:
+        raise CardError(f"a deck of {deck.size} cards cannot deal two hands and the board: {needed} are needed")

@@ -5,6 +5,7 @@ Commands import what they need when they run, so that ``kilt --help`` answers at
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -55,3 +56,6 @@ def main() -> None:
     except KiltError as error:
         errors.print(f"[bold red]error:[/bold red] {str(error).replace('[', chr(92) + '[')}", soft_wrap=True)
         sys.exit(2)
+    except OSError as error:  # a full disk behind standard output, say
+        errors.print(f"[bold red]error:[/bold red] {error.strerror or error}", soft_wrap=True)
+        os._exit(1)  # what is left in the buffers cannot be written either

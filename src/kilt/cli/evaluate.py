@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -48,7 +49,7 @@ def exploitability(
 
     folder = RunFolder.open(run) if run else None
     if folder and not (folder.path / "strategy").exists():
-        raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {run}")
+        raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(run))}")
     name = folder.identity.game if folder else str(game)
     with errors.status(f"writing out {name} …"):
         problem = load_problem(name)

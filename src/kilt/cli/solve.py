@@ -143,7 +143,7 @@ def solve(
             f"{steps[-1].exploitability:.4g} {UNIT}; to go on: kilt solve --resume {quote(str(folder.path))}"
         )
         raise typer.Exit(128 + stopped[0])
-    if folder:
+    if folder and algorithm != LP:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
 
         plot_convergence(folder.steps(), f"{problem.tree.name}, {algorithm}", folder.path / "convergence.png")

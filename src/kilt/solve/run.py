@@ -32,6 +32,7 @@ from functools import cached_property
 from itertools import count
 from math import exp, inf, isnan, log, nan
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 from typing import BinaryIO, ClassVar, NamedTuple
 
@@ -261,7 +262,7 @@ class RunFolder:
         """Begin a run in a new or empty folder, on a disk with room for it."""
         if (path / "run.json").exists():
             raise RunError(
-                f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {path}, "
+                f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
                 "or choose another folder"
             )
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):

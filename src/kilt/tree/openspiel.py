@@ -8,7 +8,7 @@
 
 Information sets go by open_spiel's own names, and the label of an action is its number there and its name: that is all
 one needs to send a strategy back, see `kilt.strategy.openspiel`. open_spiel (M. Lanctot et al.: OpenSpiel: a framework
-for reinforcement learning in games, 2019) is imported nowhere else, and only when a game is asked for.
+for reinforcement learning in games, 2019) is imported in benchmarks and here, when a game is asked for.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ A strategy here is a table of non-negative numbers over (board, row) × hand: a 
 round. Its entries at a decision, scaled to add up to 1, are the probabilities; so regrets and sums of strategies can be
 walked as they are.
 
+A walk goes over one board of those that differ only by suits, and takes it that both players play them alike. A table
+must not tell suits apart that the board does not: those of solvers never do, and `symmetrise` makes one so.
+
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
 >>> round(2 * leduc.exploitability(leduc.table()), 7)  # NashConv of the uniform profile
@@ -47,6 +50,8 @@ class VectorGame:
     """A game whose walks treat all hands at once."""
 
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1) -> None:
+        if threads < 1:
+            raise GameError(f"the number of threads is {threads}: use 1 or more")
         self.game = game
         self.public = public_tree(game, menu)
         self.tree = _arrays(self.public)
@@ -76,12 +81,31 @@ class VectorGame:
         """An empty table over (board, row) × hand: the uniform strategy."""
         return np.zeros((int(self.tree.table_start[-1]), int(self.tree.hands.max())), dtype=dtype)
 
+    def symmetrise(self, table: Table) -> Table:
+        """A table in which hands that differ only by suits which their board does not tell apart share their mean."""
+        self._check(table)
+        tree, even = self.tree, np.empty_like(table)
+        for r, rows in enumerate(tree.rows):
+            for board in range(tree.board_start[r], tree.board_start[r + 1]):
+                first = tree.table_start[r] + (board - tree.board_start[r]) * rows
+                alike = [p for p in range(len(tree.moved)) if tree.symmetry[board] >> p & 1]
+                part = table[first : first + rows]
+                even[first : first + rows] = np.mean([part[:, tree.moved[p]] for p in alike], axis=0)
+        return even
+
+    def _check(self, *tables: Table) -> None:
+        wanted = int(self.tree.table_start[-1]), int(self.tree.hands.max())
+        for table in tables:
+            if table.shape != wanted:
+                raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {wanted}: see `table`")
+
     def walk(self, player: int, task: int, strategy: Table) -> float:
         """One walk; what the player wins in chips per game."""
         return self._walk(player, task, strategy, strategy, strategy, np.ones(3))
 
     def learn(self, multipliers: FloatArray, regret: Table, total: Table) -> None:
         """Iterations of regret matching, one for each row of `multipliers`, the players in turn."""
+        self._check(regret, total)
         if self.threads == 1:  # small games spend more time between walks than in them: stay in the kernel
             rules = (self.tree, self.hands, self.strengths)
             reach, value, strategy, ranking = self._scratch[0]
@@ -95,6 +119,7 @@ class VectorGame:
     def _walk(
         self, player: int, task: int, strategy: Table, regret: Table, total: Table, multiplier: FloatArray
     ) -> float:
+        self._check(strategy, regret, total)
         result = np.zeros(len(self.tree.prior[0]))
 
         def share(number: int) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Ranking, compatible, rank_board, showdown
+from kilt.cards.equity_kernels import HandList, Ranking, rank_board
 from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel
+from kilt.tree.payoff_kernels import fold_values, showdown_values
 
 Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand
 
@@ -305,13 +306,10 @@ def walk(
                             if task == LEARN and (depth > 0 or share == 0):
                                 add_average(reach[depth, child + a], theirs, multiplier[2], average[first + a])
                 elif kind == FOLD:
-                    compatible(hands, deck.cards, reach[depth, here], by_card, value[depth, here])
-                    for hand in hands:
-                        value[depth, here, hand] *= sign * tree.stake[node]
+                    won = sign * tree.stake[node]
+                    fold_values(hands, deck.cards, reach[depth, here], won, by_card, value[depth, here])
                 elif kind == SHOWDOWN:
-                    showdown(ranking, groups, reach[depth, here], value[depth, here])
-                    for hand in hands:
-                        value[depth, here, hand] *= tree.stake[node]
+                    showdown_values(ranking, groups, reach[depth, here], tree.stake[node], value[depth, here])
                 elif kind == CALL_BLUFF:
                     call_bluff(tree, node, player, by_card, reach[depth, here], value[depth, here])
                 else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from kilt.artifact import os_errors
 from kilt.solve.run import UNIT, Step
@@ -30,6 +31,9 @@ def plot_convergence(steps: Sequence[Step], title: str, path: str | Path) -> Non
         axes.plot(column[name], column["exploitability"], color=AVERAGE, label="average strategy", **dots)
         if len(table):  # the axes of an empty picture cannot be logarithmic
             axes.set(xscale="log", yscale="log")
+            low, high = np.log10([np.nanmin(column[name]), np.nanmax(column[name])])
+            if np.ceil(low) <= high:  # a power of ten is in view: other labels would only crowd it
+                axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(label)
         axes.grid(which="major", linewidth=0.6, color="0.85")
         axes.grid(which="minor", linewidth=0.3, color="0.93")
