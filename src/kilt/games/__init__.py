@@ -29,15 +29,8 @@ def load_game(name: str | Path) -> Game:
     """A ready-made game by name, or one from a file in ACPC format."""
     if str(name) in _BLUFFS:
         return Bluff(_BLUFFS[str(name)])
-    return load_holdem(name)
-
-
-def load_holdem(name: str | Path) -> Holdem:
-    """The same for games of the hold'em family alone: a name of the library, or a file."""
     if str(name) in library():
         return Holdem(ready_made(str(name)), str(name))
-    if str(name) in _BLUFFS:
-        raise GameError(f"{name} has no cards: use a game of the hold'em family, {', '.join(library())}")
     if not Path(name).exists():
         raise GameError(
             f"unknown game {str(name)!r}: use a game definition file or one of {', '.join(ready_made_games())}"

@@ -24,9 +24,7 @@ import numpy.typing as npt
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import FULL, FloatArray
 from kilt.cards.equity import hand_list, room_to_rank
-from kilt.cards.equity_kernels import HandList, Ranking
 from kilt.cards.hands import hand_tables
-from kilt.cards.hands_kernels import HandTables
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bidding, Bluff
 from kilt.games.game import CHANCE, Game
@@ -36,14 +34,6 @@ from kilt.tree.betting import Menu
 from kilt.tree.public import PublicTree, public_tree
 from kilt.tree.vector_kernels import Table, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
-
-_NO_CARDS = HandList(
-    (np.empty(0, dtype=np.uint8),) * 2,
-    *(np.empty(0, dtype=np.int64),) * 2,
-    np.empty(0, dtype=np.uint16),
-    np.empty(0, dtype=np.int64),
-    np.empty((0, 0), dtype=np.uint16),
-)
 
 
 class VectorGame:
@@ -55,27 +45,21 @@ class VectorGame:
         self.game = game
         self.public = public_tree(game, menu)
         self.tree = _arrays(self.public)
-        poker = isinstance(game, Holdem)
-        self.hands = hand_list(game.deck, game.rules.hole_cards) if isinstance(game, Holdem) else _NO_CARDS
-        seen = game.rules.hole_cards + sum(game.rules.board_cards) if isinstance(game, Holdem) else 7
-        self.strengths: HandTables = hand_tables(seen, game.deck) if isinstance(game, Holdem) else hand_tables(7)
-        if not poker:
-            self.strengths = self.strengths._replace(card_key=np.empty(0, dtype=np.int64))
+        # A game without cards never looks at these.
+        cards = (FULL, 2, 5)
+        if isinstance(game, Holdem):
+            cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
+        deck, hole, board = cards
+        self.hands, self.strengths = hand_list(deck, hole), hand_tables(hole + board, deck)
         largest, most = int(np.diff(self.tree.block).max()), int(self.tree.hands.max())
         shape = (len(self.tree.rows), largest, most)
         actions = int(self.tree.children.max())
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._scratch = [
-            (np.zeros(shape), np.zeros(shape), np.empty((actions + 2, most)), self._ranking()) for _ in range(threads)
+            (np.zeros(shape), np.zeros(shape), np.empty((actions + 2, most)), room_to_rank(*cards))
+            for _ in range(threads)
         ]
-
-    def _ranking(self) -> Ranking:
-        """Room for a thread to rank the hands of a board."""
-        if isinstance(self.game, Holdem):
-            rules = self.game.rules
-            return room_to_rank(rules.deck, rules.hole_cards, sum(rules.board_cards))
-        return room_to_rank(FULL, 2, 5)  # no cards: only its room for sums is used
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
         """An empty table over (board, row) × hand: the uniform strategy."""
@@ -212,6 +196,7 @@ def _arrays(public: PublicTree) -> VectorTree:
         symmetry=np.concatenate([b.symmetry for b in boards]),
         moved=moved,
         chance=chance,
+        poker=isinstance(game, Holdem),
         hands=np.array([len(game.hands(0)), len(game.hands(1))], dtype=np.int32),
         prior=prior,
         norm=norm,

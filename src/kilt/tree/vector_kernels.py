@@ -46,6 +46,7 @@ class VectorTree(NamedTuple):
     symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that leave it as it is
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     chance: FloatArray  # [round] the probability of one of its boards, given both hands
+    poker: bool  # whether hands are cards, which may be on the board or in the other hand
     hands: npt.NDArray[np.int32]  # [player] how many
     prior: FloatArray  # [player, hand] the reach with which a hand is dealt
     norm: float  # what sums of prior × value are multiplied by
@@ -252,7 +253,6 @@ def walk(
     mine, theirs = tree.hands[player], tree.hands[1 - player]
     rounds = len(tree.rows)
     sign = 1.0 if player == 0 else -1.0
-    poker = len(deck.bits) > 0
     most = reach.shape[2]
     order = np.empty((rounds, most), dtype=np.uint16)
     live = np.zeros(rounds, dtype=np.int64)
@@ -274,7 +274,7 @@ def walk(
         base = tree.table_start[r] + (board - tree.board_start[r]) * tree.rows[r]
 
         if entering:
-            if poker:
+            if tree.poker:
                 cards = tree.board[board, : tree.board_size[r]].astype(np.int64)
                 if r == rounds - 1:
                     groups = rank_board(cards, deck, tables, ranking)
