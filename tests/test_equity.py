@@ -227,8 +227,8 @@ OPPONENT_CLUSTERS = """
 def test_strength_against_opponent_clusters():
     """004, figure 5.3: OCHS distances of four hands.
 
-    What the figure calls the L2 distance is the root mean square over the eight features, √8 times less. The clusters
-    come from a garbled table, so the distances agree to 0.015 only.
+    Its figures fit the root mean square over the eight features; the plain L2 distance is √8 times as much. The
+    clusters come from a garbled table, so the distances agree to 0.015 only.
     """
     table = [line.split() for line in OPPONENT_CLUSTERS.split("\n") if line]
     features = []
