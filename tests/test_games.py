@@ -2,6 +2,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kilt.errors import GameError
 from kilt.games import load_game, ready_made_games
@@ -103,6 +105,22 @@ def test_uncalled_chips_go_back():
     assert game.payoffs(end, (kings, aces), board) == (-400, 400)
     folded = play(game, "c", "r1000", "f")
     assert game.payoffs(folded, (kings, aces), ()) == (100, -100)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["leduc", "rhode-island", "royal.limit.2p", "holdem.nolimit.2p", "bluff-2-1"]), st.randoms())
+def test_payoffs_sum_to_zero(name, rng):
+    """Whatever is dealt and done, one player wins what the other loses, and in poker no more than both have put in."""
+    game = load_game(name)
+    hands = rng.choice(np.argwhere(game.deals() > 0).tolist())
+    position, board = game.start(), ()
+    while position.actor != TERMINAL:
+        if position.actor == CHANCE:
+            board = rng.choice(game.reveals(position, tuple(hands), board))[0]
+        position = position.after(rng.choice(position.actions()))
+    first, second = game.payoffs(position, tuple(hands), board)
+    assert first + second == 0
+    assert abs(first) <= (position.stake if isinstance(game, Holdem) else 1)
 
 
 def test_ties_pay_nothing():
