@@ -164,10 +164,20 @@ def test_agrees_with_the_betting_tree(game: GameDef) -> None:
 
 @pytest.mark.parametrize("blinds", [(2, 1), (3, 3), (1, 5)])
 @pytest.mark.parametrize("max_raises", [(255, 255, 255), (2, 255, 4), (0, 40, 1)])
-def test_two_ways_to_count_agree(blinds: tuple[int, int], max_raises: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("stacks", [(40, 40), (40, 41), (60, 35), (30, 500)])
+def test_two_ways_to_count_agree(blinds: tuple[int, int], max_raises: tuple[int, ...], stacks: tuple[int, int]) -> None:
     board = {"rounds": 3, "first_player": (1, 0, 0), "board_cards": (0, 3, 1)}
-    game = replace(ready_made(NOLIMIT), stacks=(40, 40), blinds=blinds, max_raises=max_raises, **board)
+    game = replace(ready_made(NOLIMIT), stacks=stacks, blinds=blinds, max_raises=max_raises, **board)
     assert size._partitions(game) == size._walk(game)
+
+
+def test_unequal_stacks_of_the_competition() -> None:
+    """More than two primes' worth of sequences, and a bound that lies between the games with equal stacks."""
+    equal, unequal, deep = (
+        size_of(replace(ready_made(NOLIMIT), stacks=stacks)).decisions.total
+        for stacks in ((5000, 5000), (5000, 5001), (20000, 5000))
+    )
+    assert equal < unequal < deep < equal * 15001
 
 
 def test_a_longer_stack_adds_only_raises_that_cover() -> None:
@@ -249,7 +259,7 @@ def test_only_heads_up_games() -> None:
     [
         (HULHE, {"max_raises": (255,) * 4}, "set `maxRaises`"),
         ("kuhn", {"max_raises": (255,)}, "set `maxRaises`"),
-        (NOLIMIT, {"stacks": (20000, 10000)}, "use equal stacks, or smaller ones"),
+        (NOLIMIT, {"stacks": (10**9, 10**8)}, "use smaller stacks or larger blinds"),
         (NOLIMIT, {"stacks": (10**9, 10**9)}, "use smaller stacks or larger blinds"),
     ],
 )

@@ -5,7 +5,7 @@ a decision to somebody, times the hands and boards that this player may see.
 
 Limit games have few betting sequences: they are walked, merging those with the same future. No-limit games have too
 many. M. Johanson, "Measuring the size of large no-limit poker games" (2013), counts them by the chips that are left;
-with equal stacks one can go further. Let R chips lie behind the level at which a round opens, and B be the big blind.
+one can go further. Let the shorter stack have R chips behind the level at which a round opens, and B be the big blind.
 In one round no raise is smaller than the one before or than B, so the ways to reach level t < R in k raises are the
 partitions of t into k parts of at least B, which are the partitions of m = t − kB into at most k parts,
 
@@ -15,7 +15,9 @@ some R² / 2B additions for all of them. The rest follows:
 
 - A round is opened by the first player or, after a check or call, by the second: two decisions at t = 0, and every
   sequence of raises happens twice. Each raise leaves a decision to the other player.
-- Whoever may raise may go all-in, in one way. That leaves one decision, and none in later rounds.
+- Whoever may raise may put the shorter stack all-in. That leaves one decision, and none in later rounds. With equal
+  stacks there is one way to do it. A stack that is deeper by D has D + 1, less those too small for a raise: after a
+  last raise of d to level t, min(t + d − R, D) of them where that is positive. `_too_small` sums this up.
 - A round that ends at level t leaves R − t behind: the ways to begin the next round are a convolution.
 
 >>> from kilt.games.gamedef import ready_made
@@ -37,7 +39,7 @@ from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
 from functools import cache, lru_cache
 from heapq import heappop, heappush
 from itertools import accumulate
-from math import comb, prod
+from math import comb, isqrt, prod
 from operator import add, mul
 from typing import NamedTuple
 
@@ -45,6 +47,7 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, Bluff
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
+from kilt.games.size_kernels import too_small
 
 MOST_SECONDS = 60.0  # games that would take longer to count are refused
 
@@ -163,8 +166,7 @@ def _betting(game: GameDef) -> tuple[Counts, Counts]:
     """Decisions and legal actions of each round, whatever the cards."""
     if game.players != 2:
         raise GameError(f"the game has {game.players} players; only games of 2 can be counted: check `numPlayers`")
-    equal = game.stacks[0] == game.stacks[1] > game.big_blind
-    return _partitions(game) if game.betting == "nolimit" and equal else _walk(game)
+    return _partitions(game) if game.betting == "nolimit" and min(game.stacks) > game.big_blind else _walk(game)
 
 
 def _check_time(seconds: float, remedy: str) -> None:
@@ -184,10 +186,15 @@ def _most_raises(game: GameDef) -> list[int]:
 
 
 def _partitions(game: GameDef) -> tuple[Counts, Counts]:
-    """Count no-limit betting with equal stacks that the blinds do not use up."""
+    """Count no-limit betting with stacks that the blinds do not use up."""
     blind = game.big_blind
-    behind = game.stacks[0] - blind
+    behind = min(game.stacks) - blind
+    deeper = max(game.stacks) - min(game.stacks)
+    rounds = _most_raises(game)
     seconds = 2e-7 * (behind**2 / blind + game.rounds * behind**1.5)  # partitions, convolutions
+    if deeper:
+        bounds = {most for most in rounds if most - 1 < (behind - 1) // blind}
+        seconds += 5e-8 * behind**2 * (1 + sum(bounds))
     _check_time(seconds, "use smaller stacks or larger blinds")
 
     @cache
@@ -202,14 +209,23 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
             levels[k * blind :] = map(add, levels[k * blind :], parts)
         return levels
 
+    @cache
+    def less(most: int) -> list[int]:
+        return _too_small(behind, blind, deeper, most, bound=sum(reached(most)) * deeper + 1)
+
     decisions, actions = [], []
     ways = [1] + [0] * (behind - 1)  # to begin the round, by the chips bet before
-    for r, most in enumerate(_most_raises(game)):
+    for r, most in enumerate(rounds):
         raised = reached(min(most, (behind - 1) // blind))  # the last of most raises may have to be all-in
         can_raise = reached(most - 1) if most else [0] * behind
-        # After s chips bet before, every level t < behind − s is a decision, and so is the all-in from there.
-        below = map(add, accumulate(raised), accumulate(can_raise))
-        decisions.append(2 * sum(map(mul, ways, reversed(list(below)))))
+        ruled_out = less(most - 1) if most and deeper else [0] * behind
+        # After s chips bet before, every level t < behind − s is two decisions. From each, one player goes all-in in
+        # one way and the other, the deeper if there is one, in one or more.
+        below = (
+            2 * decided + (2 + deeper) * raising - missing
+            for decided, raising, missing in zip(accumulate(raised), accumulate(can_raise), ruled_out, strict=True)
+        )
+        decisions.append(sum(map(mul, ways, reversed(list(below)))))
         # Decisions other than the two that open a round face a raise, and each raise leads to one of them. So there
         # are as many raises as folds, besides a call everywhere and a fold to the larger blind.
         facing = decisions[r] - 2 * sum(ways)
@@ -217,6 +233,30 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
         if r + 1 < game.rounds:
             ways = _convolve(ways, [1] + [2 * number for number in raised[1:]])
     return Counts(decisions), Counts(actions)
+
+
+def _too_small(behind: int, blind: int, deeper: int, most: int, bound: int) -> list[int]:
+    """The sums of `size_kernels.too_small`, all of which are below the bound.
+
+    They are computed modulo as many primes as it takes, and put together by the Chinese remainder theorem.
+
+    >>> _too_small(behind=4, blind=2, deeper=9, most=1, bound=1000)  # d = 2 at t = 0, 2 and d = 3 at t = 3
+    [1, 0, 1, 2]
+    """
+    bounded = most < (behind - 1) // blind
+    sums, product = [0] * behind, 1
+    for prime in filter(_is_prime, range(2**30 - 1, 0, -2)):
+        residues = too_small(behind, blind, deeper, most, bounded, prime).tolist()
+        inverse = pow(product, -1, prime)
+        sums = [n + product * ((r - n) * inverse % prime) for n, r in zip(sums, residues, strict=True)]
+        product *= prime
+        if product > bound:
+            break
+    return sums
+
+
+def _is_prime(n: int) -> bool:
+    return all(n % k for k in range(2, isqrt(n) + 1))
 
 
 def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
@@ -249,9 +289,9 @@ class _State(NamedTuple):
 
 
 def _walk(game: GameDef) -> tuple[Counts, Counts]:
-    """Count betting state by state: limit games, and small no-limit games with unequal stacks."""
+    """Count betting state by state: limit games, and no-limit games in which the blinds use up a stack."""
     limit, shortest = game.betting == "limit", min(game.stacks)
-    _check_time(2e-6 * _walk_steps(game), "set `maxRaises`" if limit else "use equal stacks, or smaller ones")
+    _check_time(2e-6 * _walk_steps(game), "set `maxRaises`")
     decisions, actions = [0] * game.rounds, [0] * game.rounds
     ways: dict[_State, int] = {}
     queue: list[_State] = []
@@ -301,10 +341,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
 
 def _walk_steps(game: GameDef) -> float:
     """About how many raises `_walk` looks at, or more."""
-    behind = min(game.stacks) - game.big_blind
     most = _most_raises(game)
     counted = [n for n, cap in zip(most, game.max_raises, strict=True) if cap != UNLIMITED_RAISES]
-    if game.betting == "limit":
-        levels = min(behind + 1, prod(n + 1 for n in most))
-        return 4 * game.rounds * levels * (1 + max(counted, default=0))
-    return game.rounds * behind**3 / 6 * (1 + max(counted, default=0))  # level, last and next raise
+    levels = min(min(game.stacks) - game.big_blind + 1, prod(n + 1 for n in most))
+    return 4 * game.rounds * levels * (1 + max(counted, default=0))
