@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kilt import artifact
-from kilt.artifact import fingerprint, read, write
+from kilt.artifact import fingerprint, kind_of, read, write
 from kilt.errors import ArtifactError
 
 ARRAYS = {
@@ -47,6 +47,19 @@ def test_what_is_written_can_be_read(place):
         assert found.arrays[name].dtype == array.dtype
         np.testing.assert_array_equal(found.arrays[name], array)
     assert {path.name for path in place.iterdir()} == {"manifest.json", *(f"{name}.npy" for name in ARRAYS)}
+
+
+def test_private_arrays_can_be_written_to_and_the_files_stay_as_they_are(place):
+    with pytest.raises(ValueError, match="read-only"):
+        read(place, "test").arrays["table"][0, 0] = 9
+    read(place, "test", private=True).arrays["table"][0, 0] = 9
+    np.testing.assert_array_equal(read(place, "test", check=True).arrays["table"], ARRAYS["table"])
+
+
+def test_kinds(place):
+    assert kind_of(place) == "test"
+    with pytest.raises(ArtifactError, match=r"no artifact at .*nowhere"):
+        kind_of(place.parent / "nowhere")
 
 
 def test_a_new_artifact_replaces_the_old_one(place):

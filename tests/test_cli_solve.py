@@ -11,12 +11,16 @@ from typer.testing import CliRunner
 from kilt import artifact
 from kilt.cli import app, solve
 from kilt.errors import ArtifactError, KiltError
+from kilt.games import load_game
+from kilt.games.gamedef import library
 from kilt.solve import ALGORITHMS
+from kilt.solve import problem as problems
 from kilt.solve import run as loop
 
 # The same commands in a process of their own, with an early first checkpoint.
-MAIN = "import kilt.cli, kilt.solve.run; kilt.solve.run.OFTEN = 0.05; kilt.cli.main()"
+MAIN = "import kilt.cli, kilt.solve.folder; kilt.solve.folder.OFTEN = 0.05; kilt.cli.main()"
 LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "12000")
+SHORT = library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
 
 
 def kilt(*arguments, code=0):
@@ -113,8 +117,12 @@ def test_games_of_open_spiel():
 
 
 def test_algorithms_are_listed():
-    assert set(answer("solve", "--algorithms")) == {*ALGORITHMS, "lp"}
-    assert "cfr-br" in kilt("solve", "--algorithms").stdout
+    listed = answer("solve", "--algorithms")
+    assert set(listed) == set(ALGORITHMS)
+    assert (listed["cfr+"]["forms"], listed["cfr+"]["threads"]) == (["flat", "vector"], True)
+    assert (listed["lp"]["forms"], listed["lp"]["threads"]) == (["flat"], False)
+    shown = kilt("solve", "--algorithms").stdout
+    assert all(word in shown for word in ("cfr-br", "small games", "large games", "threads"))
 
 
 def test_what_a_run_leaves(tmp_path):
@@ -151,6 +159,44 @@ def test_killed_runs_resume_with_the_same_numbers(tmp_path, unbroken):
     steps = [json.loads(line)["iterations"] for line in (run / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(set(steps))
     assert steps[-1] == 12000
+
+
+@pytest.fixture
+def short(tmp_path):
+    """A game that is too large for a flat tree."""
+    (tmp_path / "short.game").write_text(SHORT)
+    return tmp_path / "short.game"
+
+
+def test_large_games(tmp_path, short):
+    run = tmp_path / "run"
+    result = answer("solve", "-g", short, "-n", 20, "--threads", 2, "-o", run)
+    assert (result["form"], result["iterations"]) == ("vector", 20)
+    again = answer("evaluate", "exploitability", run, "--threads", 2)
+    assert (again["exploitability"], again["value"]) == (result["exploitability"], result["value"])
+    assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(result["exploitability"])
+    more = answer("solve", "--resume", run, "-n", 30)  # threads may differ from session to session
+    assert more["exploitability"] == pytest.approx(answer("solve", "-g", short, "-n", 30)["exploitability"])
+    assert "this is cfr on" in refused("solve", "--resume", run, "-a", "cfr")
+
+
+def test_killed_runs_of_large_games_resume_with_the_same_numbers(tmp_path, short):
+    run, long = tmp_path / "run", ("-g", short, "-n", 100)
+    child = start("solve", *long, "--out", run)
+    wait_for_checkpoint(run, child)
+    child.kill()
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    assert numbers(answer("solve", "--resume", run)) == numbers(answer("solve", *long))
+
+
+def test_small_games_in_vector_form(tmp_path):
+    """A run that was begun with threads goes on in the same form without them."""
+    run = tmp_path / "run"
+    assert answer("solve", "-g", "leduc", "-n", 20, "--threads", 2, "-o", run)["form"] == "vector"
+    result = answer("solve", "--resume", run, "-n", 40)
+    assert (result["form"], result["iterations"]) == ("vector", 40)
+    assert "this is external on leduc" in refused("solve", "--resume", run, "-a", "external")
 
 
 def test_ctrl_c_writes_a_checkpoint_and_says_how_to_resume(tmp_path, unbroken):
@@ -206,7 +252,7 @@ def test_a_resumed_run_can_be_given_another_budget(tmp_path):
 
 
 def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
-    rules = (loop.load_game("kuhn").rules, loop.load_game("leduc").rules)
+    rules = (load_game("kuhn").rules, load_game("leduc").rules)
     (tmp_path / "here").mkdir()
     file = tmp_path / "here" / "my.game"
     file.write_text(str(rules[0]))
@@ -217,7 +263,7 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
     file.write_text(str(rules[1]))
     for command in (["solve", "--resume", "here/run"], ["evaluate", "exploitability", "here/run"]):
         words = refused(*command)
-        assert all(loop.load_problem(name).fingerprint in words for name in ("kuhn", "leduc")), words
+        assert all(problems.load_problem(name).fingerprint in words for name in ("kuhn", "leduc")), words
 
 
 @pytest.mark.parametrize(
@@ -227,13 +273,17 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
         (["-g", "nonesuch", "-n", 5], ["nonesuch", "kuhn"]),
         (["-g", "openspiel:nonesuch", "-n", 5], ["nonesuch", "open_spiel"]),
         (["-g", "kuhn", "-a", "nonesuch"], ["nonesuch", "cfr+", "lp"]),
-        (["-g", "holdem.limit.2p", "-n", 5], ["3.16e+17 states", "20,000,000", "smaller"]),
+        (["-g", "holdem.limit.2p", "-n", 5], ["3.16e+17 states", "20,000,000", "of memory", "smaller"]),
+        (["-g", "holdem.2-4", "-a", "external"], ["external needs", "1.97e+12 states", "use one of cfr, cfr+"]),
+        (["-g", "openspiel:kuhn_poker", "--threads", 2], ["public tree", "use 1 thread"]),
         (["-g", "kuhn", "-n", 5, "--minutes", 1], ["--iterations and --minutes", "one of them"]),
         (["-g", "kuhn", "--target", 0.1, "--minutes", 1], ["--minutes and --target"]),
         (["-g", "kuhn", "-n", 0], ["0 iterations", "above 0"]),
         (["-g", "kuhn", "--minutes", "nan"], ["nan", "above 0"]),
         (["-g", "kuhn", "--target", "1e-30"], ["1e-30", "cannot be measured", "1.2e-11"]),
-        (["-g", "kuhn", "-n", 5, "--threads", 2], ["--threads is 2", "1 thread"]),
+        (["-g", "kuhn", "-n", 5, "--threads", 0], ["threads is 0", "1 or more"]),
+        (["-g", "kuhn", "-a", "lp", "--threads", 2], ["lp runs in 1 thread", "one of cfr, cfr+"]),
+        (["--resume", "RUN", "--threads", 2], ["1 thread for a flat tree", "use 1 thread"]),
         (["-g", "kuhn", "-n", 5, "--out", "RUN", "--resume", "RUN"], ["--resume", "leave out --out"]),
         (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["holds a run already", "--resume"]),
         (["-g", "kuhn", "-n", 5, "--out", "."], ["no run of", "another folder"]),
@@ -259,6 +309,8 @@ def test_mistakes_in_solve(finished, monkeypatch, arguments, words):
         (["--game", "kuhn"], ["not given", "uniform"]),
         (["--game", "kuhn", "--agent", "nonesuch"], ["nonesuch", "uniform"]),
         (["."], ["no run"]),
+        (["RUN", "--threads", 2], ["judging a strategy needs 1 thread", "use 1 thread"]),
+        (["--game", "holdem.limit.2p", "--agent", "uniform"], ["judging a strategy", "of memory", "smaller game"]),
     ],
 )
 def test_mistakes_in_evaluate(finished, monkeypatch, arguments, words):
@@ -299,8 +351,10 @@ def test_a_disk_that_fills_up_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert numbers(answer("solve", "--resume", run)) == numbers(answer("solve", "-g", "kuhn", "-n", 90))
 
 
-def test_evaluate_uniform():
-    result = answer("evaluate", "exploitability", "--game", "leduc", "--agent", "uniform")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_evaluate_uniform(threads):
+    uniform = ("--game", "leduc", "--agent", "uniform", "--threads", threads)
+    result = answer("evaluate", "exploitability", *uniform)
     assert 2 * result["exploitability"] == pytest.approx(4.7472222)
     assert sum(result["best_response_values"]) == pytest.approx(2 * result["exploitability"])
     assert "mbb/g" in kilt("evaluate", "exploitability", "-g", "leduc", "--agent", "uniform").stdout

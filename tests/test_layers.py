@@ -11,7 +11,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"jit", "artifact", "config"},
+    {"jit", "draws", "artifact", "config"},
     {"cards"},
     {"games"},
     {"tree"},

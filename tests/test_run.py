@@ -1,6 +1,7 @@
 """The loop, its folders and the strategies they hold."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -12,22 +13,22 @@ import pytest
 from kilt import artifact
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.games.game import CHANCE, TERMINAL
+from kilt.solve import ALGORITHMS, FLAT, VECTOR
+from kilt.solve import folder as folders
+from kilt.solve import problem as problems
 from kilt.solve import run as loop
-from kilt.solve.run import (
-    Budget,
-    FlatProblem,
-    Identity,
-    RunFolder,
-    Step,
-    algorithms,
-    load_problem,
-    make_solver,
-    run,
-    time_left,
-)
+from kilt.solve.folder import Identity, RunFolder
+from kilt.solve.problem import FlatProblem, load_problem, make_solver, stored_form
+from kilt.solve.run import Budget, Step, run, time_left
+from kilt.solve.sampled import SCHEMES
+from kilt.solve.variants import VARIANTS
 from kilt.strategy.table import Strategy
+from kilt.strategy.vector import VectorStrategy
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import Expansion, write_out
+
+ENTRIES = [(algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms]
+THREADED = ", ".join(algorithm for algorithm, entry in ALGORITHMS.items() if entry.threads)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +41,20 @@ def leduc():
     return load_problem("leduc")
 
 
+@pytest.fixture(scope="module")
+def vector_leduc():
+    return load_problem("leduc", form=VECTOR)
+
+
+@pytest.fixture
+def leducs(leduc, vector_leduc):
+    return {FLAT: leduc, VECTOR: vector_leduc}
+
+
 def begin(path, problem, algorithm="cfr+", budget=None, **changes):
     """A folder for a new run, and the solver for it."""
     solver = make_solver(problem, algorithm)
-    identity = Identity(problem.tree.name, algorithm, 0, problem.fingerprint)._replace(**changes)
+    identity = Identity(problem.name, algorithm, 0, problem.form, problem.fingerprint)._replace(**changes)
     return RunFolder.create(path, identity, budget or Budget(iterations=100), solver), solver
 
 
@@ -74,8 +85,8 @@ def test_a_target_stops_at_the_first_scheduled_step_that_meets_it(leduc):
 
 def test_iterations_are_done_even_where_nothing_is_left_to_gain(kuhn):
     class Perfect(FlatProblem):
-        def evaluate(self, strategy):
-            return 0.0, 0.0
+        def exploitability(self, strategy):
+            return 0.0
 
     assert list(run(make_solver(kuhn, "cfr"), Perfect(kuhn.tree), Budget(iterations=20)))[-1].iterations == 20
 
@@ -96,12 +107,15 @@ class Clock:
 
     current = average
 
-    def evaluate(self, strategy):
+    def exploitability(self, strategy):
         self.now += self.measurement / 2
         self.measuring += self.measurement / 2
-        return 0.0, 1.0 / self.iterations
+        return 1.0 / self.iterations
 
-    def require_measurable(self, budget):
+    def evaluate(self, strategy):
+        return 0.0, self.exploitability(strategy)
+
+    def require_measurable(self, target):
         pass
 
 
@@ -122,10 +136,19 @@ def test_with_a_target_no_measurement_is_left_out(kuhn, monkeypatch):
     assert [step.iterations for step in steps][-3:] == [64, 91, 128]
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_stopped_runs_go_on_bit_for_bit(tmp_path, leduc, algorithm):
+def test_targets_of_large_games_leave_time_to_solve_them(kuhn, monkeypatch):
+    """Three seconds each: the points of the schedule are few."""
+    world = Clock(kuhn, 3.0, measurement=3.0)
+    monkeypatch.setattr(loop, "perf_counter", lambda: world.now)
+    *_, last = run(world, world, Budget(target=1 / 40))
+    assert last.iterations == 45
+    assert world.measuring <= last.seconds / 4
+
+
+@pytest.mark.parametrize(("algorithm", "form"), ENTRIES)
+def test_stopped_runs_go_on_bit_for_bit(tmp_path, leducs, algorithm, form):
     """However it is cut into sessions and chunks: same numbers, same log, same tables."""
-    budget = Budget(iterations=150)
+    budget, leduc = Budget(iterations=150), leducs[form]
     whole, solver = begin(tmp_path / "whole", leduc, algorithm)
     unbroken = list(run(solver, leduc, budget, folder=whole))
 
@@ -140,13 +163,13 @@ def test_stopped_runs_go_on_bit_for_bit(tmp_path, leduc, algorithm):
         assert fresh.state()[name].tobytes() == table.tobytes(), name
 
 
-def test_chunks_do_not_matter(leduc, monkeypatch):
-    for algorithm in algorithms():
+def test_chunks_do_not_matter(leducs, monkeypatch):
+    for algorithm, form in ENTRIES:
         results = []
         for chunk in (1e-9, 10.0):
             monkeypatch.setattr(loop, "CHUNK", chunk)
-            solver = make_solver(leduc, algorithm, seed=5)
-            results.append((list(run(solver, leduc, Budget(iterations=40))), solver.average()))
+            solver = make_solver(leducs[form], algorithm, seed=5)
+            results.append((list(run(solver, leducs[form], Budget(iterations=40))), solver.average()))
         assert same_but_for_time(results[0][0], results[1][0])
         np.testing.assert_array_equal(results[0][1], results[1][1])
 
@@ -181,7 +204,7 @@ def test_checkpoints_are_frequent_but_cheap(tmp_path, kuhn, monkeypatch):
     folder, solver = begin(tmp_path / "run", kuhn)
     written = []
     clock = [0.0]
-    monkeypatch.setattr(loop, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(folders, "perf_counter", lambda: clock[0])
 
     def write(*args, figures, **kwargs):
         written.append(figures["seconds"])
@@ -197,9 +220,22 @@ def test_checkpoints_are_frequent_but_cheap(tmp_path, kuhn, monkeypatch):
     assert len(written) == 41
 
 
+def test_large_tables_are_not_written_at_once(tmp_path, kuhn, monkeypatch):
+    folder, solver = begin(tmp_path / "run", kuhn)
+    monkeypatch.setattr(folders, "WRITING", 1.0)  # bytes per second
+    with folder.working():
+        folder.restore(solver, folder.budget)
+        solver.step(1)
+        folder.save(solver, folders.RARELY - 1)
+        assert not artifact.exists(folder.path / "checkpoint")
+        folder.save(solver, folders.RARELY)
+        assert artifact.exists(folder.path / "checkpoint")
+
+
 @pytest.mark.parametrize(
     ("what", "value", "words"),
     [
+        ("form", "vector", ["vector form", "flat form", "resume it with the game in vector form"]),
         ("fingerprint", "0123abcd", ["fingerprint 0123abcd", "game it was made for"]),
         ("algorithm", "cfr", ["cfr on kuhn", "--algorithm cfr"]),
         ("seed", 7, ["seed 7", "--seed 7"]),
@@ -245,7 +281,8 @@ def test_room_is_looked_for_before_the_work(tmp_path, kuhn, monkeypatch):
 def test_one_process_at_a_time(tmp_path, kuhn):
     folder, _ = begin(tmp_path / "run", kuhn)
     code = (
-        "import sys; from pathlib import Path; from kilt.errors import RunError; from kilt.solve.run import RunFolder\n"
+        "import sys; from pathlib import Path\n"
+        "from kilt.errors import RunError; from kilt.solve.folder import RunFolder\n"
         "try:\n  with RunFolder.open(Path(sys.argv[1])).working(): pass\n"
         "except RunError as error: sys.exit('another process' in str(error) and 5)"
     )
@@ -297,10 +334,127 @@ def test_where_no_best_response_can_be_computed(tmp_path):
     assert isnan(folder.steps()[-1].current_exploitability)
 
 
-def test_large_games_are_refused_at_once():
-    for name in ("holdem.limit.2p", "holdem.nolimit.2p", "bluff-2-2"):
-        with pytest.raises(GameError, match=rf"{name} has .* states.*20,000,000 nodes.*smaller game.*to come"):
-            load_problem(name)
+def test_forms():
+    """Flat where that will do, vectors where the game is too large or threads are asked for."""
+    assert load_problem("leduc").form == load_problem("leduc", "cfr+").form == FLAT
+    assert load_problem("leduc", "cfr+", threads=2).form == load_problem("leduc", threads=2).form == VECTOR
+    assert load_problem("leduc", "cfr+", form=VECTOR).form == VECTOR
+    assert load_problem("rhode-island", "cfr+").form == VECTOR
+    assert load_problem("openspiel:kuhn_poker", "cfr+").form == FLAT
+
+
+def test_forms_that_only_one_algorithm_has(monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make=None, threads=False))
+    assert load_problem("leduc", "boards").form == VECTOR
+    assert make_solver(load_problem("leduc", "boards"), "boards").average().ndim == 2
+    with pytest.raises(RunError, match=r"boards needs a public tree, and openspiel:liars_dice .*: use one of cfr, "):
+        load_problem("openspiel:liars_dice", "boards")
+    with pytest.raises(RunError, match=rf"boards runs in 1 thread, not in 2: use 1, or one of {re.escape(THREADED)}$"):
+        load_problem("leduc", "boards", threads=2)
+    monkeypatch.setitem(ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make=None))
+    with pytest.raises(RunError, match=r"boards needs a public tree, and .*: use 1 thread, and one of cfr, "):
+        load_problem("openspiel:kuhn_poker", "boards", threads=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("holdem.2-4", "external"), ["external needs", "20,000,000 nodes", "1.97e+12 states", "use one of cfr, "]),
+        (("holdem.2-4", "lp"), ["lp needs a flat tree", "use one of cfr, cfr+, "]),
+        (("holdem.nolimit.2p", "cfr+"), ["6.31e+164 states", "a betting tree of up to 20,000,000", "smaller game"]),
+        (("holdem.limit.2p", "cfr+"), ["3.16e+17 states", "400,606.5 GB of memory", "are available", "smaller game"]),
+        (("holdem.limit.2p",), ["judging a strategy needs", "200,303.3 GB of memory", "smaller game"]),
+    ],
+)
+def test_games_that_are_too_large_are_refused_at_once(arguments, words):
+    with pytest.raises(RunError) as error:
+        load_problem(*arguments)
+    assert all(word in str(error.value) for word in words), error.value
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "options", "words"),
+    [
+        ("leduc", "external", {"threads": 2}, ["external runs in 1 thread, not in 2", THREADED]),
+        ("leduc", "cfr", {"threads": 0}, ["threads is 0", "1 or more"]),
+        ("leduc", "cfr+", {"threads": 2, "form": FLAT}, ["1 thread for a flat tree, and 2 are", "use 1 thread"]),
+        ("leduc", None, {"threads": 2, "form": FLAT}, ["judging a strategy needs 1 thread", "use 1 thread"]),
+        ("leduc", "external", {"form": VECTOR}, ["external needs flat form", "vector is asked for", "use one of cfr"]),
+        ("openspiel:kuhn_poker", "cfr+", {"threads": 2}, ["a public tree", "does not come with one", "use 1 thread"]),
+        ("openspiel:kuhn_poker", None, {"form": VECTOR}, ["a public tree", "does not come with one"]),
+        ("leduc", "nonesuch", {}, ["unknown algorithm 'nonesuch'", "cfr+", "lp"]),
+    ],
+)
+def test_forms_that_do_not_fit(name, algorithm, options, words):
+    with pytest.raises(RunError) as error:
+        load_problem(name, algorithm, **options)
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_solvers_need_their_form(vector_leduc):
+    with pytest.raises(RunError, match=r"external does not come in vector form: use one of cfr, cfr\+"):
+        make_solver(vector_leduc, "external")
+
+
+def test_tables_fit_into_memory_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(problems, "available_memory", lambda: 20_000.0)
+    monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
+    with pytest.raises(RunError, match=r"or 0\.0 GB of memory for the tables of leduc, and 0\.0 GB are available:"):
+        load_problem("leduc", "cfr+")  # two tables of 224 × 6 numbers
+    assert load_problem("leduc").form == VECTOR  # one
+
+
+def test_the_system_says_how_much_memory_there_is():
+    assert problems.available_memory() > 2**20
+
+
+def test_large_tables_are_in_single_precision(monkeypatch, tmp_path):
+    assert load_problem("leduc", "cfr+", form=VECTOR).dtype == np.float64
+    monkeypatch.setattr(problems, "SINGLE", 20_000)
+    leduc = load_problem("leduc", "cfr+", form=VECTOR)
+    assert leduc.uniform().dtype == np.float32
+    assert {table.dtype for table in make_solver(leduc, "cfr+").state().values()} == {np.dtype("f4"), np.dtype("i8")}
+    leduc.save(tmp_path / "strategy", leduc.uniform(), iterations=7)
+    table, figures = leduc.load(tmp_path / "strategy")
+    assert (table.dtype, figures) == (np.float32, {"iterations": 7})
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "one-card"])
+def test_forms_agree(name):
+    """On what a strategy is worth, and on the strategy of each iteration; averages may be one iteration apart."""
+    flat, vector = load_problem(name, "cfr"), load_problem(name, "cfr", threads=2)
+    assert (vector.name, vector.big_blind) == (flat.name, flat.big_blind)
+    np.testing.assert_allclose(vector.evaluate(vector.uniform()), flat.evaluate(flat.uniform()), atol=1e-9)
+    steps = [list(run(make_solver(problem, "cfr"), problem, Budget(iterations=16))) for problem in (flat, vector)]
+    for one, other in zip(*steps, strict=True):
+        assert one.current_exploitability == pytest.approx(other.current_exploitability, abs=1e-9)
+    assert steps[0][-1].exploitability == pytest.approx(steps[1][-1].exploitability, abs=0.1)
+
+
+def test_the_number_of_threads_may_change(tmp_path, vector_leduc):
+    folder, solver = begin(tmp_path / "run", vector_leduc)
+    list(run(solver, vector_leduc, Budget(iterations=20), folder=folder))
+    two = load_problem("leduc", "cfr+", threads=2)
+    assert two.fingerprint == vector_leduc.fingerprint
+    *_, step = run(make_solver(two, "cfr+"), two, Budget(iterations=40), folder=RunFolder.open(folder.path))
+    *_, unbroken = run(make_solver(vector_leduc, "cfr+"), vector_leduc, Budget(iterations=40))
+    assert step.exploitability == pytest.approx(unbroken.exploitability, abs=1e-9)
+    assert [s.iterations for s in folder.steps()] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 40]
+
+
+def test_units_of_both_forms(leducs):
+    assert {form: problem.mbb(0.5) for form, problem in leducs.items()} == {FLAT: 500, VECTOR: 500}
+    assert load_problem("bluff-1-1", form=VECTOR).mbb(0.5) is None
+
+
+def test_targets_below_rounding(vector_leduc):
+    with pytest.raises(RunError, match="known to 1e-09"):
+        vector_leduc.require_measurable(1e-10)
+
+
+def test_the_menu_is_complete():
+    assert {*VARIANTS, *SCHEMES} < set(ALGORITHMS)
+    assert all(entry.forms for entry in ALGORITHMS.values())
 
 
 def test_units():
@@ -336,10 +490,41 @@ def test_strategies_are_kept(tmp_path, kuhn):
     strategy = Strategy.load(folder.path / "strategy")
     np.testing.assert_array_equal(strategy.on(kuhn.tree), solver.average())
     assert strategy.figures["exploitability"] == step.exploitability
+    assert stored_form(folder.path / "strategy") == FLAT
     assert (strategy.infosets, strategy.actions) == (kuhn.tree.infosets, kuhn.tree.actions)
     assert strategy["As||cr"] == pytest.approx({"f": 0.0, "c": 1.0}, abs=1e-3)
     with pytest.raises(GameError, match=r"no information set 'nonesuch'"):
         strategy["nonesuch"]
+
+
+def test_tables_of_vectors_are_kept(tmp_path, vector_leduc):
+    folder, solver = begin(tmp_path / "run", vector_leduc)
+    *_, step = run(solver, vector_leduc, Budget(iterations=50), folder=folder)
+    place = folder.path / "strategy"
+    assert stored_form(place) == VECTOR
+    table, figures = vector_leduc.load(place)
+    np.testing.assert_array_equal(table, solver.average())
+    assert figures["exploitability"] == step.exploitability == vector_leduc.exploitability(table)
+    assert not table.flags.owndata  # mapped, not copied
+    strategy = VectorStrategy.load(place)
+    assert (strategy.game, strategy.fingerprint) == ("leduc", vector_leduc.fingerprint)
+    kuhn = load_problem("kuhn", form=VECTOR)
+    with pytest.raises(
+        GameError, match=rf"leduc with fingerprint {strategy.fingerprint}.*kuhn with {kuhn.fingerprint}"
+    ):
+        kuhn.load(place)
+    with pytest.raises(ArtifactError, match="holds a vector strategy, not a strategy"):
+        load_problem("leduc").load(place)
+    with pytest.raises(ArtifactError, match="holds a checkpoint, not a strategy"):
+        stored_form(folder.path / "checkpoint")
+
+
+def test_fingerprints_of_rules():
+    """Not of the name, but of all that makes the game; flat and vector forms have nothing to do with each other."""
+    names = ["kuhn", "leduc", "one-card", "bluff-1-1", "holdem.2-1", "holdem.2-4"]
+    found = {load_problem(name, form=VECTOR).fingerprint for name in names}
+    assert len(found) == len(names)
+    assert load_problem("kuhn").fingerprint not in found
 
 
 def test_strategies_know_their_game(kuhn, leduc):

@@ -8,13 +8,16 @@ import pytest
 from kilt.cards.boards import card_permutations, hand_permutations
 from kilt.errors import GameError
 from kilt.games import load_game
+from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
-from kilt.solve.vector import VectorCfr
+from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree import best_response as flat
+from kilt.tree import vector_kernels as kernels
 from kilt.tree.flat import FlatTree, flat_tree
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import VectorGame, Walk
 
 SHORT = """GAMEDEF
 limit
@@ -73,17 +76,33 @@ def random_table(game: VectorGame, rng) -> np.ndarray:
     return game.symmetrise(rng.random(game.table().shape) ** 3)
 
 
+def rows_of(game: VectorGame) -> dict[str, tuple[int, int]]:
+    """The round of each decision, and its first row among those of the round, by the history that leads there."""
+    tree, found = game.tree, {}
+    opened = {int(tree.entry_node[entry]): entry for entry in range(len(tree.entry_node))}
+
+    def visit(node, entry, r, position):
+        if tree.nodes.kind[node] == kernels.REVEAL:
+            entry, r = opened[node], r + 1
+            node = tree.nodes.block[tree.entry_block[entry]]
+            if position.actor == CHANCE:
+                position = position.after(position.actions()[0])
+        if tree.nodes.kind[node] == kernels.DECISION:
+            assert position.actor == tree.nodes.actor[node]
+            found[position.history] = r, int(tree.entry_row[entry] + tree.nodes.row[node])
+            for a, action in enumerate(position.actions()):
+                visit(int(tree.nodes.first_child[node]) + a, entry, r, position.after(action))
+
+    visit(0, 0, 0, game.game.start())
+    return found
+
+
 def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
     """The same strategy on the flat tree, information set by information set."""
     holdem, arrays = game.game, game.tree
-    betting = game.public.betting
-    nodes = {betting.history(node): node for node in range(len(betting.labels)) if betting.nodes.actor[node] >= 0}
-    if not isinstance(holdem, Holdem):
-        hands = [{name: h for h, name in enumerate(holdem.hands(p))} for p in (0, 1)]
-        boards = {(): (0, 0)}
-        renamed = back = None
-    else:
-        hands = [{name: h for h, name in enumerate(holdem.hands(0))}] * 2
+    rows = rows_of(game)
+    hands = [{name: h for h, name in enumerate(holdem.hands(p))} for p in (0, 1)]
+    if isinstance(holdem, Holdem):
         renamed, back = card_permutations(holdem.deck), hand_permutations(holdem.deck, holdem.rules.hole_cards)
         boards = {}
         for r, size in enumerate(arrays.board_size):
@@ -97,14 +116,13 @@ def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
     strategy = np.zeros(int(tree.nodes.infoset_start[-1]))
     for where, name in enumerate(tree.infosets):
         hand_name, board_name, history = name.split("|")
-        node = nodes[history.replace(" ", "")]
-        hand = hands[tree.nodes.infoset_player[where]][hand_name]
-        r, board = int(betting.nodes.round[node]), 0
+        r, row = rows[history]
+        hand, board = hands[tree.nodes.infoset_player[where]][hand_name], arrays.board_start[r]
         if isinstance(holdem, Holdem):
             cards = holdem.deck.cards(board_name.replace("/", ""))
             board, p = boards[r, *cards]
             hand = int(np.flatnonzero(back[p] == hand)[0])
-        first = arrays.table_start[r] + (board - arrays.board_start[r]) * arrays.rows[r] + arrays.row[node]
+        first = arrays.table_start[r] + (board - arrays.board_start[r]) * arrays.rows[r] + row
         start, end = tree.nodes.infoset_start[where : where + 2]
         strategy[start:end] = table[first : first + end - start, hand]
     return normalised(strategy, tree.nodes)
@@ -133,10 +151,11 @@ def test_threads_share_the_boards(name):
     assert two.exploitability(b.average()) == pytest.approx(one.exploitability(a.average()), abs=1e-9)
 
 
+SAMPLED_BOUNDS = [("kuhn", 3000, 0.03), ("leduc", 4000, 0.3), ("one-card", 4000, 0.1), ("bluff-1-1", 400, 0.3)]
 BOUNDS = {"kuhn": (1000, 2e-3), "leduc": (500, 0.03), "one-card": (1000, 5e-3), "bluff-1-1": (100, 0.03)}
 
 
-@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr"])
+@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "pcfr+"])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_convergence(name, variant):
     game = VectorGame(load_game(name))
@@ -178,3 +197,117 @@ def test_tables_of_another_game():
 def test_unknown_variants():
     with pytest.raises(GameError, match=r"'cfr\+\+': use one of cfr, cfr\+"):
         VectorCfr(VectorGame(load_game("kuhn")), "cfr++")
+
+
+# Sampling
+
+
+def seen_share(game: VectorGame, drawn: int) -> np.ndarray:
+    """[(board, row)] how likely a walk is to come to a board that so many hands of those drawn must not clash with."""
+    tree, share = game.tree, np.empty(game.shape[0])
+    of_board = np.ones(int(tree.board_start[-1]))
+    for r in range(1, len(tree.rows)):
+        for above in range(tree.board_start[r - 1], tree.board_start[r]):
+            for board in range(tree.first_board[above], tree.first_board[above + 1]):
+                of_board[board] = of_board[above] * tree.weight[board] * tree.chance[r] / tree.odds[r, int(drawn)]
+    for r, rows in enumerate(tree.rows):
+        shares = np.repeat(of_board[tree.board_start[r] : tree.board_start[r + 1]], rows)
+        share[tree.table_start[r] : tree.table_start[r + 1]] = shares
+    return share[:, None]
+
+
+def holdable(game: VectorGame) -> np.ndarray:
+    """[(board, row), hand] whether the board leaves the cards of the hand."""
+    tree, holes = game.tree, game.game.deck.holes(game.game.rules.hole_cards)
+    left = np.ones(game.shape, dtype=bool)
+    for r, rows in enumerate(tree.rows):
+        for board in range(tree.board_start[r], tree.board_start[r + 1]):
+            first = tree.table_start[r] + (board - tree.board_start[r]) * rows
+            left[first : first + rows] = ~np.isin(holes, tree.board[board, : tree.board_size[r]]).any(axis=1)
+    return left
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "two hole cards"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_samples_are_unbiased(name, scheme):
+    """Regrets and averages of sampled walks are, on average, those of the full walk: 004, section 3.4."""
+    game, draws, walks = VectorGame(game_of(name)), SCHEMES[scheme], 2000
+    strategy = random_table(game, np.random.default_rng(2))
+    for player in (0, 1):
+        regret, average = game.table(), game.table()
+        exact = Walk(player, (kernels.LEARN,), strategy, strategy, regret, average)
+        game.walk(exact)
+        prior = game.tree.prior[player] / game.tree.prior[player].sum()
+        met = game.tree.rivals / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
+        wanted = (
+            regret * seen_share(game, draws.mine + draws.theirs) * (prior if draws.mine else 1.0),
+            average * seen_share(game, draws.theirs) * met,  # whatever the player holds
+        )
+        sums, squares = np.zeros((2, *game.shape)), np.zeros((2, *game.shape))
+        for walk in range(walks):
+            sampled = np.zeros((2, *game.shape))
+            game.walk(exact._replace(regret=sampled[0], average=sampled[1]), draws, seed=3, number=walk)
+            sums += sampled
+            squares += sampled**2
+        mean = sums / walks
+        error = np.sqrt(np.maximum(squares / walks - mean**2, 0) / walks)
+        possible = holdable(game)
+        for found, want, wide in zip(mean, wanted, error, strict=True):
+            assert np.all((np.abs(found - want) < 5 * wide + 1e-9)[possible])
+            assert np.any(want[possible])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("name", "iterations", "bound"), SAMPLED_BOUNDS)
+def test_sampled_convergence(name, iterations, bound, scheme):
+    game = VectorGame(load_game(name))
+    solver = VectorSampled(game, scheme, seed=1)
+    solver.step(iterations)
+    assert 0 <= game.exploitability(solver.average()) < bound
+
+
+def test_sampled_steps_make_no_difference():
+    game = VectorGame(load_game("leduc"))
+    whole, parts = VectorSampled(game, "cs", seed=5), VectorSampled(game, "cs", seed=5)
+    whole.step(20)
+    parts.step(7)
+    later = VectorSampled(game, "cs", seed=0)
+    later.restore({name: array.copy() for name, array in parts.state().items()})
+    later.step(13)
+    assert np.array_equal(later.regret, whole.regret)
+    assert np.array_equal(later.total, whole.total)
+    other = VectorSampled(game, "cs", seed=6)
+    other.step(20)
+    assert not np.array_equal(other.regret, whole.regret)
+
+
+# CFR-BR
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "bluff-1-1", "two hole cards"])
+def test_cfr_br_on_public_and_flat_trees(name):
+    """The same profiles, iteration by iteration, as the flat tree's: 004, chapter 4."""
+    game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
+    vector, other = VectorCfrBr(game), CfrBr(tree.nodes)
+    for _ in range(5):
+        vector.step(1)
+        other.step(1)
+        found = game.exploitability(vector.average())
+        assert found == pytest.approx(flat.exploitability(tree, other.average()), abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "trunk"), [("leduc", 0), ("leduc", 1), ("three rounds", 2)])
+def test_cfr_br_converges_with_any_trunk(name, trunk):
+    game = VectorGame(game_of(name))
+    solver = VectorCfrBr(game, trunk)
+    seen = []
+    for _ in range(3):
+        solver.step(150)
+        seen.append(game.exploitability(solver.average()))
+    assert seen[2] < seen[0]
+    assert seen[2] < 0.15
+
+
+def test_trunks_that_leave_no_round():
+    with pytest.raises(GameError, match="the trunk is 2 rounds; leduc has 2: give 0 to 1"):
+        VectorCfrBr(VectorGame(load_game("leduc")), trunk=2)

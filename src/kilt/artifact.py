@@ -46,7 +46,7 @@ class Artifact:
     inputs: dict[str, str]  # what it was made from, by fingerprint
     parameters: dict[str, Any]  # how it was made
     figures: dict[str, Any]  # whatever else its writer wanted to say
-    arrays: dict[str, Array]  # mapped from the files, read-only
+    arrays: dict[str, Array]  # mapped from the files
 
 
 def write(
@@ -97,31 +97,26 @@ def write(
         shutil.rmtree(old, ignore_errors=True)
 
 
-def read(path: str | Path, kind: str, *, check: bool = False) -> Artifact:
-    """Open an artifact; with `check`, read all of it and compare checksums."""
+def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False) -> Artifact:
+    """Open an artifact; with `check`, read all of it and compare checksums.
+
+    Its arrays are read-only. With `private` they can be written to, and the files stay as they are: kernels that could
+    write take no other arrays.
+    """
     path = Path(path)
-    place = _whole(path)
-    if place is None:
-        raise ArtifactError(f"there is no {kind} at {path}: check the name, or make it first")
-    with os_errors(f"{path} cannot be read"):
-        text = (place / MANIFEST).read_text(encoding="utf-8")
-    try:
-        manifest = json.loads(text)
-        found, layout = manifest["kind"], manifest["format"]
-    except (ValueError, KeyError, TypeError):
-        raise ArtifactError(f"{path / MANIFEST} is damaged: make the {kind} again") from None
-    if found != kind:
-        raise ArtifactError(f"{path} holds a {found}, not a {kind}: check the name")
-    if layout != FORMAT:
+    place, manifest = _manifest(path, kind)
+    if manifest["kind"] != kind:
+        raise ArtifactError(f"{path} holds a {manifest['kind']}, not a {kind}: check the name")
+    if manifest["format"] != FORMAT:
         raise ArtifactError(
-            f"{path} is in format {layout}, written by kilt {manifest.get('kilt')}; kilt {__version__} reads format "
-            f"{FORMAT}: use that version, or make the {kind} again"
+            f"{path} is in format {manifest['format']}, written by kilt {manifest.get('kilt')}; kilt {__version__} "
+            f"reads format {FORMAT}: use that version, or make the {kind} again"
         )
     arrays = {}
     for name, description in manifest["arrays"].items():
         file = path / f"{name}.npy"
         try:
-            array = np.load(place / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            array = np.load(place / f"{name}.npy", mmap_mode="c" if private else "r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise ArtifactError(f"{file} is missing or damaged ({error}): make the {kind} again") from None
         seen = _description(array, checksum=check)
@@ -135,6 +130,12 @@ def read(path: str | Path, kind: str, *, check: bool = False) -> Artifact:
 def exists(path: str | Path) -> bool:
     """Whether there is an artifact, of any kind."""
     return _whole(Path(path)) is not None
+
+
+def kind_of(path: str | Path) -> str:
+    """What kind of artifact there is."""
+    kind: str = _manifest(Path(path), "artifact")[1]["kind"]
+    return kind
 
 
 def fingerprint(*parts: str | Array) -> str:
@@ -196,6 +197,22 @@ def _beside(path: Path) -> tuple[Path, Path]:
 def _whole(path: Path) -> Path | None:
     """Where the artifact is: in its place, or aside if somebody was killed between the two moves."""
     return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
+
+
+def _manifest(path: Path, wanted: str) -> tuple[Path, dict[str, Any]]:
+    """Where the artifact is, and what its manifest says."""
+    place = _whole(path)
+    if place is None:
+        raise ArtifactError(f"there is no {wanted} at {path}: check the name, or make it first")
+    with os_errors(f"{path} cannot be read"):
+        text = (place / MANIFEST).read_text(encoding="utf-8")
+    try:
+        manifest: dict[str, Any] = json.loads(text)
+        if not isinstance(manifest["kind"], str) or "format" not in manifest:
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        raise ArtifactError(f"{path / MANIFEST} is damaged: make the {wanted} again") from None
+    return place, manifest
 
 
 def _description(array: Array, *, checksum: bool = True) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards import boards_kernels as kernels
-from kilt.cards.deck import FULL, ByteArray, Deck, IntArray, subsets
+from kilt.cards.deck import FULL, ByteArray, Deck, subsets
 
 
 class Boards(NamedTuple):
@@ -31,8 +31,6 @@ class Boards(NamedTuple):
     parent: npt.NDArray[np.int32]  # [board] its number in the round before, −1 before the first cards
     weight: npt.NDArray[np.int32]  # [board] how many ways to extend its parent it stands for
     first_child: npt.NDArray[np.int32]  # [parent + 1] where the extensions of a parent begin
-    orbit_start: IntArray  # [board + 1] where its permutations begin
-    orbit: ByteArray  # suit permutations, by number, that lead from a board to all it stands for, itself first
     symmetry: npt.NDArray[np.int32]  # [board] the set of permutations that leave it as it is, one bit each
 
 
@@ -57,8 +55,6 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
         parent=np.full(1, -1, dtype=np.int32),
         weight=np.ones(1, dtype=np.int32),
         first_child=np.array([0, 1], dtype=np.int32),
-        orbit_start=np.array([0, 1]),
-        orbit=np.zeros(1, dtype=np.int8),
         symmetry=np.array([symmetry], dtype=np.int32),
     )
 
@@ -71,18 +67,15 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
     cards = np.empty((most, known + count), dtype=np.int8)
     parent, weight, symmetry = (np.empty(most, dtype=np.int32) for _ in range(3))
     first_child = np.empty(parents + 1, dtype=np.int32)
-    orbit = np.empty(most, dtype=np.int8)
     renamed = card_permutations(deck)
     found = kernels.extend_boards(
-        before.cards, before.symmetry, picks, renamed, cards, parent, weight, symmetry, first_child, orbit
+        before.cards, before.symmetry, picks, renamed, cards, parent, weight, symmetry, first_child
     )
     return Boards(
         cards=cards[:found].copy(),
         parent=parent[:found].copy(),
         weight=weight[:found].copy(),
         first_child=first_child,
-        orbit_start=np.concatenate([[0], np.cumsum(weight[:found], dtype=np.int64)]),
-        orbit=orbit,
         symmetry=symmetry[:found].copy(),
     )
 

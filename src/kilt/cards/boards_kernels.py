@@ -20,7 +20,6 @@ def extend_boards(
     weight: npt.NDArray[np.int32],
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
-    orbit: ByteArray,
 ) -> int:
     """Extend each board by all sets of new cards that are the least among their images; return how many there are.
 
@@ -30,9 +29,7 @@ def extend_boards(
     """
     known, count, deck_size = before.shape[1], picks.shape[1], renamed.shape[1]
     rest = np.empty(deck_size - known, dtype=np.int64)
-    images = np.empty(renamed.shape[0], dtype=np.int64)
-    movers = np.empty(renamed.shape[0], dtype=np.int8)
-    found, listed = 0, 0
+    found = 0
     for board in range(before.shape[0]):
         first_child[board] = found
         held = np.int64(0)
@@ -47,7 +44,7 @@ def extend_boards(
             new = np.int64(0)
             for k in range(count):
                 new |= np.int64(1) << rest[picks[pick, k]]
-            members, fixing, least = 0, 0, True
+            alike, fixing, same, least = 0, 0, 0, True
             for p in range(renamed.shape[0]):
                 if not (before_symmetry[board] >> p) & 1:
                     continue
@@ -57,24 +54,16 @@ def extend_boards(
                 if image < new:
                     least = False
                     break
+                alike += 1
                 if image == new:
                     fixing |= 1 << p
-                is_new = True
-                for m in range(members):
-                    is_new &= images[m] != image
-                if is_new:
-                    images[members] = image
-                    movers[members] = p
-                    members += 1
+                    same += 1
             if least:
                 for k in range(known):
                     cards[found, k] = before[board, k]
                 for k in range(count):
                     cards[found, known + k] = rest[picks[pick, k]]
-                for m in range(members):
-                    orbit[listed + m] = movers[m]
-                parent[found], weight[found], symmetry[found] = board, members, fixing
-                listed += members
+                parent[found], weight[found], symmetry[found] = board, alike // same, fixing
                 found += 1
     first_child[before.shape[0]] = found
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from kilt.cli.show import AsJson, errors, print_json, print_table
-from kilt.cli.solve import GameOption, exploitability_rows
+from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -29,15 +30,16 @@ def exploitability(
         str | None,
         typer.Option("--agent", metavar="AGENT", help="With --game: uniform, which takes all actions alike."),
     ] = None,
+    threads: ThreadsOption = 1,
     as_json: AsJson = False,
 ) -> None:
     """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent uniform."""
+    from kilt import artifact
     from kilt.errors import RunError
-    from kilt.solve.run import UNIT, RunFolder, load_problem
-    from kilt.strategy.table import Strategy
-    from kilt.tree.best_response import expected_value, response_values, uniform
+    from kilt.solve.folder import RunFolder
+    from kilt.solve.problem import UNIT, Problem, load_problem, stored_form
 
-    agents = {"uniform": uniform}
+    agents: dict[str, Callable[[Problem], artifact.Array]] = {"uniform": lambda problem: problem.uniform()}
     if (run is None) == (game is None):
         raise RunError(
             "give a RUN that `kilt solve --out RUN` has filled, or --game NAME --agent uniform; one of the two"
@@ -48,17 +50,18 @@ def exploitability(
         raise RunError(f"the agent is {agent or 'not given'}: use --agent with one of {', '.join(agents)}")
 
     folder = RunFolder.open(run) if run else None
-    if folder and not (folder.path / "strategy").exists():
+    stored = folder.path / "strategy" if folder else None
+    if stored and not artifact.exists(stored):
         raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(run))}")
     name = folder.identity.game if folder else str(game)
     with errors.status(f"writing out {name} …"):
-        problem = load_problem(name)
-    if folder:
-        strategy = Strategy.load(folder.path / "strategy")
-        table, who = strategy.on(problem.tree), {"run": str(run), "iterations": strategy.figures["iterations"]}
+        problem = load_problem(name, form=stored_form(stored) if stored else None, threads=threads)
+    if stored:
+        table, figures = problem.load(stored)
+        who = {"run": str(run), "iterations": figures["iterations"]}
     else:
-        table, who = agents[str(agent)](problem.tree), {"agent": agent}
-    responses, value = response_values(problem.tree, table), expected_value(problem.tree, table)
+        table, who = agents[str(agent)](problem), {"agent": agent}
+    responses, value = problem.response_values(table), problem.expected_value(table)
     mean = max(sum(responses) / 2, 0.0)
     mbb = problem.mbb(mean)
     if as_json:

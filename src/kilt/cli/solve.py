@@ -19,7 +19,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 from kilt.cli.show import AsJson, errors, print_json, print_table
 
 if TYPE_CHECKING:
-    from kilt.solve.run import Budget, FlatProblem, Identity, Step
+    from kilt.solve.folder import Identity
+    from kilt.solve.problem import Problem
+    from kilt.solve.run import Budget, Step
 
 DEFAULT_ALGORITHM = "cfr+"
 DEFAULT_MINUTES = 1
@@ -32,6 +34,11 @@ GameOption = Annotated[
         metavar="NAME",
         help="A ready-made game (see `kilt game list`), an ACPC .game file, or openspiel:NAME for one of open_spiel's.",
     ),
+]
+
+ThreadsOption = Annotated[
+    int,
+    typer.Option("--threads", metavar="T", help="How many threads; more than 1 for algorithms that walk all boards."),
 ]
 
 
@@ -62,7 +69,7 @@ def solve(
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="S", help="For algorithms that draw at random. Left out: 0.")
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="T", help="How many threads: 1 for now.")] = 1,
+    threads: ThreadsOption = 1,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -83,24 +90,23 @@ def solve(
     as_json: AsJson = False,
     list_algorithms: Annotated[bool, typer.Option("--algorithms", help="List the algorithms, and stop.")] = False,
 ) -> None:
-    """Solve a small two-player game: look for a strategy that no opponent can exploit.
+    """Solve a two-player game: look for a strategy that no opponent can exploit.
 
-    Exploitability is what perfect opponents would win against it, mean over both seats.
+    Exploitability is what perfect opponents would win against it, mean over both seats. Small games are written out
+    as trees; large ones need an algorithm that walks over public boards with all hands at once (see --algorithms).
 
     Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
     """
     from kilt.errors import RunError
-    from kilt.solve.run import LP, UNIT, Budget, Identity, RunFolder, algorithms, load_problem, make_solver, run
+    from kilt.solve import algorithm_named
+    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.problem import UNIT, load_problem, make_solver
+    from kilt.solve.run import Budget, run
 
     if list_algorithms:
-        if as_json:
-            print_json(algorithms())
-        else:
-            print_table("Algorithms", ["name", "what it is"], algorithms().items())
+        _print_algorithms(as_json=as_json)
         return
     given = _budget(iterations, minutes, target)
-    if threads != 1:
-        raise RunError(f"--threads is {threads}: all algorithms run in 1 thread for now; leave out --threads")
     if resume and out:
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
 
@@ -111,27 +117,31 @@ def solve(
     if game is None:
         raise RunError("no game is given: add --game NAME (`kilt game list` has the names), or --resume RUN")
     algorithm, seed = algorithm or DEFAULT_ALGORITHM, seed or 0
-    if algorithm == LP and given:
-        raise RunError(f"{LP} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
+    exact = algorithm_named(algorithm).exact
+    if exact and given:
+        raise RunError(
+            f"{algorithm} solves a game exactly, in one step: leave out --iterations, --minutes and --target"
+        )
+    form = folder.identity.form if folder and algorithm == folder.identity.algorithm else None
     with errors.status(f"writing out {game} …"):
-        problem = load_problem(game)
+        problem = load_problem(game, algorithm, form=form, threads=threads)
         solver = make_solver(problem, algorithm, seed)
-    identity = Identity(_lasting(game), algorithm, seed, problem.fingerprint)
+    identity = Identity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
 
-    default = Budget(iterations=1) if algorithm == LP else Budget(seconds=60 * DEFAULT_MINUTES)
+    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
     budget = given or (folder.budget if folder else default)
-    problem.require_measurable(budget)
+    problem.require_measurable(budget.target)
     if folder:
         folder.identity.require(identity, folder.path)
         if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
             _say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
-    elif not given and algorithm != LP:
+    elif not given and not exact:
         _say(f"no budget is given: stopping after {budget}")
     if out:
         folder = RunFolder.create(out, identity, budget, solver)
 
     steps: list[Step] = []
-    with _interrupts(at_once=algorithm == LP) as stopped, _progress(identity, budget, steps) as tick:
+    with _interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
         for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
@@ -143,11 +153,31 @@ def solve(
             f"{steps[-1].exploitability:.4g} {UNIT}; to go on: kilt solve --resume {quote(str(folder.path))}"
         )
         raise typer.Exit(128 + stopped[0])
-    if folder and algorithm != LP:  # there is nothing to see of one step
+    if folder and not exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
 
-        plot_convergence(folder.steps(), f"{problem.tree.name}, {algorithm}", folder.path / "convergence.png")
+        plot_convergence(folder.steps(), f"{problem.name}, {algorithm}", folder.path / "convergence.png")
     _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
+
+
+def _print_algorithms(*, as_json: bool) -> None:
+    from kilt.solve import ALGORITHMS, FLAT, VECTOR, Algorithm
+
+    if as_json:
+        print_json(
+            {
+                name: {"what": entry.what, "forms": entry.forms, "threads": entry.threads}
+                for name, entry in ALGORITHMS.items()
+            }
+        )
+        return
+
+    def row(name: str, entry: Algorithm) -> list[str]:
+        served = FLAT in entry.forms, VECTOR in entry.forms, entry.threads
+        return [name, entry.what, *("yes" if whether else "" for whether in served)]
+
+    columns = ["name", "what it is", "small games", "large games", "threads"]
+    print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 
 def _budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
@@ -214,7 +244,7 @@ def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator
             seen.append((iterations, seconds))
             said = [f"{iterations:,} iterations"]
             if seconds > seen[0][1]:
-                said.append(f"{(iterations - seen[0][0]) / (seconds - seen[0][1]):,.0f}/s")
+                said.append(_rate((iterations - seen[0][0]) / (seconds - seen[0][1])))
             if steps:
                 said.append(f"exploitability {steps[-1].exploitability:.3g}")
             left = time_left(budget, steps, iterations, seconds)
@@ -226,6 +256,15 @@ def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator
         yield tick
 
 
+def _rate(per_second: float) -> str:
+    """Whole numbers, or two digits where they are few.
+
+    >>> _rate(12345.6), _rate(0.3333)
+    ('12,346/s', '0.33/s')
+    """
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.2g}/s"
+
+
 def _duration(seconds: float) -> str:
     """Minutes and seconds, or hours where there are many of them.
 
@@ -235,23 +274,24 @@ def _duration(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
 
 
-def exploitability_rows(chips: float, problem: FlatProblem) -> list[list[str]]:
+def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
     """Rows of a table, one per unit."""
-    from kilt.solve.run import UNIT
+    from kilt.solve.problem import UNIT
 
     mbb = problem.mbb(chips)
     rows = [["exploitability", f"{chips:.6g}", UNIT]]
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
-def _print_result(step: Step, identity: Identity, problem: FlatProblem, run: Path | None, *, as_json: bool) -> None:
-    from kilt.solve.run import UNIT
+def _print_result(step: Step, identity: Identity, problem: Problem, run: Path | None, *, as_json: bool) -> None:
+    from kilt.solve.problem import UNIT
 
     mbb = problem.mbb(step.exploitability)
     if as_json:
-        said = {"game": identity.game, "algorithm": identity.algorithm, "seed": identity.seed} | step.plain()
+        said = {what: getattr(identity, what) for what in ("game", "algorithm", "seed", "form")}
         print_json(
             said
+            | step.plain()
             | {"unit": UNIT}
             | ({} if mbb is None else {"exploitability_mbb": mbb})
             | ({} if run is None else {"run": str(run)})

@@ -1,55 +1,113 @@
 """Solving: the CFR family, linear programmes, and the loop that runs them. `ALGORITHMS` is the menu.
 
->>> sorted(ALGORITHMS)[:3]
-['cfr', 'cfr+', 'cfr-br']
+>>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
+(('flat', 'vector'), ('flat',))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy.typing as npt
+
+from kilt.errors import RunError
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
-from kilt.solve.sampled import SCHEMES, Sampled
+from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
-from kilt.solve.variants import VARIANTS
+from kilt.solve.vector import VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree.flat import FlatNodes
+from kilt.tree.vector import VectorGame
+
+FLAT, VECTOR = "flat", "vector"  # forms of a game: its flat tree, or its public tree with vectors of hands
+
+Make: TypeAlias = Callable[[FlatNodes, int], Solver]  # from the nodes of a flat tree and a seed
+MakeVector: TypeAlias = Callable[[VectorGame, int, npt.DTypeLike], Solver]  # from a game, a seed and a type of numbers
 
 
 class Algorithm(NamedTuple):
-    """An entry of the menu."""
+    """An entry of the menu: what it is, and how it is made for each form of a game that it works on."""
 
-    make: Callable[[FlatNodes, int], Solver]  # from the nodes of a flat tree and a seed
     what: str
+    make: Make | None = None
+    make_vector: MakeVector | None = None
+    tables: int = 2  # how many it keeps in vector form
+    threads: bool = False  # whether several can share its walks over all boards, in vector form
     responds: bool = False  # whether it takes best responses on the way
+    exact: bool = False  # whether it is done after one step
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Those it works on, the one for small games first."""
+        makers = {FLAT: self.make, VECTOR: self.make_vector}
+        return tuple(form for form, maker in makers.items() if maker)
 
 
-def _full_width(variant: str, nodes: FlatNodes, seed: int) -> Solver:
-    return FullWidth(nodes, variant)
+def _flat(variant: str) -> Make:
+    return lambda nodes, seed: FullWidth(nodes, variant)
 
 
-def _cfr_br(nodes: FlatNodes, seed: int) -> Solver:
-    return CfrBr(nodes)
+def _vector(variant: str) -> MakeVector:
+    return lambda game, seed, dtype: VectorCfr(game, variant, dtype)
 
 
-def _sampled(scheme: str, nodes: FlatNodes, seed: int) -> Solver:
-    return Sampled(nodes, scheme, seed)
+def _sampled(scheme: str) -> Make:
+    return lambda nodes, seed: Sampled(nodes, scheme, seed)
 
 
-_WHAT = {
-    "cfr": "counterfactual regret minimisation, full walks",
-    "cfr+": "CFR+: regret matching+, average weighted by iteration",
-    "linear": "linear CFR",
-    "dcfr": "discounted CFR (1.5, 0, 2)",
-    "pcfr+": "predictive CFR+, average weighted by the square of the iteration",
-    "external": "Monte Carlo CFR with external sampling",
-    "outcome": "Monte Carlo CFR with outcome sampling",
-    "pure": "pure CFR: strategies are sampled as pure ones",
-}
+def _drawn(scheme: str) -> MakeVector:
+    return lambda game, seed, dtype: VectorSampled(game, scheme, seed, dtype)
+
+
+def _cfr_br(trunk: int) -> MakeVector:
+    return lambda game, seed, dtype: VectorCfrBr(game, trunk, dtype)
+
+
+def _exact(nodes: FlatNodes, seed: int) -> Solver:
+    from kilt.solve.lp import Exact  # takes half a second to import, for SciPy
+
+    return Exact(nodes)
+
+
 ALGORITHMS: dict[str, Algorithm] = {
-    **{variant: Algorithm(partial(_full_width, variant), _WHAT[variant]) for variant in VARIANTS},
-    "cfr-br": Algorithm(_cfr_br, "CFR against best responses", responds=True),
-    **{scheme: Algorithm(partial(_sampled, scheme), _WHAT[scheme]) for scheme in SCHEMES},
+    "cfr": Algorithm("counterfactual regret minimisation, full walks", _flat("cfr"), _vector("cfr"), threads=True),
+    "cfr+": Algorithm(
+        "CFR+: regret matching+, average weighted by iteration", _flat("cfr+"), _vector("cfr+"), threads=True
+    ),
+    "linear": Algorithm("linear CFR", _flat("linear"), _vector("linear"), threads=True),
+    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _flat("dcfr"), _vector("dcfr"), threads=True),
+    "pcfr+": Algorithm(
+        "predictive CFR+, average weighted by the square of the iteration",
+        _flat("pcfr+"),
+        _vector("pcfr+"),
+        tables=3,
+        threads=True,
+    ),
+    "cfr-br": Algorithm(
+        "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, and so on",
+        lambda nodes, seed: CfrBr(nodes),
+        _cfr_br(0),
+        tables=3,
+        threads=True,
+        responds=True,
+    ),
+    "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", None, _drawn("cs")),
+    "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", None, _drawn("opcs")),
+    "spcs": Algorithm("self-public chance sampling: boards and the own hand", None, _drawn("spcs")),
+    "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs")),
+    "external": Algorithm("Monte Carlo CFR with external sampling", _sampled("external")),
+    "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
+    "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),
+    "lp": Algorithm("the sequence-form linear programme: exact, in one step", _exact, exact=True),
 }
+
+
+def algorithm_named(name: str) -> Algorithm:
+    """An entry of the menu; ``cfr-br:`` and a number is CFR-BR with a trunk of so many rounds."""
+    plain, _, trunk = name.partition(":")
+    if plain == "cfr-br" and trunk.isdecimal():
+        return ALGORITHMS[plain]._replace(make=None, make_vector=_cfr_br(int(trunk)))
+    if name not in ALGORITHMS:
+        raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
+    return ALGORITHMS[name]

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array, hstack
 from kilt.cards.deck import FloatArray
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL
-from kilt.solve.solver import normalised
+from kilt.solve.solver import Tables, normalised
 from kilt.tree.flat import FlatNodes
 
 Sequences = npt.NDArray[np.int64]  # each by the slot of its last action; −1 is the empty one
@@ -79,6 +79,29 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
     plan[owner == 0] = found.x[1:plans]
     plan[owner == 1] = -found.ineqlin.marginals[1:]
     return Equilibrium(-float(found.fun), normalised(np.where(plan > NEVER, plan, 0.0), nodes))
+
+
+class Exact(Tables):
+    """The linear programme in the clothes of an iterative solver: it is done after one step."""
+
+    KEPT = ("strategy",)
+
+    def __init__(self, nodes: FlatNodes) -> None:
+        self.nodes = nodes
+        self.iterations = 0
+        self.strategy = normalised(np.zeros(int(nodes.infoset_start[-1])), nodes)
+
+    def step(self, iterations: int) -> None:
+        """Solve the game, once."""
+        if not self.iterations:
+            self.strategy = solve_lp(self.nodes).strategy
+        self.iterations += iterations
+
+    def average(self) -> FloatArray:
+        """[slot] the solution."""
+        return self.strategy
+
+    current = average
 
 
 def _walk(nodes: FlatNodes) -> tuple[Sequences, FloatArray]:

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
-from kilt.jit import inlined, kernel
+from kilt.draws import mix, numbered, uniform
+from kilt.jit import kernel
 
 DEAL, END = 2, 3  # who acts, where it is neither player 0 nor 1: chance, or nobody any more
 
@@ -46,26 +47,6 @@ class Paths(NamedTuple):
     payoff: FloatArray  # [row] to player 0
     odds: FloatArray  # [row] the probability of the first of two outcomes; rows of an event have equal probability
     outcome: Links  # [row, 2] the nodes they lead to
-
-
-@inlined
-def mix(word: np.uint64) -> np.uint64:
-    """Scramble 64 bits: the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@inlined
-def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
-    """The word with this number in the SplitMix64 sequence that starts from `key`."""
-    return mix(key + number * np.uint64(0x9E3779B97F4A7C15))
-
-
-@inlined
-def uniform(key: np.uint64, number: np.uint64) -> float:
-    """The same as a number from 0 to 1, 1 excluded."""
-    return float(numbered(key, number) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel

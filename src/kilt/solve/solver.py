@@ -7,23 +7,28 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
 from kilt.tree.flat import FlatNodes
 
 
 class Solver(Protocol):
-    """An iterative algorithm on a flat tree. Tables are over slots, one for each action of each information set."""
+    """An iterative algorithm. Its tables are those of the form that it works on.
+
+    On a flat tree they are over slots, one for each action of each information set. On a public tree they are over
+    (board, row) × hand, and probabilities are in proportion to what is in them: see `tree.vector`.
+    """
 
     iterations: int  # done so far
 
     def step(self, iterations: int) -> None:
         """Do so many more."""
 
-    def average(self) -> FloatArray:
-        """[slot] the average strategy: what converges."""
+    def average(self) -> Array:
+        """The average strategy: what converges."""
 
-    def current(self) -> FloatArray:
-        """[slot] the strategy of the last iteration."""
+    def current(self) -> Array:
+        """The strategy of the last iteration."""
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """All that must be kept to go on later as if nothing had happened."""

@@ -4,6 +4,10 @@ One walk passes the reach of all of the opponent's hands down and the values of 
 every hand meets every other in linear time. Players learn in turn. In a player's walk it is the opponent whose reach is
 known, so the opponent's strategy is the one that is averaged.
 
+Chance sampling is the same walk over what was drawn (Johanson, Bard, Lanctot, Gibson and Bowling 2012; 004, algorithm
+1). Public chance sampling draws boards; the other schemes draw hands as well, the opponent's, the player's own or both,
+and have vectors of one hand there.
+
 >>> from kilt.games import load_game
 >>> from kilt.tree.vector import VectorGame
 >>> solver = VectorCfr(VectorGame(load_game("kuhn")))
@@ -20,30 +24,108 @@ import numpy.typing as npt
 from kilt.errors import GameError
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
-from kilt.tree.vector import VectorGame
-from kilt.tree.vector_kernels import Table
+from kilt.tree.vector import UNDISCOUNTED, Scheme, VectorGame, Walk
+from kilt.tree.vector_kernels import ANSWER, LEARN, Table
+
+SCHEMES = {
+    "cs": Scheme(boards=True, mine=True, theirs=True),
+    "opcs": Scheme(boards=True, theirs=True),
+    "spcs": Scheme(boards=True, mine=True),
+    "pcs": Scheme(boards=True),
+}
 
 
 class VectorCfr(Tables):
     """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them."""
 
-    KEPT = ("regret", "total")
+    KEPT = ("regret", "total", "next")
 
     def __init__(self, game: VectorGame, variant: str = "cfr+", dtype: npt.DTypeLike = np.float64) -> None:
-        fitting = [name for name, row in VARIANTS.items() if not row.predictive]
-        if variant not in fitting:
-            raise GameError(f"unknown variant of vector CFR {variant!r}: use one of {', '.join(fitting)}")
+        if variant not in VARIANTS:
+            raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
         self.game = game
         self.variant = VARIANTS[variant]
         self.iterations = 0
         self.regret = game.table(dtype)
         self.total = game.table(dtype)
+        # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
+        self.next = game.table(dtype) if self.variant.predictive else self.regret
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
-        self.game.learn(rows, self.regret, self.total)
+        rows = np.column_stack([rows, np.full(iterations, float(self.variant.predictive))])
+        self.game.learn(rows, self.next, self.regret, self.total)
         self.iterations += iterations
+
+    def average(self) -> Table:
+        """The average strategy: what converges."""
+        return self.total
+
+    def current(self) -> Table:
+        """The strategy that the next iteration starts from."""
+        return self.next
+
+
+class VectorSampled(Tables):
+    """CFR with boards, and maybe hands, drawn for each walk."""
+
+    KEPT = ("regret", "total", "seed")
+
+    def __init__(self, game: VectorGame, scheme: str = "pcs", seed: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
+        if scheme not in SCHEMES:
+            raise GameError(f"unknown sampling scheme {scheme!r}: use one of {', '.join(SCHEMES)}")
+        self.game = game
+        self.scheme = SCHEMES[scheme]
+        self.iterations = 0
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self.regret = game.table(dtype)
+        self.total = game.table(dtype)
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations: two walks each."""
+        rows = np.tile(UNDISCOUNTED, (iterations, 1))
+        drawn = (self.scheme, int(self.seed), 2 * self.iterations)
+        self.game.learn(rows, self.regret, self.regret, self.total, *drawn)
+        self.iterations += iterations
+
+    def average(self) -> Table:
+        """The average strategy: what converges."""
+        return self.total
+
+    def current(self) -> Table:
+        """The strategy that the next iteration starts from."""
+        return self.regret
+
+
+class VectorCfrBr(Tables):
+    """CFR-BR (004, chapter 4) on a public tree: each player learns against an opponent who responds.
+
+    With a `trunk` of so many rounds the opponent is a hybrid: a regret minimiser there and a best response after it,
+    which costs less where best responses are dear. Without one the opponent is a full best response.
+    """
+
+    KEPT = ("regret", "total", "response")
+
+    def __init__(self, game: VectorGame, trunk: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
+        rounds = len(game.tree.rows)
+        if not 0 <= trunk < rounds:
+            raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
+        self.game = game
+        self.iterations = 0
+        self.regret = game.table(dtype)
+        self.total = game.table(dtype)
+        self.response = game.table(dtype)  # of the opponents: regrets in the trunk, after it 1 for the best action
+        self.tasks = (LEARN,) * trunk + (ANSWER,) * (rounds - trunk)
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations. Both opponents respond to the strategies before the iteration."""
+        for _ in range(iterations):
+            for opponent in (0, 1):
+                self.game.walk(Walk(opponent, self.tasks, self.response, self.regret, self.response, self.total))
+            for player in (0, 1):
+                self.game.walk(Walk(player, (LEARN,), self.regret, self.response, self.regret))
+            self.iterations += 1
 
     def average(self) -> Table:
         """The average strategy: what converges."""

@@ -64,11 +64,7 @@ class Strategy:
 
     def on(self, tree: FlatTree) -> FloatArray:
         """[slot] the probabilities, if the strategy is for this very tree."""
-        if tree_fingerprint(tree) != self.fingerprint:
-            raise GameError(
-                f"the strategy is for {self.game} with fingerprint {self.fingerprint}; this is {tree.name} with "
-                f"{tree_fingerprint(tree)}: use the game it was made for, or solve this one"
-            )
+        require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         return self.probabilities
 
     def save(self, path: str | Path) -> None:
@@ -94,6 +90,15 @@ class Strategy:
             tuple(tuple(next(labels) for _ in range(count)) for count in found.arrays["action_counts"].tolist()),
             np.array(found.arrays["probabilities"]),
             found.figures,
+        )
+
+
+def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
+    """Raise GameError where a strategy is for another game than this: both by name and fingerprint."""
+    if made_for[1] != this[1]:
+        raise GameError(
+            f"the strategy is for {made_for[0]} with fingerprint {made_for[1]}; this is {this[0]} with {this[1]}: "
+            "use the game it was made for, or solve this one"
         )
 
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from kilt.artifact import os_errors
-from kilt.solve.run import UNIT, Step
+from kilt.solve.problem import UNIT
+from kilt.solve.run import Step
 
 AVERAGE, CURRENT = "#1f5fa8", "#d98c3f"
 

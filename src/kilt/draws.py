@@ -1,0 +1,27 @@
+"""Random numbers for kernels: functions of a key and a number, so that nothing but a count must be kept to go on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kilt.jit import inlined
+
+
+@inlined
+def mix(word: np.uint64) -> np.uint64:
+    """Scramble 64 bits: the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@inlined
+def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
+    """The word with this number in the SplitMix64 sequence that starts from `key`."""
+    return mix(key + number * np.uint64(0x9E3779B97F4A7C15))
+
+
+@inlined
+def uniform(key: np.uint64, number: np.uint64) -> float:
+    """The same as a number from 0 to 1, 1 excluded."""
+    return float(numbered(key, number) >> np.uint64(11)) * 2.0**-53

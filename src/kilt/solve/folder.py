@@ -1,0 +1,195 @@
+"""A run on disk: what it is, what happened in it, where it stands and what it found.
+
+A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A run that was
+stopped or killed goes on from its last checkpoint, if it is the same run: see `Identity`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from math import nan
+from pathlib import Path
+from shlex import quote
+from time import perf_counter
+from typing import BinaryIO, NamedTuple
+
+from kilt import __version__, artifact
+from kilt.errors import RunError
+from kilt.solve.problem import Problem
+from kilt.solve.run import Budget, Step
+from kilt.solve.solver import Solver
+
+SAVING = 0.02  # the share of the time that checkpoints may take,
+OFTEN, RARELY = 1.0, 300.0  # but they are at least so many seconds apart, and at most
+WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
+
+
+class Identity(NamedTuple):
+    """What makes a run what it is: runs that share it find the same strategy in the same number of iterations."""
+
+    game: str  # as the user calls it
+    algorithm: str
+    seed: int
+    form: str  # of the game, flat or vector
+    fingerprint: str  # of the game in this form
+    version: str = __version__  # of kilt
+
+    def __str__(self) -> str:
+        game = f"{self.game} ({self.form} form, fingerprint {self.fingerprint})"
+        return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
+
+    def require(self, wanted: Identity, where: Path) -> None:
+        """Raise RunError where what was found is not what is wanted; the names of the games may differ."""
+        remedies = {
+            "version": f"resume it with kilt {self.version}",
+            "algorithm": f"resume it with --algorithm {self.algorithm}",
+            "seed": f"resume it with --seed {self.seed}",
+            "form": f"resume it with the game in {self.form} form",
+            "fingerprint": "resume it with the game it was made for",
+        }
+        for what, remedy in remedies.items():
+            if getattr(self, what) != getattr(wanted, what):
+                raise RunError(f"{where} is a run of {self}; this is {wanted}: {remedy}, or start a new run")
+
+
+@dataclass
+class RunFolder:
+    """A run on disk: ``run.json``, ``log.jsonl`` with a line per `Step`, ``checkpoint`` and at the end ``strategy``."""
+
+    path: Path
+    identity: Identity
+    budget: Budget
+    _log: BinaryIO | None = field(default=None, init=False)
+    _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
+
+    @classmethod
+    def create(cls, path: Path, identity: Identity, budget: Budget, solver: Solver) -> RunFolder:
+        """Begin a run in a new or empty folder, on a disk with room for it."""
+        if (path / "run.json").exists():
+            raise RunError(
+                f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
+                "or choose another folder"
+            )
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
+        # While a checkpoint is written there are two of them; a strategy with its names is about as large.
+        artifact.require_room(path, 3 * _size(solver))
+        folder = cls(path, identity, budget)
+        folder.describe()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """A run that was begun before."""
+        try:
+            said = json.loads((path / "run.json").read_text(encoding="utf-8"))
+            identity = Identity._make(said[what] for what in Identity._fields)
+            return cls(path, identity, Budget(**said["budget"]))
+        except OSError:
+            raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
+        except (ValueError, TypeError, KeyError):
+            raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
+
+    def describe(self) -> None:
+        """Write ``run.json``."""
+        said = self.identity._asdict() | {"budget": asdict(self.budget)}
+        with artifact.os_errors(f"{self.path} cannot be written"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            artifact.write_text(self.path / "run.json", json.dumps(said, indent=2) + "\n")
+
+    def steps(self) -> list[Step]:
+        """What has been logged."""
+        file = self.path / "log.jsonl"
+        return [step for step, _ in _read_log(file.read_bytes())] if file.exists() else []
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Open the log, which `log` and `restore` need; one process at a time may do so."""
+        with artifact.os_errors(f"{self.path} cannot be written"), (self.path / "log.jsonl").open("a+b") as self._log:
+            if sys.platform != "win32":
+                import fcntl
+
+                try:
+                    fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise RunError(f"another process is at work on {self.path}: wait for it, or stop it") from None
+            yield
+
+    def restore(self, solver: Solver, budget: Budget) -> float:
+        """Bring a new solver to the last checkpoint, to go on to a budget; the seconds of work so far.
+
+        The log is cut back to before the checkpoint: what follows is measured again.
+        """
+        assert self._log is not None
+        place, seconds = self.path / "checkpoint", 0.0
+        if artifact.exists(place):
+            found = artifact.read(place, "checkpoint", check=True)
+            Identity._make(map(found.parameters.get, Identity._fields)).require(self.identity, place)
+            solver.restore(found.arrays)
+            seconds = float(found.figures["seconds"])
+        self._saved = solver.iterations, seconds, _size(solver) / WRITING
+        self._log.seek(0)
+        kept = [end for step, end in _read_log(self._log.read()) if step.iterations < solver.iterations]
+        self._log.truncate(kept[-1] if kept else 0)
+        if budget != self.budget:
+            self.budget = budget
+            self.describe()
+        return seconds
+
+    def log(self, step: Step) -> None:
+        """Add a line to the log."""
+        assert self._log is not None
+        self._log.write(json.dumps(step.plain()).encode() + b"\n")
+        self._log.flush()
+
+    def save(self, solver: Solver, seconds: float, *, at_once: bool = False) -> None:
+        """Write a checkpoint if it is time for one, or `at_once`; never the same one twice."""
+        iteration, before, took = self._saved
+        wait = 0.0 if at_once else min(max(took / SAVING, OFTEN), RARELY)
+        if solver.iterations == iteration or seconds - before < wait:
+            return
+        began = perf_counter()
+        artifact.write(
+            self.path / "checkpoint",
+            "checkpoint",
+            solver.state(),
+            inputs={"game": self.identity.fingerprint},
+            parameters=self.identity._asdict(),
+            figures={"iterations": solver.iterations, "seconds": seconds},
+        )
+        self._saved = solver.iterations, seconds, perf_counter() - began
+
+    def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
+        """Take over a run that had no folder so far."""
+        with self.working():
+            for step in steps:
+                self.log(step)
+            self.finish(solver, problem, steps[-1])
+
+    def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
+        """Write the last checkpoint, and the average strategy."""
+        self.save(solver, step.seconds, at_once=True)
+        said = {"algorithm": self.identity.algorithm} | step.plain()
+        problem.save(self.path / "strategy", solver.average(), **said)
+
+
+def _size(solver: Solver) -> int:
+    """Bytes of a checkpoint."""
+    return sum(table.nbytes for table in solver.state().values())
+
+
+def _read_log(lines: bytes) -> Iterator[tuple[Step, int]]:
+    """Every step of a log, and where its line ends, up to a line that was cut short."""
+    end = 0
+    for line in lines.splitlines(keepends=True):
+        end += len(line)
+        try:
+            said = json.loads(line)
+            step = Step._make(nan if said[what] is None else said[what] for what in Step._fields)
+        except (ValueError, KeyError, TypeError):
+            return
+        yield step, end

@@ -1,0 +1,238 @@
+"""Public trees as arrays for walks with vectors of hands.
+
+In poker a block of betting follows every chance node. Bluff has no public chance events, and its bids are a tree of
+millions of nodes: there, what follows the first of the higher bids is a block of its own. What can follow depends on
+the last bid and on whose turn it is, so that few blocks serve all histories; each history has rows of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.boards import canonical_boards, hand_permutations
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.games.bluff import FACES, STAR, Bluff
+from kilt.games.game import CHANCE, TERMINAL, Game
+from kilt.games.holdem import Betting, Holdem
+from kilt.tree import vector_kernels as kernels
+from kilt.tree.betting import Menu, betting_tree
+from kilt.tree.vector_kernels import Dice, Nodes, VectorTree
+from kilt.tree.walk_kernels import ROUNDING
+
+LOWER_BLOCK = 12  # how many bids the blocks of Bluff below the first are about
+
+
+class Actions(NamedTuple):
+    """Public actions in blocks, in order of their rounds. A parent comes before its children, which stand together."""
+
+    actor: npt.NDArray[np.int8]  # [node] 0, 1, CHANCE where another block opens, or TERMINAL
+    round: npt.NDArray[np.int8]  # [node]
+    first_child: npt.NDArray[np.int32]  # [node]
+    children: npt.NDArray[np.int32]  # [node]
+    opens: npt.NDArray[np.int32]  # [node] which block
+    block: npt.NDArray[np.int32]  # [block + 1] where it begins
+    kind: npt.NDArray[np.int8]  # [node] of a leaf
+    stake: FloatArray  # [node]
+    face: npt.NDArray[np.int32]  # [node]
+    called: npt.NDArray[np.int32]  # [node] which of the payoffs
+    payoffs: FloatArray  # of called bids
+
+
+def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
+    """The public tree of a game; `menu` picks the raises of a no-limit game.
+
+    Where not `by_board`, tables have one set of rows for all boards of a round.
+    """
+    if isinstance(game, Holdem):
+        actions, boards = _bets(game, menu), canonical_boards(game.rules.board_cards, game.deck)
+    elif isinstance(game, Bluff):
+        actions, boards = _bids(game), canonical_boards((0, 0))
+    else:
+        raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
+    rounds = len(boards)
+    deciding, revealing = actions.actor >= 0, np.flatnonzero(actions.actor == CHANCE)
+    kind = np.where(deciding, kernels.DECISION, actions.kind).astype(np.int8)
+    kind[revealing] = kernels.REVEAL
+
+    begins = np.repeat(actions.block[:-1], np.diff(actions.block))
+    before = np.concatenate([[0], np.cumsum(np.where(deciding, actions.children, 0))])
+    block_rows = before[actions.block[1:]] - before[actions.block[:-1]]
+    place = np.arange(len(kind))
+    last = actions.round == rounds - 1
+    place[last] = np.count_nonzero(~last) + (place - begins)[last]
+
+    entry_node, entry_block = np.append(-1, revealing), np.append(0, actions.opens[revealing])
+    entry_round = actions.round[actions.block[entry_block]]
+    ends = np.cumsum(block_rows[entry_block])
+    entry_start = np.searchsorted(entry_round, np.arange(rounds + 1))
+    row_start = np.concatenate([[0], ends])[entry_start]
+    rows = np.diff(row_start)
+
+    numbers = np.array([len(b.weight) for b in boards])
+    board_start = np.concatenate([[0], np.cumsum(numbers)])
+    board = np.zeros((board_start[-1], boards[-1].cards.shape[1]), dtype=np.int8)
+    first_board = np.full(board_start[-1] + 1, board_start[-1])
+    for r, b in enumerate(boards):
+        board[board_start[r] : board_start[r + 1], : b.cards.shape[1]] = b.cards
+        if r > 0:
+            first_board[board_start[r - 1] : board_start[r]] = board_start[r] + b.first_child[:-1]
+    weight = np.concatenate([b.weight for b in boards])
+    deal = _deal(game, rounds)
+    nodes = Nodes(
+        kind=kind,
+        actor=actions.actor,
+        first_child=actions.first_child,
+        children=actions.children,
+        row=np.where(deciding, before[:-1] - before[begins], actions.called).astype(np.int32),
+        place=place.astype(np.int32),
+        stake=actions.stake,
+        face=actions.face,
+        block=actions.block,
+    )
+    return VectorTree(
+        nodes=nodes,
+        dice=Dice(matching=_matching(game), called=actions.payoffs),
+        entry_start=entry_start.astype(np.int32),
+        entry_node=entry_node.astype(np.int32),
+        entry_block=entry_block.astype(np.int32),
+        entry_row=(ends - block_rows[entry_block] - row_start[entry_round]).astype(np.int32),
+        rows=(rows if by_board else np.zeros(rounds)).astype(np.int32),
+        table_start=np.concatenate([[0], np.cumsum(rows * (numbers if by_board else 1))]),
+        board_start=board_start,
+        board=board,
+        board_size=np.array([b.cards.shape[1] for b in boards], dtype=np.int32),
+        first_board=first_board,
+        weight=weight,
+        weight_before=np.concatenate([[0], np.cumsum(weight, dtype=np.int64)]),
+        symmetry=np.concatenate([b.symmetry for b in boards]),
+        poker=isinstance(game, Holdem),
+        hands=np.array([len(game.hands(0)), len(game.hands(1))], dtype=np.int32),
+        noise=ROUNDING * deal["prior"][0].sum() * max(1.0, *np.abs(actions.stake)),
+        **deal,
+    )
+
+
+def _deal(game: Holdem | Bluff, rounds: int) -> dict[str, Any]:
+    """What is dealt, and how likely that is."""
+    chance, odds = np.ones(rounds), np.ones((rounds, 3))
+    if isinstance(game, Holdem):
+        hole, cards = game.rules.hole_cards, game.deck.size
+        left = cards - 2 * hole
+        for r, count in enumerate(game.rules.board_cards):
+            chance[r] = 1 / comb(left, count)
+            odds[r] = [comb(left + unseen * hole, count) * chance[r] for unseen in (2, 1, 0)]
+            left -= count
+        hands, rivals = comb(cards, hole), comb(cards - hole, hole)
+        moved, norm, prior = hand_permutations(game.deck, hole), 1 / (hands * rivals), np.ones((2, hands))
+        return {"chance": chance, "odds": odds, "moved": moved, "norm": norm, "prior": prior, "rivals": float(rivals)}
+    deals = game.deals()
+    prior = np.zeros((2, max(deals.shape)))
+    prior[0, : deals.shape[0]], prior[1, : deals.shape[1]] = deals.sum(axis=1), deals.sum(axis=0)
+    moved = np.arange(max(deals.shape), dtype=np.int32)[None]
+    return {"chance": chance, "odds": odds, "moved": moved, "norm": 1.0, "prior": prior, "rivals": 1.0}
+
+
+def _bets(game: Holdem, menu: Menu | None) -> Actions:
+    """The betting of a poker game."""
+    tree = betting_tree(game, menu)
+    nodes = tree.nodes
+    count = len(nodes.actor)
+    kind, stake, opens = np.zeros(count, dtype=np.int8), np.zeros(count), np.zeros(count, dtype=np.int32)
+    for node in np.flatnonzero(nodes.leaf >= 0).tolist():
+        leaf = tree.leaves[nodes.leaf[node]]
+        assert isinstance(leaf, Betting)
+        kind[node] = kernels.SHOWDOWN if leaf.folded is None else kernels.FOLD
+        stake[node] = leaf.stake if leaf.folded != 0 else -leaf.stake
+    revealing = np.flatnonzero(nodes.actor == CHANCE)
+    opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
+    none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((1, 1, 1))
+    fields = (nodes.actor, nodes.round, nodes.first_child, nodes.children, opens, nodes.block)
+    return Actions(*fields, kind, stake, none, none, payoffs)
+
+
+class _Bid(NamedTuple):
+    """What the future depends on, in Bluff: the last bid, −1 before the first, whose turn it is, if it was called."""
+
+    bid: int
+    actor: int
+    called: bool = False
+
+
+def _bids(game: Bluff) -> Actions:
+    """The bids of Bluff: a first block of all histories up to the first higher bid, and blocks for what follows it."""
+    bids = sum(game.dice) * len(FACES)
+    higher = max(bids - LOWER_BLOCK, 0)
+    openings = [_Bid(-1, 0)] + [_Bid(bid, actor) for bid in range(higher, bids) for actor in (0, 1)]
+    number = {opening: block for block, opening in enumerate(openings)}
+    nodes: list[tuple[int, int, int, int, int, int, int, int]] = []
+    block: list[int] = []
+    for opening in openings:
+        block.append(len(nodes))
+        first = opening.bid < 0
+        queue = deque([opening])
+        while queue:
+            here = queue.popleft()
+            bid, actor, called = here
+            opens = number[here] if first and bid >= higher and not called else 0
+            following: list[_Bid] = []
+            if not called and not opens:
+                following = [_Bid(next_bid, 1 - actor) for next_bid in range(bid + 1, bids)]
+                following += [_Bid(bid, actor, called=True)] * (bid >= 0)
+            child = len(nodes) + len(queue) + 1
+            who = TERMINAL if called else CHANCE if opens else actor
+            nodes.append(
+                (
+                    who,
+                    int(not first),
+                    child,
+                    len(following),
+                    opens,
+                    kernels.CALL_BLUFF,
+                    bid % len(FACES),
+                    2 * bid + actor,
+                )
+            )
+            queue.extend(following)
+    payoffs = [_called(game, bid, 1 - actor) for bid in range(bids) for actor in (0, 1)]
+    actor, rounds, first_child, children, opens, kind, face, called = np.array(nodes, dtype=np.int32).T.copy()
+    return Actions(
+        actor.astype(np.int8),
+        rounds.astype(np.int8),
+        first_child,
+        children,
+        opens,
+        np.array([*block, len(nodes)], dtype=np.int32),
+        kind.astype(np.int8),
+        np.zeros(len(nodes)),
+        face,
+        called,
+        np.stack(payoffs),
+    )
+
+
+def _matching(game: Holdem | Bluff) -> npt.NDArray[np.int8]:
+    """[player, face, hand] how many dice show the face or a star."""
+    most = max(len(game.hands(0)), len(game.hands(1))) if isinstance(game, Bluff) else 0
+    matching = np.zeros((2, len(FACES), most), dtype=np.int8)
+    if isinstance(game, Bluff):
+        for player in (0, 1):
+            for hand, roll in enumerate(game.hands(player)):
+                for face, name in enumerate(FACES):
+                    matching[player, face, hand] = sum(die in (name, FACES[STAR]) for die in roll)
+    return matching
+
+
+def _called(game: Bluff, bid: int, bidder: int) -> FloatArray:
+    """[matches of player 0, matches of player 1] what player 0 wins where a bid is called."""
+    table = np.zeros((max(game.dice) + 1,) * 2)
+    for mine in range(game.dice[0] + 1):
+        for theirs in range(game.dice[1] + 1):
+            winner = bidder if mine + theirs > bid // len(FACES) else 1 - bidder
+            table[mine, theirs] = game.worth(winner)
+    return table
