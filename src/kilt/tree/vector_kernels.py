@@ -499,6 +499,16 @@ def hand_up(
 
 
 @kernel
+def goes_on(tree: VectorTree, depth: int, room: Room) -> bool:
+    """Whether the opponent reaches any chance node of a round."""
+    going = False
+    if depth + 1 < len(tree.rows):
+        for entry in range(tree.entry_start[depth + 1], tree.entry_start[depth + 2]):
+            going = going or room.alive[tree.nodes.place[tree.entry_node[entry]]]
+    return going
+
+
+@kernel
 def walk(
     tree: VectorTree,
     deck: HandList,
@@ -556,6 +566,8 @@ def walk(
                 else:
                     above = tree.nodes.place[tree.entry_node[entry]]
                     if not room.alive[above]:
+                        if depth < last:
+                            room.alive[root : root + tree.nodes.block[block + 1] - tree.nodes.block[block]] = False
                         continue
                     if draw.board[depth] < 0:
                         room.source[root] = room.source[above]
@@ -592,7 +604,7 @@ def walk(
             following[depth] = tree.first_board[board] + (share if depth == 0 else 0)
             if depth < last and draw.board[depth + 1] >= 0:
                 following[depth] = draw.board[depth + 1]
-            elif shares == 0:
+            elif shares == 0 or not goes_on(tree, depth, room):
                 following[depth] = tree.first_board[board + 1]
 
         if depth < last and following[depth] < tree.first_board[board + 1]:
