@@ -5,18 +5,23 @@ import pytest
 from phevaluator import evaluate_cards
 
 import naive
+from kilt.cards import equity_kernels as kernels
 from kilt.cards.deck import FULL, RANKS, Deck
 from kilt.cards.equity import (
     board_rows,
     distribution,
     duel,
+    hand_list,
     hand_strength,
     histogram,
     mean_strength,
     rank_hands,
+    room_to_rank,
 )
+from kilt.cards.hands import hand_tables
 from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import CardError
+from kilt.lanes import LANES
 
 FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # the hands of 004, figures 5.2 and 5.3
 
@@ -244,3 +249,26 @@ def test_strength_against_opponent_clusters():
     distances = [np.sqrt(np.mean((ochs[a] - ochs[b]) ** 2)) for a, b in combinations(range(4), 2)]
     np.testing.assert_allclose(distances, [0.066, 0.095, 0.104, 0.117, 0.105, 0.098], atol=0.015)
     assert distances[0] == min(distances)  # pairs are alike
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_several_showdowns_at_once(dtype):
+    """`LANES` reaches side by side give what each gives alone."""
+    rng, hands = np.random.default_rng(4), hand_list(FULL, 2)
+    tables, ranking = hand_tables(7, FULL), room_to_rank(FULL, 2, 5)
+    for _ in range(5):
+        board = rng.permutation(52)[:5].astype(np.int64)
+        groups = kernels.rank_board(board, hands, tables, ranking)
+        live = ranking.order[: ranking.ends[groups - 1]].copy()
+        reach = rng.random((LANES, 1326)).astype(dtype)
+        side_by_side = np.ascontiguousarray(reach[:, live].T).reshape(-1)
+        result, whole = np.zeros((2, LANES * len(live)), dtype)
+        kernels.showdowns(ranking, groups, side_by_side, np.zeros(LANES * 52, dtype), result, whole)
+        value, met = np.empty((2, 1326))
+        for lane in range(LANES):
+            alone = reach[lane].astype(np.float64)
+            kernels.showdown(ranking, groups, alone, value)
+            kernels.compatible(live, hands.cards, alone, ranking.by_card, met)
+            close = {"atol": 1e-9 if dtype == np.float64 else 0.01}
+            np.testing.assert_allclose((result - whole)[lane::LANES], value[live], **close)
+            np.testing.assert_allclose(whole[lane::LANES], met[live], **close)

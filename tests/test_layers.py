@@ -11,7 +11,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"jit", "draws", "artifact", "config"},
+    {"jit", "draws", "lanes", "artifact", "config"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -25,9 +25,9 @@ LAYERS = [
     {"__main__"},
 ]
 ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
-    "llvmlite": ["jit.py"],
+    "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],
-    "numba": ["jit.py"],
+    "numba": ["jit.py", "lanes.py"],
     "phevaluator": ["bench"],
     "pyspiel": ["tree", "bench"],
     "rich": ["cli"],

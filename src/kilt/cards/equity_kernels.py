@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
 from kilt.jit import kernel, trailing_zeros
+from kilt.lanes import LANES, add, load, store, sub
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], ...]  # one per private card
@@ -178,6 +179,49 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
         for column in cards:
             everything -= by_card[column[i]]
         value[order[i]] = result[i] - everything
+
+
+@kernel
+def showdowns(
+    ranking: Ranking, groups: int, reach: FloatArray, by_card: FloatArray, result: FloatArray, whole: FloatArray
+) -> None:
+    """`showdown` and `compatible` for `LANES` reaches at once, all in the order of `ranking`, lanes side by side.
+
+    Write to `whole` what shares no card with each hand, and to `result` what it beats plus what it beats or ties: the
+    value of a showdown is the difference of the two. `by_card` is scratch for as many lanes as there are cards.
+    """
+    cards, ends, lanes = ranking.cards, ranking.ends, np.uint64(LANES)
+    by_card[:] = 0
+    passed = load(by_card, np.uint64(0))
+    start = np.uint64(0)
+    for g in range(groups):
+        end = np.uint64(ends[g])
+        for i in range(start, end):
+            beaten = passed
+            for column in cards:
+                beaten = sub(beaten, load(by_card, lanes * np.uint64(column[i])))
+            store(result, lanes * i, beaten)
+        for i in range(start, end):
+            mine = load(reach, lanes * i)
+            passed = add(passed, mine)
+            for column in cards:
+                place = lanes * np.uint64(column[i])
+                store(by_card, place, add(load(by_card, place), mine))
+        for i in range(start, end):
+            not_better = add(passed, load(result, lanes * i))
+            for _ in range(len(cards) - 1):
+                not_better = add(not_better, load(reach, lanes * i))
+            for column in cards:
+                not_better = sub(not_better, load(by_card, lanes * np.uint64(column[i])))
+            store(result, lanes * i, not_better)
+        start = end
+    for i in range(np.uint64(0), start):
+        everything = passed
+        for _ in range(len(cards) - 1):
+            everything = add(everything, load(reach, lanes * i))
+        for column in cards:
+            everything = sub(everything, load(by_card, lanes * np.uint64(column[i])))
+        store(whole, lanes * i, everything)
 
 
 @kernel

@@ -75,6 +75,13 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cfr+": Algorithm(
         "CFR+: regret matching+, average weighted by iteration", _flat("cfr+"), _vector("cfr+"), threads=True
     ),
+    "cfr+current": Algorithm(
+        "CFR+ without an average: the current strategy is the result",
+        None,
+        lambda game, seed, dtype: VectorCfr(game, "cfr+", dtype, averaging=False),
+        tables=1,
+        threads=True,
+    ),
     "linear": Algorithm("linear CFR", _flat("linear"), _vector("linear"), threads=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _flat("dcfr"), _vector("dcfr"), threads=True),
     "pcfr+": Algorithm(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ class Solver(Protocol):
 class Tables:
     """The keeping and restoring of a solver whose state is a few arrays and the number of iterations."""
 
-    KEPT: ClassVar[tuple[str, ...]]  # the attributes that hold the arrays
+    KEPT: tuple[str, ...]  # the attributes that hold the arrays
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:

@@ -36,26 +36,37 @@ SCHEMES = {
 
 
 class VectorCfr(Tables):
-    """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them."""
+    """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them.
 
-    KEPT = ("regret", "total", "next")
+    Without averaging, which takes memory and time, the current strategy stands for the average: with CFR+ it converges
+    by itself, if not by proof (004, chapter 9).
+    """
 
-    def __init__(self, game: VectorGame, variant: str = "cfr+", dtype: npt.DTypeLike = np.float64) -> None:
+    def __init__(
+        self,
+        game: VectorGame,
+        variant: str = "cfr+",
+        dtype: npt.DTypeLike = np.float64,
+        *,
+        averaging: bool = True,
+    ) -> None:
         if variant not in VARIANTS:
             raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
         self.game = game
         self.variant = VARIANTS[variant]
         self.iterations = 0
         self.regret = game.table(dtype)
-        self.total = game.table(dtype)
         # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
         self.next = game.table(dtype) if self.variant.predictive else self.regret
+        self.averaging = averaging
+        self.total = game.table(dtype) if averaging else self.next
+        self.KEPT = ("regret", *["next"] * self.variant.predictive, *["total"] * averaging)
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         rows = np.column_stack([rows, np.full(iterations, float(self.variant.predictive))])
-        self.game.learn(rows, self.next, self.regret, self.total)
+        self.game.learn(rows, self.next, self.regret, self.total if self.averaging else None)
         self.iterations += iterations
 
     def average(self) -> Table:

@@ -15,8 +15,12 @@ must not tell suits apart that the board does not: those of solvers never do, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +33,14 @@ from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
+from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu
 from kilt.tree.vector_kernels import FOLLOW, LEARN, RESPOND, Draw, Room, Table
 from kilt.tree.vector_tree import vector_tree
 
 UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
+EXACT = np.empty(0)  # walks that learn nothing are in double precision
 
 
 class Scheme(NamedTuple):
@@ -79,20 +85,40 @@ class VectorGame:
         self.cards = hand_list(deck, hole), hand_tables(hole + board, deck)
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
-        self._rooms: SimpleQueue[Room] = SimpleQueue()
-        for _ in range(threads):
-            self._rooms.put(self._room(room_to_rank(*cards)))
+        self._ranking = partial(room_to_rank, *cards)
+        self._lock = Lock()
+        self._rooms: dict[str, SimpleQueue[Room]] = {}
 
-    def _room(self, ranking: Ranking) -> Room:
+    @contextmanager
+    def _room(self, table: Table) -> Iterator[Room]:
+        """Scratch for walks that learn a table, with numbers of its type: there is one for each thread."""
+        kind = table.dtype.name
+        with self._lock:
+            if kind not in self._rooms:
+                self._rooms[kind] = SimpleQueue()
+                for _ in range(self.threads):
+                    self._rooms[kind].put(self._new_room(table.dtype, self._ranking()))
+        room = self._rooms[kind].get()
+        try:
+            yield room
+        finally:
+            self._rooms[kind].put(room)
+
+    def _new_room(self, dtype: npt.DTypeLike, ranking: Ranking) -> Room:
         places, hands = int(self.tree.nodes.place.max()) + 1, self.shape[1]
         return Room(
-            reach=np.zeros((places, hands)),
+            reach=np.zeros((places, hands), dtype),
             source=np.zeros(places, dtype=np.int64),
             alive=np.ones(places, dtype=np.bool_),
-            value=np.zeros((places, hands)),
-            strategy=np.empty((int(self.tree.nodes.children.max()) + 2, hands)),
-            order=np.empty((len(self.tree.rows), hands), dtype=np.uint16),
+            value=np.zeros((places, hands), dtype),
+            shares=np.empty((2, hands), dtype),
+            order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
+            lane_source=np.zeros(LANES, dtype=np.int64),
+            lane_reach=np.zeros(LANES * hands, dtype),
+            lane_result=np.zeros(LANES * hands, dtype),
+            lane_whole=np.zeros(LANES * hands, dtype),
+            lane_cards=np.zeros(LANES * len(ranking.by_card), dtype),
         )
 
     @property
@@ -162,26 +188,25 @@ class VectorGame:
         self._check(walk.own, walk.theirs, regret, average)
         sums = np.zeros((len(self.tree.entry_node), self.shape[1])) if values is None else values
         result = np.zeros(self.shape[1])
-        room = self._rooms.get()
-        kernels.walk(
-            self.tree,
-            *self.cards,
-            walk.player,
-            np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows)),
-            walk.average is not None and of > 0,  # once
-            number,
-            of,
-            draw,
-            walk.own,
-            walk.theirs,
-            regret,
-            average,
-            walk.multiplier,
-            room,
-            sums,
-            result,
-        )
-        self._rooms.put(room)
+        with self._room(EXACT if walk.regret is None else walk.regret) as room:
+            kernels.walk(
+                self.tree,
+                *self.cards,
+                walk.player,
+                np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows)),
+                walk.average is not None and of > 0,  # once
+                number,
+                of,
+                draw,
+                walk.own,
+                walk.theirs,
+                regret,
+                average,
+                walk.multiplier,
+                room,
+                sums,
+                result,
+            )
         return sums, result
 
     def learn(
@@ -189,37 +214,40 @@ class VectorGame:
         multipliers: FloatArray,
         strategy: Table,
         regret: Table,
-        average: Table,
+        average: Table | None = None,
         scheme: Scheme = FULL_WIDTH,
         seed: int = 0,
         walks: int = 0,
     ) -> None:
-        """Iterations of regret matching, one for each row of `multipliers`, the players in turn."""
-        self._check(strategy, regret, average)
+        """Iterations of regret matching, one for each row of `multipliers`, the players in turn.
+
+        Without a table for it no average is kept.
+        """
+        self._check(strategy, regret, regret if average is None else average)
         if self.threads > 1 and scheme == FULL_WIDTH:
             for row in multipliers:
                 for player in (0, 1):
                     self.walk(Walk(player, (LEARN,), strategy, strategy, regret, average, row))
             return
         # Small games spend more time between walks than in them: stay in the kernel.
-        room = self._rooms.get()
-        kernels.learn(
-            self.tree,
-            *self.cards,
-            multipliers,
-            np.full(len(self.tree.rows), LEARN),
-            self.everything(0),
-            *scheme,
-            np.uint64(seed % 2**64),
-            walks,
-            strategy,
-            regret,
-            average,
-            room,
-            np.zeros((1, 1)),
-            np.zeros(self.shape[1]),
-        )
-        self._rooms.put(room)
+        with self._room(regret) as room:
+            kernels.learn(
+                self.tree,
+                *self.cards,
+                multipliers,
+                np.full(len(self.tree.rows), LEARN),
+                average is not None,
+                self.everything(0),
+                *scheme,
+                np.uint64(seed % 2**64),
+                walks,
+                strategy,
+                regret,
+                regret if average is None else average,
+                room,
+                np.zeros((1, 1)),
+                np.zeros(self.shape[1]),
+            )
 
     def expected_value(self, strategy: Table) -> float:
         """What player 0 wins when both follow a strategy, in chips per game."""

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Ranking, board_strengths, rank_board
+from kilt.cards.equity_kernels import Columns, HandList, Ranking, board_strengths, rank_board, showdowns
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import kernel
-from kilt.tree.payoff_kernels import fold_values, showdown_values
+from kilt.lanes import LANES
+from kilt.tree.payoff_kernels import fold_values
 
 Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
 
 DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
@@ -45,7 +47,7 @@ class Dice(NamedTuple):
     """What Bluff's leaves pay."""
 
     matching: ByteArray  # [player, face, hand] dice that match
-    called: FloatArray  # [node of CALL_BLUFF by its row, matches of player 0, matches of player 1] to player 0
+    called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, the opponent's] to the player
 
 
 class VectorTree(NamedTuple):
@@ -97,55 +99,78 @@ class Room(NamedTuple):
 
     reach: FloatArray  # [place, hand] of the opponent
     source: IntArray  # [place] where its reach stands
-    alive: npt.NDArray[np.bool_]  # [place] whether the opponent reaches it at all
+    alive: Flags  # [place] whether the opponent reaches it at all
     value: FloatArray  # [place, hand] to the player
-    strategy: FloatArray  # [action + 2, hand]
-    order: npt.NDArray[np.uint16]  # [round, …] the hands that the board leaves
+    shares: FloatArray  # [2, hand]
+    order: npt.NDArray[np.uint16]  # the hands that the board leaves
     ranking: Ranking
+    lane_source: IntArray  # [lane] where its reach stands
+    lane_reach: FloatArray  # `LANES` vectors side by side, like those that follow
+    lane_result: FloatArray
+    lane_whole: FloatArray
+    lane_cards: FloatArray
 
 
 @kernel
-def strategy_at(table: Table, first: int, actions: int, start: Hand, end: Hand, strategy: FloatArray) -> None:
-    """Write [action, hand] probabilities in proportion to positive entries of a table; uniform where there are none.
+def match(table: Table, first: int, actions: int, start: Hand, end: Hand, shares: FloatArray) -> None:
+    """Regret matching: probabilities in proportion to positive entries of a table, uniform where there are none.
 
-    The two rows after those of the actions are scratch.
+    The probability of an action is max(entry, 0) · shares[0] + shares[1], which this writes for each hand: it is worked
+    out where it is needed, without being stored.
     """
+    number = shares.dtype.type
+    zero, one, even, least = number(0), number(1), number(1.0 / actions), number(1e-37)
     for hand in range(start, end):
-        strategy[actions, hand] = 0.0
-    for a in range(actions):
+        shares[0, hand] = max(table[first, hand], zero)
+    for row in range(first + 1, first + actions):
         for hand in range(start, end):
-            strategy[a, hand] = max(table[first + a, hand], 0.0)
-            strategy[actions, hand] += strategy[a, hand]
+            shares[0, hand] += max(table[row, hand], zero)
     for hand in range(start, end):
-        total = strategy[actions, hand]
-        strategy[actions + 1, hand] = 0.0 if total > 0 else 1.0 / actions
-        strategy[actions, hand] = 1.0 / max(total, 1e-300)
-    for a in range(actions):
-        for hand in range(start, end):
-            strategy[a, hand] = strategy[a, hand] * strategy[actions, hand] + strategy[actions + 1, hand]
+        total = shares[0, hand]
+        shares[1, hand] = zero if total > least else even
+        shares[0, hand] = one / total if total > least else zero
 
 
 @kernel
-def push_step(reach: FloatArray, here: int, share: FloatArray, a: int, start: Hand, end: Hand, child: int) -> None:
-    """Write the reach after an action."""
-    for hand in range(start, end):
-        reach[child, hand] = reach[here, hand] * share[a, hand]
-
-
-@kernel
-def add_average(
-    reach: FloatArray, child: int, start: Hand, end: Hand, multiplier: float, average: Table, row: int
+def push_step(
+    reach: FloatArray, here: int, table: Table, row: int, shares: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Add to the sum of strategies, and discount it."""
+    """Write the reach after an action."""
+    zero = shares.dtype.type(0)
     for hand in range(start, end):
-        average[row, hand] = (average[row, hand] + reach[child, hand]) * multiplier
+        reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * shares[0, hand] + shares[1, hand])
 
 
 @kernel
-def add_values(value: FloatArray, child: int, share: FloatArray, a: int, start: Hand, end: Hand, here: int) -> None:
-    """Add what an action of the player is worth, as often as it is taken."""
+def push_and_average(
+    reach: FloatArray,
+    here: int,
+    table: Table,
+    row: int,
+    shares: FloatArray,
+    start: Hand,
+    end: Hand,
+    child: int,
+    multiplier: float,
+    average: Table,
+) -> None:
+    """Write the reach after an action, add it to the sum of strategies, and discount that."""
+    zero, kept = shares.dtype.type(0), shares.dtype.type(multiplier)
     for hand in range(start, end):
-        value[here, hand] += share[a, hand] * value[child, hand]
+        after = reach[here, hand] * (max(table[row, hand], zero) * shares[0, hand] + shares[1, hand])
+        reach[child, hand] = after
+        average[row, hand] = (average[row, hand] + after) * kept
+
+
+@kernel
+def add_values(
+    value: FloatArray, child: int, table: Table, row: int, shares: FloatArray, start: Hand, end: Hand, here: int
+) -> None:
+    """Add what an action of the player is worth, as often as it is taken."""
+    zero = shares.dtype.type(0)
+    for hand in range(start, end):
+        share = max(table[row, hand], zero) * shares[0, hand] + shares[1, hand]
+        value[here, hand] += share * value[child, hand]
 
 
 @kernel
@@ -166,7 +191,7 @@ def take_best(value: FloatArray, child: int, start: Hand, end: Hand, here: int) 
 def fill(value: FloatArray, here: int, start: Hand, end: Hand, child: int) -> None:
     """Write the values of a child, or 0 where there is none (−1)."""
     for hand in range(start, end):
-        value[here, hand] = value[child, hand] if child >= 0 else 0.0
+        value[here, hand] = value[child, hand] if child >= 0 else 0
 
 
 @kernel
@@ -187,7 +212,7 @@ def level_suits(
     Each canonical board was counted as often as the boards that it stands for. They are its images under the
     permutations that leave the board before as it is; so what it says of a hand is shared among that hand's images.
     """
-    scratch[:hands] = 0.0
+    scratch[:hands] = 0
     count = 0
     for p in range(moves.shape[0]):
         if (symmetry >> p) & 1:
@@ -212,11 +237,12 @@ def add_regrets(
     row: int,
 ) -> None:
     """Add what an action is worth more than the strategy, unless it is `noise`, and discount the sum."""
-    kept, kept_below = multiplier[0], multiplier[1]
+    number = value.dtype.type
+    kept, kept_below, least, zero = number(multiplier[0]), number(multiplier[1]), number(noise), number(0)
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        total = regret[row, hand] + (gained if abs(gained) > noise else 0.0)
-        regret[row, hand] = total * (kept if total > 0 else kept_below)
+        total = regret[row, hand] + (gained if abs(gained) > least else zero)
+        regret[row, hand] = total * (kept if total > zero else kept_below)
 
 
 @kernel
@@ -232,9 +258,10 @@ def predict(
     prediction: Table,
 ) -> None:
     """Write the regret that comes next if the last one comes once more."""
+    least, zero = value.dtype.type(noise), value.dtype.type(0)
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        prediction[row, hand] = regret[row, hand] + (gained if abs(gained) > noise else 0.0)
+        prediction[row, hand] = regret[row, hand] + (gained if abs(gained) > least else zero)
 
 
 @kernel
@@ -251,151 +278,208 @@ def write_best(
 
 
 @kernel
-def call_bluff(
+def settle_bids(
+    nodes: Nodes,
     dice: Dice,
-    face: int,
-    table: int,
+    block: int,
     player: int,
     mine: IntArray,
     theirs: IntArray,
-    sums: FloatArray,
     reach: FloatArray,
+    source: IntArray,
+    alive: Flags,
+    sums: FloatArray,
     value: FloatArray,
 ) -> None:
     """Write the value of each hand where a bid is checked: the number of matching dice is all (004, section 3.3)."""
-    kinds = dice.called.shape[1]
-    sums[:kinds] = 0.0
-    for hand in range(theirs[0], theirs[1]):
-        sums[dice.matching[1 - player, face, hand]] += reach[hand]
-    for hand in range(mine[0], mine[1]):
-        matching = dice.matching[player, face, hand]
-        total = 0.0
-        for k in range(kinds):
-            total += sums[k] * (dice.called[table, matching, k] if player == 0 else -dice.called[table, k, matching])
-        value[hand] = total
+    kinds = dice.called.shape[2]
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        here = node + shift
+        if nodes.kind[node] == CALL_BLUFF and alive[here]:
+            face, table, above = nodes.face[node], nodes.row[node], source[here]
+            for k in range(kinds):
+                sums[k] = 0.0
+            for hand in range(np.uint64(theirs[0]), np.uint64(theirs[1])):
+                sums[np.uint8(dice.matching[1 - player, face, hand])] += reach[above, hand]
+            for hand in range(np.uint64(mine[0]), np.uint64(mine[1])):
+                matching = np.uint8(dice.matching[player, face, hand])
+                total = 0.0
+                for k in range(kinds):
+                    total += sums[k] * dice.called[player, table, matching, k]
+                value[here, hand] = total
 
 
 @kernel
-def meet(
+def settle_few(
+    nodes: Nodes,
+    block: int,
+    sign: float,
+    bits: IntArray,
+    held: np.int64,
+    strength: npt.NDArray[np.int16],
+    mine: IntArray,
+    theirs: IntArray,
+    reach: FloatArray,
+    source: IntArray,
+    alive: Flags,
+    value: FloatArray,
+) -> None:
+    """Write what hands are worth at the leaves of a block where one player has only one: each meets each."""
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        here, kind = node + shift, nodes.kind[node]
+        if kind >= FOLD and alive[here]:
+            above, stake = source[here], nodes.stake[node] * (sign if kind == FOLD else 1.0)
+            for i in range(mine[0], mine[1]):
+                total = 0.0
+                if not held & bits[i]:
+                    for j in range(theirs[0], theirs[1]):
+                        if not (held | bits[i]) & bits[j]:
+                            won = np.sign(strength[i] - strength[j]) if kind == SHOWDOWN else 1
+                            total += won * reach[above, j]
+                value[here, i] = stake * total
+
+
+@kernel
+def settle_folds(
+    nodes: Nodes,
+    block: int,
+    sign: float,
+    live: npt.NDArray[np.uint16],
+    cards: Columns,
+    reach: FloatArray,
+    source: IntArray,
+    alive: Flags,
+    by_card: FloatArray,
+    value: FloatArray,
+) -> None:
+    """Write the values of a block's leaves before the last board: nobody has shown a hand."""
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        here = node + shift
+        if nodes.kind[node] == FOLD and alive[here]:
+            fold_values(live, cards, reach[source[here]], sign * nodes.stake[node], by_card, value[here])
+
+
+@kernel
+def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Room) -> None:
+    """Write the values of a block's leaves on the last board: `LANES` different reaches at a time."""
+    order, live, lanes = room.ranking.order, np.uint64(room.ranking.ends[groups - 1]), np.uint64(LANES)
+    kinds, source, alive, lane_source = nodes.kind, room.source, room.alive, room.lane_source
+    reach, result, whole, value = room.lane_reach, room.lane_result, room.lane_whole, room.value
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    node, end = nodes.block[block], nodes.block[block + 1]
+    while node < end:
+        begin, found = node, 0  # take leaves while their reaches fit; neighbours may share one
+        while node < end:
+            if kinds[node] >= FOLD and alive[node + shift]:
+                above = source[node + shift]
+                if found == 0 or lane_source[found - 1] != above:
+                    if found == LANES:
+                        break
+                    lane_source[found] = above
+                    found += 1
+            node += 1
+        if found == 0:
+            break
+        for k in range(LANES):
+            above, lane = lane_source[k], np.uint64(k)
+            for i in range(np.uint64(0), live):
+                reach[lanes * i + lane] = room.reach[above, order[i]]
+        showdowns(room.ranking, groups, reach, room.lane_cards, result, whole)
+        lane, current = np.uint64(0), lane_source[0]
+        for leaf in range(begin, node):
+            here = leaf + shift
+            if kinds[leaf] >= FOLD and alive[here]:
+                if source[here] != current:
+                    lane, current = lane + np.uint64(1), source[here]
+                fill(value, here, np.uint64(0), np.uint64(value.shape[1]), -1)
+                if kinds[leaf] == FOLD:
+                    won = value.dtype.type(sign * nodes.stake[leaf])
+                    for i in range(np.uint64(0), live):
+                        value[here, order[i]] = won * whole[lanes * i + lane]
+                else:
+                    won = value.dtype.type(nodes.stake[leaf])
+                    for i in range(np.uint64(0), live):
+                        value[here, order[i]] = won * (result[lanes * i + lane] - whole[lanes * i + lane])
+
+
+@kernel
+def strengths_of_few(
+    cards: IntArray,
+    bits: np.int64,
     deck: HandList,
-    held: int,
+    tables: HandTables,
     mine: IntArray,
     theirs: IntArray,
     strength: npt.NDArray[np.int16],
-    showdown: bool,
-    stake: float,
-    reach: FloatArray,
-    value: FloatArray,
 ) -> None:
-    """Write what hands are worth where one player has only one: each meets each."""
-    for i in range(mine[0], mine[1]):
-        total = 0.0
-        if not held & deck.bits[i]:
-            for j in range(theirs[0], theirs[1]):
-                if not (held | deck.bits[i]) & deck.bits[j]:
-                    won = np.sign(strength[i] - strength[j]) if showdown else 1
-                    total += won * reach[j]
-        value[i] = stake * total
+    """Write how strong hands are on the last board, where one player has only one."""
+    if mine[1] - mine[0] > 1 or theirs[1] - theirs[0] > 1:
+        board_strengths(cards, deck, tables, strength)
+    else:
+        key = np.int64(tables.start)
+        for card in cards:
+            key += tables.card_key[card]
+        for hand in (mine[0], theirs[0]):
+            strength[hand] = look_up(key + deck.key[hand], bits | deck.bits[hand], tables)
 
 
 @kernel
-def see_board(
-    tree: VectorTree, deck: HandList, tables: HandTables, depth: int, board: int, few: bool, draw: Draw, room: Room
-) -> tuple[int, int, int]:
-    """Find out which hands a board leaves and, on the last one, how strong they are.
-
-    Return how many are left, how many groups of equal strength there are, and the cards of the board as bits.
-    """
-    cards = tree.board[board, : tree.board_size[depth]].astype(np.int64)
-    held = np.int64(0)
-    for card in cards:
-        held |= tables.card_bit[card]
-    last = depth == len(tree.rows) - 1
-    if few:
-        if last:
-            strength = room.ranking.strength
-            mine, theirs = draw.mine[depth], draw.theirs[depth]
-            if mine[1] - mine[0] > 1 or theirs[1] - theirs[0] > 1:
-                board_strengths(cards, deck, tables, strength)
-            else:
-                key = np.int64(tables.start)
-                for card in cards:
-                    key += tables.card_key[card]
-                for hand in (mine[0], theirs[0]):
-                    strength[hand] = look_up(key + deck.key[hand], held | deck.bits[hand], tables)
-        return 0, 0, int(held)
-    if last:
-        groups = rank_board(cards, deck, tables, room.ranking)
-        ranked = int(room.ranking.ends[groups - 1])
-        room.order[depth, :ranked] = room.ranking.order[:ranked]
-        return ranked, groups, int(held)
+def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
+    """Write which hands share no card with the board, and return how many there are."""
     live = 0
-    for hand in range(len(deck.bits)):
-        if not held & deck.bits[hand]:
-            room.order[depth, live] = hand
+    for hand in range(len(bits)):
+        if not held & bits[hand]:
+            order[live] = hand
             live += 1
-    return live, 0, int(held)
+    return live
 
 
 @kernel
 def push_block(
     nodes: Nodes,
-    dice: Dice,
-    deck: HandList,
     block: int,
     first_row: int,
     player: int,
     prune: bool,
     averaging: bool,
-    few: bool,
-    live: npt.NDArray[np.uint16],
-    groups: int,
-    held: int,
     mine: IntArray,
     theirs: IntArray,
-    strategy_table: Table,
+    table: Table,
     average: Table,
     multiplier: float,
-    room: Room,
+    reach: FloatArray,
+    source: IntArray,
+    alive: Flags,
+    shares: FloatArray,
+    value: FloatArray,
 ) -> None:
-    """Push the opponent's reach down a block, and write the values of its leaves. Chance nodes get 0."""
-    reach, source, alive, value = room.reach, room.source, room.alive, room.value
-    by_card = room.ranking.by_card
-    sign = 1.0 if player == 0 else -1.0
+    """Push the opponent's reach down a block. Chance nodes, and leaves that are not reached, get a value of 0."""
     start, end = np.uint64(theirs[0]), np.uint64(theirs[1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
-        here, kind = node + shift, nodes.kind[node]
-        if kind == DECISION:
-            actions, child = nodes.children[node], nodes.first_child[node] + shift
-            if nodes.actor[node] == player or not alive[here]:
-                for a in range(actions):
-                    source[child + a], alive[child + a] = source[here], alive[here]
-                continue
-            first = first_row + nodes.row[node]
-            strategy_at(strategy_table, first, actions, start, end, room.strategy)
-            for a in range(actions):
-                push_step(reach, source[here], room.strategy, a, start, end, child + a)
-                source[child + a] = child + a
-                alive[child + a] = not prune or any_left(reach, child + a, start, end)
-                if averaging:
-                    add_average(reach, child + a, start, end, multiplier, average, first + a)
+        here = node + shift
+        if nodes.kind[node] != DECISION:
+            if nodes.kind[node] == REVEAL or not alive[here]:
+                fill(value, here, np.uint64(mine[0]), np.uint64(mine[1]), -1)
             continue
-        found, values = reach[source[here]], value[here]
-        if kind == REVEAL or not alive[here]:
-            values[:] = 0.0
-        elif kind == CALL_BLUFF:
-            call_bluff(dice, nodes.face[node], nodes.row[node], player, mine, theirs, by_card, found, values)
-        elif kind == FOLD:
-            won = sign * nodes.stake[node]
-            if few:
-                meet(deck, held, mine, theirs, room.ranking.strength, False, won, found, values)
+        actions, child, above = nodes.children[node], nodes.first_child[node] + shift, source[here]
+        if nodes.actor[node] == player or not alive[here]:
+            for a in range(actions):
+                source[child + a], alive[child + a] = above, alive[here]
+            continue
+        first = first_row + nodes.row[node]
+        match(table, first, actions, start, end, shares)
+        for a in range(actions):
+            row, below = first + a, child + a
+            if averaging:
+                push_and_average(reach, above, table, row, shares, start, end, below, multiplier, average)
             else:
-                fold_values(live, deck.cards, found, won, by_card, values)
-        elif few:
-            meet(deck, held, mine, theirs, room.ranking.strength, True, nodes.stake[node], found, values)
-        else:
-            showdown_values(room.ranking, groups, found, nodes.stake[node], values)
+                push_step(reach, above, table, row, shares, start, end, below)
+            source[below] = below
+            alive[below] = not prune or any_left(reach, below, start, end)
 
 
 @kernel
@@ -407,20 +491,22 @@ def pull_block(
     player: int,
     task: int,
     mine: IntArray,
-    strategy_table: Table,
+    table: Table,
     regret: Table,
     multiplier: FloatArray,
-    room: Room,
+    alive: Flags,
+    shares: FloatArray,
+    value: FloatArray,
 ) -> None:
     """Pull the values of a block up from its leaves and chance nodes; learn on the way where `task` says so."""
-    value, strategy = room.value, room.strategy
     start, end = np.uint64(mine[0]), np.uint64(mine[1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
         if nodes.kind[node] != DECISION:
             continue
         here, child, actions = node + shift, nodes.first_child[node] + shift, nodes.children[node]
-        if not room.alive[here]:
+        first = first_row + nodes.row[node]
+        if not alive[here]:
             fill(value, here, start, end, -1)
         elif nodes.actor[node] != player:
             fill(value, here, start, end, child)
@@ -431,71 +517,52 @@ def pull_block(
             for a in range(1, actions):
                 take_best(value, child + a, start, end, here)
             if task == ANSWER:
-                first = first_row + nodes.row[node]
-                write_best(value, child, here, actions, start, end, noise, strategy_table, first)
+                write_best(value, child, here, actions, start, end, noise, table, first)
         else:
-            first = first_row + nodes.row[node]
-            strategy_at(strategy_table, first, actions, start, end, strategy)
+            match(table, first, actions, start, end, shares)
             fill(value, here, start, end, -1)
             for a in range(actions):
-                add_values(value, child + a, strategy, a, start, end, here)
+                add_values(value, child + a, table, first + a, shares, start, end, here)
             if task == LEARN:
                 for a in range(actions):
                     add_regrets(value, child + a, here, start, end, noise, multiplier, regret, first + a)
                     if multiplier[3] > 0:
-                        predict(value, child + a, here, start, end, noise, regret, first + a, strategy_table)
+                        predict(value, child + a, here, start, end, noise, regret, first + a, table)
 
 
 @kernel
-def leave_board(
-    tree: VectorTree,
-    depth: int,
-    board: int,
-    player: int,
-    task: int,
-    draw: Draw,
-    strategy_table: Table,
-    regret: Table,
-    multiplier: FloatArray,
-    room: Room,
-    result: FloatArray,
+def hand_up(value: FloatArray, root: int, scale: float, start: Hand, end: Hand, above: int) -> None:
+    """Add what a block is worth to the chance node that opened it."""
+    factor = value.dtype.type(scale)
+    for hand in range(start, end):
+        value[above, hand] += factor * value[root, hand]
+
+
+@kernel
+def hand_up_moved(
+    value: FloatArray, root: int, scale: float, moved: npt.NDArray[np.int32], start: Hand, end: Hand, above: int
 ) -> None:
-    """Pull the values of all betting on a board up, once the boards after it have been walked."""
-    if depth + 1 < len(tree.rows) and draw.board[depth + 1] < 0:
-        for entry in range(tree.entry_start[depth + 1], tree.entry_start[depth + 2]):
-            below = tree.nodes.place[tree.entry_node[entry]]
-            if room.alive[below]:
-                level_suits(tree.moved, tree.symmetry[board], tree.hands[player], room.strategy[0], room.value[below])
-    first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
-    for entry in range(tree.entry_start[depth], tree.entry_start[depth + 1]):
-        if depth == 0 or room.alive[tree.nodes.place[tree.entry_node[entry]]]:
-            block, rows = tree.entry_block[entry], first_row + tree.entry_row[entry]
-            mine = draw.mine[depth]
-            pull_block(
-                tree.nodes, tree.noise, block, rows, player, task, mine, strategy_table, regret, multiplier, room
-            )
-            hand_up(tree, depth, board, entry, player, draw, room, result)
+    """The same after a board that was drawn: hands have other names there."""
+    for hand in range(start, end):
+        value[above, hand] += scale * value[root, moved[hand]]
 
 
 @kernel
-def hand_up(
-    tree: VectorTree, depth: int, board: int, entry: int, player: int, draw: Draw, room: Room, result: FloatArray
+def leave_block(
+    tree: VectorTree, depth: int, board: int, entry: int, draw: Draw, value: FloatArray, result: FloatArray
 ) -> None:
     """Add what a block is worth to the chance node that opened it; where the game begins, write it to `result`."""
-    found = room.value[tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]]
-    start, end = draw.mine[depth]
+    root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]
     if depth == 0:
-        result[start:end] = found[start:end]
-        return
-    above = room.value[tree.nodes.place[tree.entry_node[entry]]]
-    if draw.board[depth] < 0:
-        scale = tree.chance[depth] * tree.weight[board]
-        for hand in range(tree.hands[player]):
-            above[hand] += scale * found[hand]
-        return
-    moved = tree.moved[draw.suits[depth]]
-    for hand in range(draw.mine[depth - 1, 0], draw.mine[depth - 1, 1]):
-        above[hand] += draw.chance[depth] * found[moved[hand]]
+        for hand in range(draw.mine[0, 0], draw.mine[0, 1]):
+            result[hand] = value[root, hand]
+    else:
+        start, end = np.uint64(draw.mine[depth - 1, 0]), np.uint64(draw.mine[depth - 1, 1])
+        above = tree.nodes.place[tree.entry_node[entry]]
+        if draw.board[depth] < 0:
+            hand_up(value, root, tree.chance[depth] * tree.weight[board], start, end, above)
+        else:
+            hand_up_moved(value, root, draw.chance[depth], tree.moved[draw.suits[depth]], start, end, above)
 
 
 @kernel
@@ -542,6 +609,8 @@ def walk(
         prune = prune and task < LEARN
     single = draw.mine[0, 1] - draw.mine[0, 0] == 1 or draw.theirs[0, 1] - draw.theirs[0, 0] == 1
     few = tree.poker and single
+    sign = 1.0 if player == 0 else -1.0
+    reach, source, alive, value = room.reach, room.source, room.alive, room.value
     current = np.zeros(rounds, dtype=np.int64)  # boards
     following = np.zeros(rounds, dtype=np.int64)
     depth = 0
@@ -550,57 +619,91 @@ def walk(
         board = current[depth]
         if entering:
             entering = False
-            live, groups, held = 0, 0, 0
-            if tree.poker:
-                live, groups, held = see_board(tree, deck, tables, depth, board, few, draw, room)
             mine, others = draw.mine[depth], draw.theirs[depth]
+            live, groups, held = 0, 0, np.int64(0)
+            cards = tree.board[board, : tree.board_size[depth]].astype(np.int64)
+            for card in cards:
+                held |= tables.card_bit[card]
+            if few and depth == last:
+                strengths_of_few(cards, held, deck, tables, mine, others, room.ranking.strength)
+            elif tree.poker and depth == last:
+                groups = rank_board(cards, deck, tables, room.ranking)
+            elif tree.poker and not few:
+                live = hands_left(deck.bits, held, room.order)
             first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
             for entry in range(tree.entry_start[depth], tree.entry_start[depth + 1]):
                 block, rows = tree.entry_block[entry], first_row + tree.entry_row[entry]
                 root = tree.nodes.place[tree.nodes.block[block]]
-                room.source[root], room.alive[root] = root, True
+                source[root], alive[root] = root, True
                 if depth == 0:
                     for hand in range(others[0], others[1]):
                         drawn = draw.reach[0]
-                        room.reach[root, hand] = drawn if drawn > 0 else tree.prior[1 - player, hand]
+                        reach[root, hand] = drawn if drawn > 0 else tree.prior[1 - player, hand]
                 else:
                     above = tree.nodes.place[tree.entry_node[entry]]
-                    if not room.alive[above]:
+                    if not alive[above]:
                         if depth < last:
-                            room.alive[root : root + tree.nodes.block[block + 1] - tree.nodes.block[block]] = False
+                            alive[root : root + tree.nodes.block[block + 1] - tree.nodes.block[block]] = False
                         continue
                     if draw.board[depth] < 0:
-                        room.source[root] = room.source[above]
+                        source[root] = source[above]
                     else:
-                        before = room.reach[room.source[above]]
+                        before = reach[source[above]]
                         moved = tree.moved[draw.suits[depth]]
                         for hand in range(draw.theirs[depth - 1, 0], draw.theirs[depth - 1, 1]):
-                            room.reach[root, moved[hand]] = before[hand]
+                            reach[root, moved[hand]] = before[hand]
                 push_block(
                     tree.nodes,
-                    tree.dice,
-                    deck,
                     block,
                     rows,
                     player,
                     prune,
                     averaging and (depth > 0 or share == 0),
-                    few,
-                    room.order[depth, :live],
-                    groups,
-                    held,
                     mine,
                     others,
                     theirs,
                     average,
                     multiplier[2],
-                    room,
+                    reach,
+                    source,
+                    alive,
+                    room.shares,
+                    value,
                 )
+                if not tree.poker:
+                    sums_of_dice = room.ranking.by_card
+                    settle_bids(
+                        tree.nodes, tree.dice, block, player, mine, others, reach, source, alive, sums_of_dice, value
+                    )
+                elif few:
+                    strength = room.ranking.strength
+                    settle_few(
+                        tree.nodes, block, sign, deck.bits, held, strength, mine, others, reach, source, alive, value
+                    )
+                elif depth == last:
+                    settle(tree.nodes, block, sign, groups, room)
+                else:
+                    by_card = room.ranking.by_card
+                    settle_folds(
+                        tree.nodes, block, sign, room.order[:live], deck.cards, reach, source, alive, by_card, value
+                    )
                 if depth == last:
                     pull_block(
-                        tree.nodes, tree.noise, block, rows, player, tasks[depth], mine, own, regret, multiplier, room
+                        tree.nodes,
+                        tree.noise,
+                        block,
+                        rows,
+                        player,
+                        tasks[depth],
+                        mine,
+                        own,
+                        regret,
+                        multiplier,
+                        alive,
+                        room.shares,
+                        value,
                     )
-                    hand_up(tree, depth, board, entry, player, draw, room, result)
+                    leave_block(tree, depth, board, entry, draw, value, result)
             following[depth] = tree.first_board[board] + (share if depth == 0 else 0)
             if depth < last and draw.board[depth + 1] >= 0:
                 following[depth] = draw.board[depth + 1]
@@ -617,15 +720,38 @@ def walk(
             continue
         if depth == 0 and depth < last and shares != 1:
             for entry in range(tree.entry_start[1], tree.entry_start[2]):
-                value, found = sums[entry - tree.entry_start[1]], room.value[tree.nodes.place[tree.entry_node[entry]]]
+                total, found = sums[entry - tree.entry_start[1]], value[tree.nodes.place[tree.entry_node[entry]]]
                 if shares > 1:
-                    value[:] = found
+                    total[:] = found
                 else:
-                    found[:] = value
+                    found[:] = total
             if shares > 1:
                 return
         if depth < last:
-            leave_board(tree, depth, board, player, tasks[depth], draw, own, regret, multiplier, room, result)
+            if draw.board[depth + 1] < 0:
+                for entry in range(tree.entry_start[depth + 1], tree.entry_start[depth + 2]):
+                    below = tree.nodes.place[tree.entry_node[entry]]
+                    if alive[below]:
+                        level_suits(tree.moved, tree.symmetry[board], tree.hands[player], room.shares[0], value[below])
+            first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
+            for entry in range(tree.entry_start[depth], tree.entry_start[depth + 1]):
+                if depth == 0 or alive[tree.nodes.place[tree.entry_node[entry]]]:
+                    pull_block(
+                        tree.nodes,
+                        tree.noise,
+                        tree.entry_block[entry],
+                        first_row + tree.entry_row[entry],
+                        player,
+                        tasks[depth],
+                        draw.mine[depth],
+                        own,
+                        regret,
+                        multiplier,
+                        alive,
+                        room.shares,
+                        value,
+                    )
+                    leave_block(tree, depth, board, entry, draw, value, result)
         depth -= 1
 
 
@@ -723,6 +849,7 @@ def learn(
     tables: HandTables,
     multipliers: FloatArray,
     tasks: IntArray,
+    averaging: bool,
     draws: Draw,
     sampled: bool,
     my: bool,
@@ -750,7 +877,7 @@ def learn(
                 tables,
                 player,
                 tasks,
-                True,
+                averaging,
                 0,
                 1,
                 draws,

@@ -41,7 +41,7 @@ class Actions(NamedTuple):
     stake: FloatArray  # [node]
     face: npt.NDArray[np.int32]  # [node]
     called: npt.NDArray[np.int32]  # [node] which of the payoffs
-    payoffs: FloatArray  # of called bids
+    payoffs: FloatArray  # of called bids: see `Dice`
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
@@ -151,7 +151,7 @@ def _bets(game: Holdem, menu: Menu | None) -> Actions:
         stake[node] = leaf.stake if leaf.folded != 0 else -leaf.stake
     revealing = np.flatnonzero(nodes.actor == CHANCE)
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
-    none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((1, 1, 1))
+    none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
     fields = (nodes.actor, nodes.round, nodes.first_child, nodes.children, opens, nodes.block)
     return Actions(*fields, kind, stake, none, none, payoffs)
 
@@ -212,7 +212,7 @@ def _bids(game: Bluff) -> Actions:
         np.zeros(len(nodes)),
         face,
         called,
-        np.stack(payoffs),
+        np.stack([payoffs, -np.swapaxes(payoffs, 1, 2)]),
     )
 
 

@@ -1,0 +1,85 @@
+"""Four numbers side by side in a wide register, for kernels that do the same with several vectors at once.
+
+The compiler finds such work by itself in plain loops over one vector. It does not where elements of an array are read
+and written at places that depend on data: there, kernels take four vectors, interleaved, and say so themselves.
+
+>>> import numpy as np
+>>> @kernel
+... def double(numbers):
+...     store(numbers, 0, add(load(numbers, 0), load(numbers, 0)))
+>>> numbers = np.arange(4.0)
+>>> double(numbers)
+>>> numbers.tolist()
+[0.0, 2.0, 4.0, 6.0]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel.models import PrimitiveModel
+from numba.extending import intrinsic, register_model
+
+from kilt.jit import kernel as kernel
+
+LANES = 4
+
+
+class Lanes(types.Type):  # type: ignore[misc]
+    """The type of such numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class _LanesModel(PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        number = ir.FloatType() if lanes.dtype == types.float32 else ir.DoubleType()
+        super().__init__(manager, lanes, ir.VectorType(number, LANES))
+
+
+def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """A pointer to the lanes that begin at an index."""
+    data = context.make_array(array_type)(context, builder, array).data
+    lanes = context.get_value_type(Lanes(array_type.dtype))
+    return builder.bitcast(builder.gep(data, [index]), lanes.as_pointer())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load(typing_context: Any, array: Any, index: Any) -> Any:
+    """The elements of an array from an index on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = builder.load(_place(context, builder, array, *args))
+        found.align = array.dtype.bitwidth // 8
+        return found
+
+    return Lanes(array.dtype)(array, index), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
+    """Write lanes to an array from an index on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        done = builder.store(args[2], _place(context, builder, array, *args[:2]))
+        done.align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, index, lanes), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add(typing_context: Any, a: Any, b: Any) -> Any:
+    """Lane by lane."""
+    return a(a, b), lambda context, builder, signature, args: builder.fadd(*args)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def sub(typing_context: Any, a: Any, b: Any) -> Any:
+    """Lane by lane."""
+    return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)
