@@ -8,7 +8,7 @@ from kilt.solve import ALGORITHMS
 from kilt.solve.problem import load_problem, make_solver
 
 GAMES = ("kuhn", "leduc", "one-card", "bluff-1-1")
-# What an algorithm is like: iterations, and the exploitability in chips per game reached by then, for each of the games.
+# Kinds of algorithms: iterations, and the exploitability in chips per game reached by then, for each of the games.
 FULL = dict(zip(GAMES, [(1000, 2e-3), (500, 0.03), (1000, 1e-3), (100, 0.03)], strict=True))
 CURRENT = dict(zip(GAMES, [(1000, 0.03), (500, 0.03), (1000, 0.01), (100, 0.03)], strict=True))
 RESPONDING = dict(zip(GAMES, [(500, 0.02), (300, 0.15), (300, 0.01), (60, 0.2)], strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from kilt.bench.measure import Figure, interleaved
 from kilt.errors import MissingPeerError
 from kilt.games import load_game
+from kilt.games.holdem import Holdem
 from kilt.solve.sampled import Sampled
 from kilt.solve.vector import VectorCfr
 from kilt.tree.best_response import exploitability, uniform
@@ -75,6 +78,7 @@ def _contest(name: str) -> list[Figure]:
 def _two_four(*, long: bool) -> list[Figure]:
     """[2-4] hold'em without abstraction: what a second thread is worth and, if asked, what best responses take."""
     game = load_game("holdem.2-4")
+    assert isinstance(game, Holdem)
     one, two = VectorGame(game), VectorGame(game, threads=2)
     table = one.table(np.float32)
     seconds = interleaved(
@@ -86,4 +90,13 @@ def _two_four(*, long: bool) -> list[Figure]:
         figures.append(
             Figure("two_four_best_response_seconds", "[2-4] hold'em: both best responses", whole["response"], "s")
         )
+        began = perf_counter()
+        solver = VectorCfr(two, "cfr+", np.float32, averaging=False)
+        while two.exploitability(solver.average()) > game.rules.big_blind / 1000:
+            solver.step(20)
+        taken = perf_counter() - began
+        figures.append(
+            Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: CFR+ below 1 mbb/g, two threads", taken, "s")
+        )
+        figures.append(Figure("two_four_peak_gb", "… memory at most", getrusage(RUSAGE_SELF).ru_maxrss / 1e6, "GB"))
     return figures
