@@ -115,6 +115,8 @@ class VectorGame:
             order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
             lane_source=np.zeros(LANES, dtype=np.int64),
+            lane_wanted=np.zeros(LANES, dtype=np.int64),
+            lanes_ready=np.zeros(1, dtype=np.int64),
             lane_reach=np.zeros(LANES * hands, dtype),
             lane_result=np.zeros(LANES * hands, dtype),
             lane_whole=np.zeros(LANES * hands, dtype),

@@ -105,6 +105,8 @@ class Room(NamedTuple):
     order: npt.NDArray[np.uint16]  # the hands that the board leaves
     ranking: Ranking
     lane_source: IntArray  # [lane] where its reach stands
+    lane_wanted: IntArray  # [lane] where that of the leaves to come does
+    lanes_ready: IntArray  # [1] how many lanes hold what is good for all of this board
     lane_reach: FloatArray  # `LANES` vectors side by side, like those that follow
     lane_result: FloatArray
     lane_whole: FloatArray
@@ -201,6 +203,27 @@ def any_left(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
         if reach[child, hand] > 0:
             return True
     return False
+
+
+@kernel
+def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> int:
+    """The action that is taken with every hand, −1 where there is none."""
+    found = -1
+    for a in range(actions):
+        if table[first + a, start] > 0:
+            found = a
+    if found >= 0:
+        least, most = table[first + found, start], table[first + found, start] * 0
+        for a in range(actions):
+            if a == found:
+                for hand in range(start, end):
+                    least = min(least, table[first + a, hand])
+            else:
+                for hand in range(start, end):
+                    most = max(most, table[first + a, hand])
+        if least <= 0 or most > 0:
+            found = -1
+    return found
 
 
 @kernel
@@ -364,9 +387,13 @@ def settle_folds(
 
 @kernel
 def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Room) -> None:
-    """Write the values of a block's leaves on the last board: `LANES` different reaches at a time."""
+    """Write the values of a block's leaves on the last board: `LANES` different reaches at a time.
+
+    What was found out on this board about reaches of rounds before serves other blocks as well.
+    """
     order, live, lanes = room.ranking.order, np.uint64(room.ranking.ends[groups - 1]), np.uint64(LANES)
-    kinds, source, alive, lane_source = nodes.kind, room.source, room.alive, room.lane_source
+    kinds, source, alive = nodes.kind, room.source, room.alive
+    lane_source, wanted, ready = room.lane_source, room.lane_wanted, room.lanes_ready
     reach, result, whole, value = room.lane_reach, room.lane_result, room.lane_whole, room.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     node, end = nodes.block[block], nodes.block[block + 1]
@@ -375,19 +402,26 @@ def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Room) -> No
         while node < end:
             if kinds[node] >= FOLD and alive[node + shift]:
                 above = source[node + shift]
-                if found == 0 or lane_source[found - 1] != above:
+                if found == 0 or wanted[found - 1] != above:
                     if found == LANES:
                         break
-                    lane_source[found] = above
+                    wanted[found] = above
                     found += 1
             node += 1
         if found == 0:
             break
-        for k in range(LANES):
-            above, lane = lane_source[k], np.uint64(k)
-            for i in range(np.uint64(0), live):
-                reach[lanes * i + lane] = room.reach[above, order[i]]
-        showdowns(room.ranking, groups, reach, room.lane_cards, result, whole)
+        known, lasting = found <= ready[0], True
+        for k in range(found):
+            known = known and wanted[k] == lane_source[k]
+            lasting = lasting and wanted[k] < nodes.place[nodes.block[block]]
+        if not known:
+            for k in range(found):
+                above, lane = wanted[k], np.uint64(k)
+                lane_source[k] = above
+                for i in range(np.uint64(0), live):
+                    reach[lanes * i + lane] = room.reach[above, order[i]]
+            showdowns(room.ranking, groups, reach, room.lane_cards, result, whole)
+            ready[0] = found if lasting else 0
         lane, current = np.uint64(0), lane_source[0]
         for leaf in range(begin, node):
             here = leaf + shift
@@ -471,6 +505,11 @@ def push_block(
                 source[child + a], alive[child + a] = above, alive[here]
             continue
         first = first_row + nodes.row[node]
+        sure = certain(table, first, actions, start, end) if prune else -1
+        if sure >= 0:  # the reach stays as it is
+            for a in range(actions):
+                source[child + a], alive[child + a] = above, a == sure
+            continue
         match(table, first, actions, start, end, shares)
         for a in range(actions):
             row, below = first + a, child + a
@@ -628,6 +667,7 @@ def walk(
                 strengths_of_few(cards, held, deck, tables, mine, others, room.ranking.strength)
             elif tree.poker and depth == last:
                 groups = rank_board(cards, deck, tables, room.ranking)
+                room.lanes_ready[0] = 0
             elif tree.poker and not few:
                 live = hands_left(deck.bits, held, room.order)
             first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
