@@ -16,6 +16,7 @@ from kilt.games.gamedef import library
 from kilt.solve import ALGORITHMS
 from kilt.solve import problem as problems
 from kilt.solve import run as loop
+from kilt.solve.problem import load_problem, stored_form
 
 # The same commands in a process of their own, with an early first checkpoint.
 MAIN = "import kilt.cli, kilt.solve.folder; kilt.solve.folder.OFTEN = 0.05; kilt.cli.main()"
@@ -197,6 +198,18 @@ def test_small_games_in_vector_form(tmp_path):
     result = answer("solve", "--resume", run, "-n", 40)
     assert (result["form"], result["iterations"]) == ("vector", 40)
     assert "this is external on leduc" in refused("solve", "--resume", run, "-a", "external")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_best_responses_are_written_on_request(tmp_path, threads):
+    to = tmp_path / "responses"
+    uniform = ("evaluate", "exploitability", "-g", "leduc", "--agent", "uniform", "--threads", threads)
+    won = answer(*uniform, "--responses", to)["best_response_values"]
+    problem = load_problem("leduc", form=stored_form(to), threads=threads)
+    response, said = problem.load(to)
+    assert [said["value_1"], said["value_2"]] == won
+    assert set(response.ravel().tolist()) == {0.0, 1.0}
+    assert f"{to} is there already" in refused(*uniform, "--responses", to)
 
 
 def test_ctrl_c_writes_a_checkpoint_and_says_how_to_resume(tmp_path, unbroken):

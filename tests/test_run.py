@@ -480,7 +480,7 @@ def test_plots_of_odd_runs(tmp_path, shown):
 
     for count in (1, 2):
         steps = [Step(n, 0.1 * n, *shown, 0.0) for n in range(count)]
-        plot_convergence(steps, "odd [run]", tmp_path / "run.png")
+        plot_convergence({"odd": steps}, "odd [run]", tmp_path / "run.png")
         assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -140,6 +140,17 @@ def test_public_and_flat_trees_agree(name):
         np.testing.assert_allclose(game.response_values(table), flat.response_values(tree, strategy), atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["leduc", "bluff-1-1", "two hole cards"])
+def test_responses_win_what_they_say(name):
+    game = VectorGame(game_of(name))
+    table = random_table(game, np.random.default_rng(5))
+    response = game.responses(table)
+    for player, value in enumerate(game.response_values(table)):
+        follow = Walk(player, (kernels.FOLLOW,), response, table)
+        assert game.walk(follow) == pytest.approx(value, abs=1e-9)
+    assert set(np.unique(response)) <= {0.0, 1.0}
+
+
 @pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])
 def test_threads_share_the_boards(name):
     one, two = VectorGame(game_of(name)), VectorGame(game_of(name), threads=2)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -178,6 +179,23 @@ def write_text(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     new.replace(path)
     _sync_folder(path.parent)
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Work on an artifact while no other process does; ArtifactError where one does."""
+    with os_errors(f"{path} cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.with_name(f".{path.name}.lock").open("ab")
+    with file:
+        if sys.platform != "win32":
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ArtifactError(f"another process is at work on {path}: wait for it, or stop it") from None
+        yield
 
 
 @contextmanager

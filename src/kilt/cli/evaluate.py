@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -28,53 +27,71 @@ def exploitability(
     game: GameOption = None,
     agent: Annotated[
         str | None,
-        typer.Option("--agent", metavar="AGENT", help="With --game: uniform, which takes all actions alike."),
+        typer.Option(
+            "--agent",
+            metavar="AGENT",
+            help="With --game: uniform takes all actions alike; in poker there are always-fold, always-call, "
+            "always-raise and call-or-raise, half and half, too.",
+        ),
+    ] = None,
+    responses: Annotated[
+        Path | None,
+        typer.Option(
+            "--responses", metavar="FOLDER", help="Also write a strategy there that takes a best response in each seat."
+        ),
     ] = None,
     threads: ThreadsOption = 1,
     as_json: AsJson = False,
 ) -> None:
-    """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent uniform."""
+    """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT."""
     from kilt import artifact
     from kilt.errors import RunError
+    from kilt.evaluate.agents import AGENTS, load_agent
     from kilt.solve.folder import RunFolder
-    from kilt.solve.problem import UNIT, Problem, load_problem, stored_form
+    from kilt.solve.problem import UNIT, load_problem, stored_form
 
-    agents: dict[str, Callable[[Problem], artifact.Array]] = {"uniform": lambda problem: problem.uniform()}
     if (run is None) == (game is None):
         raise RunError(
-            "give a RUN that `kilt solve --out RUN` has filled, or --game NAME --agent uniform; one of the two"
+            "give a RUN that `kilt solve --out RUN` has filled, or --game NAME --agent AGENT; one of the two"
         )
     if run and agent:
         raise RunError(f"--agent {agent} is given and the run {run} too: leave out one")
-    if game and agent not in agents:
-        raise RunError(f"the agent is {agent or 'not given'}: use --agent with one of {', '.join(agents)}")
+    if game and agent is None:
+        raise RunError(f"the agent is not given: use --agent with one of {', '.join(AGENTS)}")
 
+    if responses and responses.exists():
+        raise RunError(f"{responses} is there already: choose another folder for the best responses")
     folder = RunFolder.open(run) if run else None
     stored = folder.path / "strategy" if folder else None
     if stored and not artifact.exists(stored):
         raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(run))}")
     name = folder.identity.game if folder else str(game)
     with errors.status(f"writing out {name} …"):
-        problem = load_problem(name, form=stored_form(stored) if stored else None, threads=threads)
-    if stored:
-        table, figures = problem.load(stored)
-        who = {"run": str(run), "iterations": figures["iterations"]}
-    else:
-        table, who = agents[str(agent)](problem), {"agent": agent}
-    responses, value = problem.response_values(table), problem.expected_value(table)
-    mean = max(sum(responses) / 2, 0.0)
+        if stored:
+            problem = load_problem(name, form=stored_form(stored), threads=threads)
+            table, figures = problem.load(stored)
+            who = {"run": str(run), "iterations": figures["iterations"]}
+        else:
+            problem, table = load_agent(name, str(agent), threads)
+            who = {"agent": agent}
+    with errors.status("looking for best responses …"):
+        won, value = problem.response_values(table), problem.expected_value(table)
+        if responses:
+            said = {"against": str(agent or run)} | dict(zip(("value_1", "value_2"), won, strict=True))
+            problem.save(responses, problem.responses(table), **said)
+    mean = max(sum(won) / 2, 0.0)
     mbb = problem.mbb(mean)
     if as_json:
         print_json(
             {"game": name}
             | who
-            | {"exploitability": mean, "value": value, "best_response_values": responses, "unit": UNIT}
+            | {"exploitability": mean, "value": value, "best_response_values": won, "unit": UNIT}
             | ({} if mbb is None else {"exploitability_mbb": mbb})
         )
         return
     rows = [
         *exploitability_rows(mean, problem),
-        *([f"best response of player {seat + 1} wins", f"{won:.6g}", UNIT] for seat, won in enumerate(responses)),
+        *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
     print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)

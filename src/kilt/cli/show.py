@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -41,3 +44,38 @@ def count(value: int) -> str:
     if value < 10**9:
         return f"{value:,}"
     return f"{Decimal(value):.4e}".replace("e+", "e")
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds, or hours where there are many of them.
+
+    >>> duration(125.4), duration(20000)
+    ('2:05', '6 h')
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
+
+
+def say(text: str) -> None:
+    """Tell people something that is no result."""
+    errors.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def interrupts(*, at_once: bool) -> Iterator[list[int]]:
+    """Note Ctrl-C, or a request to end, as a wish to stop at the next good moment; a second one stops at once.
+
+    Python's own way would break off a step in the middle, and a solver that is half-way through one is of no use.
+    """
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if noted or at_once:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

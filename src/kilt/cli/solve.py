@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shlex import quote
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
-from kilt.cli.show import AsJson, errors, print_json, print_table
+from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
     from kilt.solve.folder import Identity
@@ -134,21 +132,21 @@ def solve(
     if folder:
         folder.identity.require(identity, folder.path)
         if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
-            _say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
+            say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
     elif not given and not exact:
-        _say(f"no budget is given: stopping after {budget}")
+        say(f"no budget is given: stopping after {budget}")
     if out:
         folder = RunFolder.create(out, identity, budget, solver)
 
     steps: list[Step] = []
-    with _interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
+    with interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
         for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
         if folder is None:
             folder = RunFolder.create(_new_folder(identity), identity, budget, solver)
             folder.keep(steps, solver, problem)
-        _say(
+        say(
             f"stopped after {steps[-1].iterations:,} iterations, with an exploitability of "
             f"{steps[-1].exploitability:.4g} {UNIT}; to go on: kilt solve --resume {quote(str(folder.path))}"
         )
@@ -156,7 +154,8 @@ def solve(
     if folder and not exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
 
-        plot_convergence(folder.steps(), f"{problem.name}, {algorithm}", folder.path / "convergence.png")
+        title = f"{problem.name}, {algorithm}"
+        plot_convergence({algorithm: folder.steps()}, title, folder.path / "convergence.png")
     _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
 
 
@@ -205,31 +204,6 @@ def _new_folder(identity: Identity) -> Path:
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 
 
-def _say(text: str) -> None:
-    errors.print(text, soft_wrap=True, markup=False, highlight=False)
-
-
-@contextmanager
-def _interrupts(*, at_once: bool) -> Iterator[list[int]]:
-    """Note Ctrl-C, or a request to end, as a wish to stop at the next good moment; a second one stops at once.
-
-    Python's own way would break off a step in the middle, and a solver that is half-way through one is of no use.
-    """
-    noted: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        if noted or at_once:
-            raise KeyboardInterrupt
-        noted.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield noted
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 @contextmanager
 def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
     """A bar on the terminal; gives what `run` calls to move it."""
@@ -249,7 +223,7 @@ def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator
                 said.append(f"exploitability {steps[-1].exploitability:.3g}")
             left = time_left(budget, steps, iterations, seconds)
             if left is not None:
-                said.append(f"{_duration(left)} left")
+                said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
 
@@ -263,15 +237,6 @@ def _rate(per_second: float) -> str:
     ('12,346/s', '0.33/s')
     """
     return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.2g}/s"
-
-
-def _duration(seconds: float) -> str:
-    """Minutes and seconds, or hours where there are many of them.
-
-    >>> _duration(125.4), _duration(20000)
-    ('2:05', '6 h')
-    """
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}" if seconds < 7200 else f"{seconds / 3600:,.0f} h"
 
 
 def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
@@ -306,4 +271,4 @@ def _print_result(step: Step, identity: Identity, problem: Problem, run: Path | 
     ]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
     if run:
-        _say(f"all of it is in {run}; judge it again with: kilt evaluate exploitability {quote(str(run))}")
+        say(f"all of it is in {run}; judge it again with: kilt evaluate exploitability {quote(str(run))}")

@@ -99,6 +99,10 @@ class Problem(ABC):
         """What a best response wins in each seat, in chips per game."""
 
     @abstractmethod
+    def responses(self, strategy: Array) -> Array:
+        """A strategy that takes a best response in each seat."""
+
+    @abstractmethod
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a strategy to a folder, with whatever is to be said about it."""
 
@@ -184,6 +188,12 @@ class FlatProblem(Problem):
         """What a best response wins in each seat, in chips per game."""
         return best_response.response_values(self.tree, strategy)
 
+    def responses(self, strategy: Array) -> Array:
+        """[slot] a strategy that takes a best response in each seat."""
+        first, second = (best_response.best_response(self.tree, strategy, player).strategy for player in (0, 1))
+        nodes = self.tree.nodes
+        return np.where(np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0, first, second)
+
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a strategy to a folder, with the names of all information sets."""
         Strategy.of(self.tree, strategy, **figures).save(path)
@@ -236,6 +246,10 @@ class VectorProblem(Problem):
     def response_values(self, strategy: Array) -> tuple[float, float]:
         """What a best response wins in each seat, in chips per game."""
         return self.game.response_values(strategy)
+
+    def responses(self, strategy: Array) -> Array:
+        """[row, hand] a strategy that takes a best response in each seat."""
+        return self.game.responses(strategy)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a table to a folder as it is."""

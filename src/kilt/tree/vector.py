@@ -36,7 +36,7 @@ from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu
-from kilt.tree.vector_kernels import FOLLOW, LEARN, RESPOND, Draw, Room, Table
+from kilt.tree.vector_kernels import ANSWER, FOLLOW, LEARN, RESPOND, Draw, Room, Table
 from kilt.tree.vector_tree import vector_tree
 
 UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
@@ -259,6 +259,13 @@ class VectorGame:
         """What a best response wins in each seat, in chips per game."""
         first, second = (self.walk(Walk(player, (RESPOND,), strategy, strategy)) for player in (0, 1))
         return first, second
+
+    def responses(self, strategy: Table) -> Table:
+        """A strategy that takes a best response in each seat: 1 for an action that is best, 0 for the others."""
+        response = strategy.copy()
+        for player in (0, 1):
+            self.walk(Walk(player, (ANSWER,), response, strategy))
+        return response
 
     def exploitability(self, strategy: Table) -> float:
         """What best responses win on average over the seats, in chips per game."""

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from kilt.artifact import os_errors
+from kilt.cards.deck import FloatArray
+from kilt.errors import ArtifactError
 from kilt.solve.problem import UNIT
 from kilt.solve.run import Step
 
 AVERAGE, CURRENT = "#1f5fa8", "#d98c3f"
+COLOURS = (AVERAGE, CURRENT, "#3a8f5c", "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
 
 
-def plot_convergence(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw a run into a picture file. What is 0 or unknown has no place on logarithmic axes and is left out."""
-    table = np.array(
-        [step for step in steps if step.iterations and (step.exploitability > 0 or step.current_exploitability > 0)]
-    ).reshape(-1, len(Step._fields))
-    table[table <= 0] = np.nan
-    column = {name: table[:, place] for place, name in enumerate(Step._fields)}
+def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str | Path, unit: str = UNIT) -> None:
+    """Draw one run or more into a picture file: one with its current strategies, of several the averages, by name.
+
+    What is 0 or unknown has no place on logarithmic axes and is left out.
+    """
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, name, label in zip(panels, ("iterations", "seconds"), ("iterations", "time [s]"), strict=True):
-        dots = {"marker": "o", "markersize": 3.5, "linewidth": 1.4}
-        axes.plot(column[name], column["current_exploitability"], color=CURRENT, label="current strategy", **dots)
-        axes.plot(column[name], column["exploitability"], color=AVERAGE, label="average strategy", **dots)
-        if len(table):  # the axes of an empty picture cannot be logarithmic
+        seen = np.concatenate([_draw(axes, name, *curve) for curve in _curves(runs)])
+        if len(seen):  # the axes of an empty picture cannot be logarithmic
             axes.set(xscale="log", yscale="log")
-            low, high = np.log10([np.nanmin(column[name]), np.nanmax(column[name])])
+            low, high = np.log10([seen.min(), seen.max()])
             if np.ceil(low) <= high:  # a power of ten is in view: other labels would only crowd it
                 axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(label)
@@ -40,7 +40,35 @@ def plot_convergence(steps: Sequence[Step], title: str, path: str | Path) -> Non
         axes.grid(which="minor", linewidth=0.3, color="0.93")
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel(f"exploitability [{UNIT}]")
+    panels[0].set_ylabel(f"exploitability [{unit}]")
     panels[0].legend(frameon=False)
     with os_errors(f"{path} cannot be written"):
         figure.savefig(path)
+
+
+def require_drawable(path: Path) -> None:
+    """Raise ArtifactError where no picture can be written to, before hours go into one."""
+    known = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ArtifactError(f"{path} is no picture that can be drawn: let its name end in .{', .'.join(sorted(known))}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ArtifactError(f"{path} cannot be written: give the name of a picture in a folder that is there")
+
+
+def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:
+    """Label, colour, what of each step, and the steps."""
+    if len(runs) == 1:
+        (steps,) = runs.values()
+        return [
+            ("current strategy", CURRENT, "current_exploitability", steps),
+            ("average strategy", AVERAGE, "exploitability", steps),
+        ]
+    return [(name, COLOURS[n % len(COLOURS)], "exploitability", steps) for n, (name, steps) in enumerate(runs.items())]
+
+
+def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps: Sequence[Step]) -> FloatArray:
+    """Draw a curve; where it goes across."""
+    points = np.array([(getattr(step, across), getattr(step, upwards)) for step in steps]).reshape(-1, 2)
+    points = points[(points > 0).all(axis=1)]
+    axes.plot(*points.T, color=colour, label=label, marker="o", markersize=3.5, linewidth=1.4)
+    return points[:, 0]

@@ -1,0 +1,139 @@
+"""``kilt reproduce``: published tables and figures, found again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from kilt.reproduce.reproduction import Found
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Which table or figure. Left out: list what there is.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="ROW", help="Only this row. May be repeated.")
+    ] = None,
+    game: Annotated[
+        str | None, typer.Option("--game", "-g", metavar="GAME", help="Figures: another game (see `kilt game list`).")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", "-m", metavar="M", help="Figures: minutes of solving per algorithm.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="T", help="Tables: how many threads. Left out: all cores.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Figures: the picture to draw. Tables: a folder that keeps what is done, and from which the same "
+            "command goes on. Left out: a name in the current folder.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find published numbers again: paper, ours, difference.
+
+    Long ones say first how long they take. Ctrl-C stops a table so that the same command goes on with it.
+    """
+    from kilt.errors import RunError
+    from kilt.reproduce import reproduction_named
+    from kilt.reproduce.reproduction import Asked
+
+    asked = Asked(tuple(dict.fromkeys(only or ())), game, minutes, threads, out)
+    if name is None:
+        if asked != Asked():
+            raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
+        _print_list(as_json=as_json)
+        return
+    reproduction = reproduction_named(name)
+    with _watching() as watcher:
+        found = reproduction.reproduce(asked, watcher)
+    if watcher.signals:
+        raise typer.Exit(128 + watcher.signals[0])
+    _print(name, found, as_json=as_json)
+
+
+class _Screen:
+    """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
+
+    def __init__(self, bar: Progress, signals: list[int]) -> None:
+        self.bar, self.signals = bar, signals
+        self.task = bar.add_task("", total=1.0, said="starting …")
+
+    def say(self, text: str, takes: float | None = None) -> None:
+        """Print a line, with the time that something will take."""
+        unit = "" if takes is None or takes >= 7200 else " min"
+        say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
+
+    def show(self, what: str, done: float, left: float | None) -> None:
+        """Move the bar."""
+        said = "" if left is None else f"{duration(left)} left"
+        if self.signals:
+            said = "ending what has begun; Ctrl-C again to leave at once"
+        self.bar.update(self.task, description=what, completed=done, said=f"{done:.1%} · {said}")
+
+    def stopped(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return bool(self.signals)
+
+
+@contextmanager
+def _watching() -> Iterator[_Screen]:
+    """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+    bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    try:
+        with interrupts(at_once=False) as signals, bar:
+            yield _Screen(bar, signals)
+    except KeyboardInterrupt:
+        say("stopped at once; what was kept before is still there: the same command goes on from it")
+        os._exit(130)
+
+
+def _print_list(*, as_json: bool) -> None:
+    from kilt.reproduce import REPRODUCTIONS
+
+    if as_json:
+        said = ("what", "hint", "time", "rows", "options")
+        print_json({name: {key: getattr(entry, key) for key in said} for name, entry in REPRODUCTIONS.items()})
+        return
+    rows = [
+        [name, "; ".join(filter(None, (entry.what, entry.hint))), entry.time] for name, entry in REPRODUCTIONS.items()
+    ]
+    print_table("Reproductions", ["name", "what it is", "how long it takes"], rows)
+
+
+def _print(name: str, found: Found, *, as_json: bool) -> None:
+    if as_json:
+        said = [{key: value for key, value in row._asdict().items() if key != "more"} | row.more for row in found.rows]
+        picture = {"picture": str(found.picture)} if found.picture else {}
+        print_json({"name": name, "what": found.title, "rows": said} | picture)
+        return
+    rows = [
+        [
+            row.name,
+            "" if row.paper is None else f"{row.paper:,.2f}",
+            f"{row.ours:,.2f}" if row.ours >= 100 else f"{row.ours:.4g}",
+            "" if row.paper is None else f"{round(row.ours - row.paper, 2) + 0.0:+.2f}",
+            row.unit,
+            duration(row.seconds),
+        ]
+        for row in found.rows
+    ]
+    print_table(found.title, ["", "paper", "ours", "difference", "unit", "time"], rows)
+    if found.picture:
+        say(f"the curves are in {found.picture}")

@@ -1,0 +1,24 @@
+"""Published tables and figures, found again: a module for each. `REPRODUCTIONS` is the menu.
+
+>>> REPRODUCTIONS["table-2.1"].rows
+('always-fold', 'always-call', 'always-raise', 'call-or-raise')
+"""
+
+from __future__ import annotations
+
+from kilt.errors import RunError
+from kilt.reproduce import figure_3_2, figure_3_5, table_2_1
+from kilt.reproduce.reproduction import Reproduction
+
+REPRODUCTIONS: dict[str, Reproduction] = {
+    "table-2.1": table_2_1.TABLE,
+    "figure-3.2": figure_3_2.FIGURE,
+    "figure-3.5": figure_3_5.FIGURE,
+}
+
+
+def reproduction_named(name: str) -> Reproduction:
+    """An entry of the menu."""
+    if name not in REPRODUCTIONS:
+        raise RunError(f"unknown reproduction {name!r}: use one of {', '.join(REPRODUCTIONS)}")
+    return REPRODUCTIONS[name]

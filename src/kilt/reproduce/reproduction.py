@@ -1,0 +1,76 @@
+"""What a reproduction is: something published, found again here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from kilt.errors import RunError
+
+
+class Row(NamedTuple):
+    """A published number beside ours."""
+
+    name: str
+    paper: float | None  # None where it can only be read off a picture
+    ours: float
+    unit: str
+    seconds: float  # of work
+    more: dict[str, Any]  # whatever else is to be said
+
+
+class Asked(NamedTuple):
+    """What the user asks for; None or nothing where a reproduction knows best."""
+
+    only: tuple[str, ...] = ()  # rows
+    game: str | None = None
+    minutes: float | None = None
+    threads: int | None = None
+    out: Path | None = None
+
+
+class Watcher(Protocol):
+    """Who sits before the screen."""
+
+    def say(self, text: str, takes: float | None = None) -> None:
+        """Tell them something, and how many seconds it will take, about."""
+
+    def show(self, what: str, done: float, left: float | None) -> None:
+        """Tell them which share of something is done, and how many seconds are left if that is known."""
+
+    def stopped(self) -> bool:
+        """Whether they wish to stop."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came out."""
+
+    title: str
+    rows: list[Row]
+    picture: Path | None = None
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """An entry of the menu."""
+
+    what: str
+    time: str  # that it takes, roughly
+    rows: tuple[str, ...]
+    run: Callable[[Asked, Watcher], Found]
+    options: tuple[str, ...]  # those of `Asked` that it takes
+    hint: str = ""  # on how to use them
+
+    def reproduce(self, asked: Asked, watcher: Watcher) -> Found:
+        """Do it, if what is asked makes sense."""
+        for option, value in asked._asdict().items():
+            if value not in (None, ()) and option not in self.options:
+                able = ", ".join(f"--{option}" for option in self.options)
+                raise RunError(f"--{option} {value} is given, which has no meaning here: use {able}")
+        for row in asked.only:
+            if row not in self.rows:
+                raise RunError(f"there is no row {row!r}: use --only with one of {', '.join(self.rows)}")
+        return self.run(asked, watcher)

@@ -1,0 +1,95 @@
+"""Poker agents that look at no cards (004, table 2.1). What they do is data: `AGENTS`.
+
+>>> chances("call-or-raise", ("f", "c", "r")).tolist()
+[0.0, 0.5, 0.5]
+>>> chances("call-or-raise", ("f", "c")).tolist()  # where no raise is legal
+[0.0, 1.0]
+>>> from kilt.games import load_game
+>>> leduc = VectorGame(load_game("leduc"))
+>>> leduc.exploitability(public_table(leduc, "always-fold"))  # it folds to a bet of any hand, and loses the ante
+1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import GameError
+from kilt.games.game import CHANCE, Position
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting
+from kilt.tree.flat import FlatTree
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_kernels import DECISION, REVEAL, Table
+
+# An agent has habits and follows each of them equally often. A habit is to take the first action that is legal.
+AGENTS: dict[str, tuple[str, ...]] = {
+    "always-fold": (FOLD + CALL,),
+    "always-call": (CALL,),
+    "always-raise": (RAISE + CALL,),
+    "call-or-raise": (CALL, RAISE + CALL),
+}
+
+
+def habits_of(agent: str) -> tuple[str, ...]:
+    """The habits of an agent by its name."""
+    if agent not in AGENTS:
+        raise GameError(f"unknown agent {agent!r}: use one of {', '.join(AGENTS)}")
+    return AGENTS[agent]
+
+
+def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
+    """[action] how likely an agent takes each of the legal actions; in no-limit games it raises by the least.
+
+    >>> chances("always-raise", ("f", "c", "r200", "r201")).tolist()
+    [0.0, 0.0, 1.0, 0.0]
+    """
+    kinds = [label[:1] if label[:1] == RAISE and label[1:].isdecimal() else label for label in actions]
+    habits, share = habits_of(agent), np.zeros(len(actions))
+    for habit in habits:
+        legal = [kind for kind in habit if kind in kinds]
+        if not legal:
+            raise GameError(f"{agent} plays poker, and does not know what to do with {', '.join(actions)}")
+        share[kinds.index(legal[0])] += 1 / len(habits)
+    return share
+
+
+def flat_table(tree: FlatTree, agent: str) -> FloatArray:
+    """[slot] what an agent does on a flat tree."""
+    return np.concatenate([chances(agent, actions) for actions in tree.actions])
+
+
+def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
+    """What an agent does on a public tree: a table as `VectorGame.table` makes them."""
+    if not isinstance(game.game.start(), Betting):
+        raise GameError(f"{agent} plays poker, and {game.game.name} has no bets")
+    start, table = game.tree.table_start, game.table(dtype)
+    for r, row, position in decisions(game):
+        share = chances(agent, position.actions())
+        table[start[r] + row : start[r] + row + len(share)] = share[:, None]
+    for r, rows in enumerate(game.tree.rows):
+        if rows:  # what was written for the first board goes for all
+            boards = table[start[r] : start[r + 1]].reshape(-1, rows, table.shape[1])
+            boards[1:] = boards[0]
+    return table
+
+
+def decisions(game: VectorGame) -> Iterator[tuple[int, int, Position]]:
+    """Every decision of a public tree: its round, the first of its rows among those of the round, and the position."""
+    tree, nodes = game.tree, game.tree.nodes
+    entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
+    below = [(0, 0, 0, game.game.start())]
+    while below:
+        node, entry, r, position = below.pop()
+        if nodes.kind[node] == REVEAL:
+            entry, r = entry_of[node], r + 1
+            node = int(nodes.block[tree.entry_block[entry]])
+            if position.actor == CHANCE:
+                position = position.after(*position.actions())
+        if nodes.kind[node] == DECISION:
+            yield r, int(tree.entry_row[entry] + nodes.row[node]), position
+            child = int(nodes.first_child[node])
+            below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(position.actions())]

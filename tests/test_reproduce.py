@@ -1,0 +1,441 @@
+"""Published tables and figures on small games, by the code that does them on large ones."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from kilt import artifact
+from kilt.cli import app
+from kilt.errors import ArtifactError, GameError, KiltError, RunError
+from kilt.evaluate.agents import load_agent
+from kilt.games import load_game
+from kilt.games.gamedef import library
+from kilt.reproduce import REPRODUCTIONS, convergence, table_2_1
+from kilt.reproduce.table_2_1 import PAPER, Responses
+from kilt.solve import problem as problems
+from kilt.solve import run as loop
+from kilt.solve.run import Budget
+from kilt.solve.vector import VectorCfr
+from kilt.strategy.fixed import AGENTS, chances, decisions, flat_table, public_table
+from kilt.tree.best_response import response_values
+from kilt.tree.flat import flat_tree
+from kilt.tree.vector import VectorGame
+
+LIMIT = """GAMEDEF
+limit
+numPlayers = 2
+numRounds = 3
+blind = 10 5
+raiseSize = 10 10 20
+firstPlayer = 2 1 1
+maxRaises = {most}
+numSuits = 2
+numRanks = {ranks}
+numHoleCards = {hole}
+numBoardCards = 0 1 1
+END GAMEDEF
+"""
+SHAPES = {
+    "one hole card": {"ranks": 4, "hole": 1, "most": "1 1 1"},
+    "two hole cards": {"ranks": 3, "hole": 2, "most": "2 1 2"},
+}
+
+# The same commands in a process of their own, on a small game, each part of which takes a while.
+MAIN = """
+import sys, time
+import kilt.cli, kilt.reproduce.table_2_1 as table
+table.GAME, table.OFTEN, wait, part = sys.argv.pop(1), 0.0, float(sys.argv.pop(1)), table.Responses.part
+table.Responses.time_left = lambda self: 1.0
+table.Responses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
+kilt.cli.main()
+"""
+
+
+class Quiet:
+    """Nobody before the screen; may stop after so many looks."""
+
+    def __init__(self, looks=None):
+        self.looks, self.said = looks, []
+
+    def say(self, text, takes=None):
+        self.said.append(text)
+
+    def show(self, what, done, left):
+        assert 0 <= done <= 1
+        assert left is None or left >= 0
+
+    def stopped(self):
+        self.looks = None if self.looks is None else self.looks - 1
+        return self.looks is not None and self.looks < 0
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def short(request, tmp_path_factory):
+    """A limit game like hold'em that is small enough for a flat tree."""
+    return load_game(written(tmp_path_factory.mktemp("short") / "short.game", request.param))
+
+
+@pytest.fixture(scope="module")
+def flat(short):
+    return flat_tree(short)
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """The table on a small game, in an empty folder."""
+    monkeypatch.setattr(table_2_1, "GAME", str(written(tmp_path / "tiny.game", "one hole card")))
+    monkeypatch.setattr(table_2_1, "LOOK", 0.0)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "tiny.game"
+
+
+def written(path, shape):
+    path.write_text(LIMIT.format(**SHAPES[shape]))
+    return path
+
+
+def kilt(*arguments, code=0):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def answer(*arguments):
+    return json.loads(kilt(*arguments, "--json").stdout)
+
+
+def refused(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(result.exception, KiltError), result.output + repr(result.exception)
+    assert result.stdout == ""
+    return str(result.exception)
+
+
+# Fixed agents
+
+
+@pytest.mark.parametrize(
+    ("agent", "facing", "free", "capped"),
+    [
+        ("always-fold", [1, 0, 0], [1, 0], [1, 0]),
+        ("always-call", [0, 1, 0], [1, 0], [0, 1]),
+        ("always-raise", [0, 0, 1], [0, 1], [0, 1]),
+        ("call-or-raise", [0, 0.5, 0.5], [0.5, 0.5], [0, 1]),
+    ],
+)
+def test_what_agents_do(agent, facing, free, capped):
+    for actions, wanted in ((("f", "c", "r"), facing), (("c", "r"), free), (("f", "c"), capped)):
+        assert chances(agent, actions).tolist() == wanted
+
+
+def test_agents_that_do_not_fit():
+    with pytest.raises(GameError, match=r"unknown agent 'always-win': use one of always-fold"):
+        chances("always-win", ("c", "r"))
+    with pytest.raises(GameError, match="plays poker"):
+        chances("always-call", ("1-1", "1-2"))
+    with pytest.raises(GameError, match="bluff-1-1 has no bets"):
+        public_table(VectorGame(load_game("bluff-1-1")), "always-call")
+
+
+@pytest.mark.parametrize("name", ["leduc", "bluff-1-1"])
+def test_decisions_of_a_public_tree(name):
+    game = VectorGame(load_game(name), by_board=False)
+    taken = np.zeros(game.shape[0], dtype=int)
+    for r, row, position in decisions(game):
+        first = game.tree.table_start[r] + row
+        taken[first : first + len(position.actions())] += 1
+    assert np.all(taken == 1)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_tables_with_and_without_boards(agent):
+    leduc = load_game("leduc")
+    tree, by_board, shared = flat_tree(leduc), VectorGame(leduc), VectorGame(leduc, by_board=False)
+    wanted = response_values(tree, flat_table(tree, agent))
+    for game in (by_board, shared):
+        assert game.response_values(public_table(game, agent)) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_agents_in_any_form(agent):
+    (one, flat), (two, vector) = (load_agent("leduc", agent, threads) for threads in (1, 2))
+    assert (one.form, two.form) == ("flat", "vector")
+    assert one.evaluate(flat) == pytest.approx(two.evaluate(vector), abs=1e-9)
+
+
+def test_agents_need_no_tables_by_board(monkeypatch, tmp_path):
+    """Where those do not fit into memory, agents that look at no board can be judged all the same."""
+    file = tmp_path / "large.game"
+    file.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 4"))
+    monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
+    wanted = answer("evaluate", "exploitability", "--game", file, "--agent", "always-call")
+    monkeypatch.setattr(problems, "available_memory", lambda: 0.0)
+    assert answer("evaluate", "exploitability", "--game", file, "--agent", "always-call") == wanted
+    assert "of memory" in refused("evaluate", "exploitability", "--game", file, "--agent", "uniform")
+
+
+def test_agents_in_no_limit_games(tmp_path):
+    file = tmp_path / "nolimit.game"
+    rules = "nolimit\nnumPlayers = 2\nnumRounds = 1\nstack = 4 4\nblind = 1 1\nfirstPlayer = 1\n"
+    cards = "numSuits = 1\nnumRanks = 3\nnumHoleCards = 1\nnumBoardCards = 0\n"
+    file.write_text(f"GAMEDEF\n{rules}{cards}END GAMEDEF\n")
+    raising = answer("evaluate", "exploitability", "--game", file, "--agent", "always-raise")
+    assert raising["exploitability"] == pytest.approx(1.0)  # +4 with the ace, 0 with the king, −1 with the queen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--game", "leduc", "--agent", "nonesuch"], ["nonesuch", "uniform, always-fold"]),
+        (["--game", "bluff-1-1", "--agent", "always-call"], ["hold'em family", "bluff-1-1", "uniform"]),
+        (["--game", "openspiel:kuhn_poker", "--agent", "always-call"], ["hold'em family", "uniform"]),
+        (["--game", "holdem.nolimit.2p", "--agent", "always-call"], ["betting tree", "smaller game"]),
+        (["--game", "nonesuch", "--agent", "always-call"], ["nonesuch", "leduc"]),
+    ],
+)
+def test_mistakes_with_agents(arguments, words):
+    line = refused("evaluate", "exploitability", *arguments)
+    assert all(word in line for word in words), line
+
+
+# Table 2.1
+
+
+@pytest.mark.parametrize("agent", PAPER)
+def test_best_responses_in_parts(short, flat, agent, tmp_path):
+    """As on the flat tree (004, sections 2.3 and 2.4: both are exact)."""
+    responses = Responses.begun(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
+    assert responses.time_left() > 0
+    responses.go_on(Quiet())
+    assert (responses.complete, responses.share) == (True, 1.0)
+    assert responses.won() == pytest.approx(response_values(flat, flat_table(flat, agent)), abs=1e-9)
+
+
+def test_parts_are_weighed_by_their_last_boards(short):
+    game = VectorGame(short, by_board=False)
+    boards = table_2_1.rivers(game)
+    assert boards.sum() == np.diff(game.tree.board_start)[-1]
+    assert len(boards) == np.diff(game.tree.board_start)[1]
+
+
+def test_stopped_parts_go_on_with_the_same_numbers(short, tmp_path):
+    one, two = (VectorGame(short, threads=threads, by_board=False) for threads in (1, 2))
+    whole = Responses.begun(two, "call-or-raise", tmp_path / "whole")
+    whole.go_on(Quiet())
+    seen = []
+    for game in (one, one, two):
+        broken = Responses.begun(game, "call-or-raise", tmp_path / "broken")
+        broken.go_on(Quiet(looks=1))
+        seen.append(broken.done)
+    assert 0 < seen[0] < seen[1] < len(whole.work)
+    last = Responses.begun(two, "call-or-raise", tmp_path / "broken")
+    last.go_on(Quiet())
+    assert np.array_equal(last.values, whole.values)
+    assert last.won() == whole.won()
+
+
+def test_the_table(tiny):
+    """Three rows by default; the fourth is long, so that one must ask for it."""
+    result = kilt("reproduce", "table-2.1", "--threads", 2, "--json")
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["name"] for row in rows] == ["always-fold", "always-call", "always-raise"]
+    assert "kilt reproduce table-2.1 --only call-or-raise; takes about" in result.stderr
+    game = VectorGame(load_game(tiny))
+    for row in rows:
+        assert row["ours"] == pytest.approx(100 * game.exploitability(public_table(game, row["name"])), abs=1e-6)
+        assert (row["paper"], row["unit"]) == (PAPER[row["name"]], "mbb/g")
+        assert sum(row["seats"]) / 2 == row["ours"]
+    (asked,) = answer("reproduce", "table-2.1", "--only", "call-or-raise")["rows"]
+    assert answer("reproduce", "table-2.1")["rows"] == [*rows, asked]  # what is done is done
+    shown = kilt("reproduce", "table-2.1").stdout
+    assert all(word in shown for word in ("paper", "ours", "difference", "3,697.69", "mbb/g"))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_interrupted_tables_go_on(tiny, how):
+    child = begin(tiny, 0.3)
+    child.send_signal(how)
+    out, err = child.communicate(timeout=60)
+    assert out == ""
+    if how == signal.SIGINT:
+        assert child.returncode == 130
+        assert "to go on: kilt reproduce table-2.1 --only always-raise --out 'my table'" in err
+    kept = artifact.read("my table/always-raise", table_2_1.KIND).figures["done"]
+    assert 0 < kept < 8
+    (found,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "my table")["rows"]
+    (unbroken,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "other")["rows"]
+    assert found["seats"] == unbroken["seats"]
+
+
+def test_a_second_ctrl_c_leaves_at_once(tiny):
+    child = begin(tiny, 30)
+    child.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=10)
+    assert (child.returncode, out) == (130, "")
+    assert "the same command goes on" in err
+    assert artifact.exists("my table/always-raise")
+
+
+def begin(game, wait):
+    """Start a row in a process of its own, and wait until something is kept of it."""
+    command = [sys.executable, "-c", MAIN, game, wait]
+    command += ["reproduce", "table-2.1", "--only", "always-raise", "--threads", 1, "--out", "my table"]
+    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not artifact.exists("my table/always-raise"):
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return child
+
+
+def test_folders_of_something_else(tiny, tmp_path):
+    fold = ("reproduce", "table-2.1", "--only", "always-fold", "--out")
+    kilt(*fold, "mine")
+    os.renames("mine/always-fold", "theirs/always-call")
+    line = refused("reproduce", "table-2.1", "--only", "always-call", "--out", "theirs")
+    assert "best responses to always-fold" in line
+    assert "another folder" in line
+    tiny.write_text(tiny.read_text().replace("raiseSize = 10 10 20", "raiseSize = 10 10 10"))
+    os.renames("theirs/always-call", "mine/always-fold")
+    assert "this is always-fold in the game" in refused(*fold, "mine")
+    (tmp_path / "here" / "file").write_text("")
+    assert "cannot be written" in refused(*fold, "file")
+    (tmp_path / "here" / "always-fold").mkdir()
+    assert "holds no best responses" in refused(*fold, ".")
+
+
+def test_two_processes_at_one_row(tmp_path):
+    with artifact.alone(tmp_path / "row"), pytest.raises(ArtifactError, match="another process is at work on"):
+        artifact.alone(tmp_path / "row").__enter__()
+    with artifact.alone(tmp_path / "row"):
+        pass
+
+
+# Figures 3.2 and 3.5
+
+
+@pytest.mark.parametrize(
+    ("figure", "game", "iterations", "unit"),
+    [("figure-3.2", "leduc", 400, "mbb/g"), ("figure-3.5", "bluff-1-1", 100, "chips per game")],
+)
+def test_curves_fall(tmp_path, figure, game, iterations, unit):
+    algorithms, path = REPRODUCTIONS[figure].rows, tmp_path / "curves.png"
+    found = convergence.race(game, algorithms, Budget(iterations=iterations), "curves", path, Quiet())
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [row.name for row in found.rows] == list(algorithms)
+    for row in found.rows:
+        curve = row.more["curve"]
+        assert (row.unit, row.paper, row.more["iterations"]) == (unit, None, iterations)
+        assert [step["iterations"] for step in curve[:4]] == [1, 2, 3, 4]
+        assert all(one["seconds"] < other["seconds"] for one, other in pairwise(curve))
+        assert row.ours == curve[-1]["exploitability"] < curve[0]["exploitability"]
+        if row.name in ("pcs", "cfr+"):
+            assert row.ours < curve[0]["exploitability"] / 5
+    ours = {row.name: row.ours for row in found.rows}
+    assert ours["cfr+"] < ours["pcs"] < ours["cs"]
+
+
+def test_time_is_that_of_solving(monkeypatch):
+    """Where an iteration takes a second and a measurement a hundred, ten seconds are ten iterations."""
+    now = 0.0
+
+    def passing(method, seconds):
+        def slow(self, argument):
+            nonlocal now
+            now += seconds(argument)
+            return method(self, argument)
+
+        return slow
+
+    problem = problems.load_problem("leduc", "cfr+", form="vector")
+    monkeypatch.setattr(loop, "perf_counter", lambda: now)
+    monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, float))
+    evaluate = passing(problems.VectorProblem.evaluate, lambda table: 100.0)
+    monkeypatch.setattr(problems.VectorProblem, "evaluate", evaluate)
+    steps = convergence.converge(problem, "cfr+", Budget(seconds=10), Quiet())
+    assert [step.iterations for step in steps] == [1, 2, 3, 4, 6, 8, 10]
+    assert [step.seconds for step in steps] == [1, 2, 3, 4, 6, 8, 10]
+
+
+def test_the_figures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for figure, game in (("figure-3.2", "leduc"), ("figure-3.5", "bluff-1-1")):
+        result = answer("reproduce", figure, "--game", game, "--minutes", 0.002)
+        assert [row["name"] for row in result["rows"]] == list(REPRODUCTIONS[figure].rows)
+        assert result["picture"] == f"kilt-{figure}.png"
+        assert (tmp_path / result["picture"]).read_bytes().startswith(b"\x89PNG")
+        assert game in result["what"]
+    (row,) = answer("reproduce", "figure-3.5", "-g", "bluff-1-1", "-m", 0.002, "--only", "cfr+", "-o", "one.png")[
+        "rows"
+    ]
+    assert (row["name"], row["paper"]) == ("cfr+", None)
+    assert (tmp_path / "one.png").exists()
+
+
+def test_stopped_figures_are_drawn(tmp_path):
+    path, watcher = tmp_path / "curves.png", Quiet(looks=20)
+    found = convergence.race("leduc", ("pcs", "cfr+", "cs"), Budget(iterations=200), "curves", path, watcher)
+    assert [row.name for row in found.rows] == ["pcs", "cfr+"]
+    assert found.rows[1].more["iterations"] < 200
+    assert path.exists()
+    assert watcher.said[-1] == f"stopped; the curves so far are in {path}"
+
+
+# The command
+
+
+def test_the_menu():
+    listed = answer("reproduce")
+    assert set(listed) == set(REPRODUCTIONS)
+    assert listed["table-2.1"]["rows"] == list(PAPER)
+    shown = kilt("reproduce").stdout
+    assert all(name in shown for name in REPRODUCTIONS)
+    assert "Usage" in kilt("reproduce", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nonesuch"], ["nonesuch", "table-2.1, figure-3.2, figure-3.5"]),
+        (["--minutes", 2], ["no name", "lists"]),
+        (["table-2.1", "--only", "nonesuch"], ["nonesuch", "always-fold, always-call"]),
+        (["table-2.1", "--minutes", 2], ["--minutes 2.0", "use --only, --threads, --out"]),
+        (["table-2.1", "--threads", 0], ["threads is 0", "1 or more"]),
+        (["figure-3.2", "--threads", 2], ["--threads 2", "use --only, --game, --minutes, --out"]),
+        (["figure-3.2", "--only", "lp"], ["lp", "cs, opcs, spcs, pcs, cfr+"]),
+        (["figure-3.2", "--minutes", 0], ["0 seconds", "above 0"]),
+        (["figure-3.2", "--minutes", "nan"], ["nan", "above 0"]),
+        (["figure-3.2", "--game", "nonesuch"], ["nonesuch", "leduc"]),
+        (["figure-3.2", "--game", "openspiel:kuhn_poker"], ["public tree"]),
+        (["figure-3.5", "--out", "picture.txt"], ["picture.txt", ".png"]),
+        (["figure-3.5", "--out", "nonesuch/picture.png"], ["cannot be written", "a folder that is there"]),
+    ],
+)
+def test_mistakes(tiny, tmp_path, arguments, words):
+    line = refused("reproduce", *arguments)
+    assert all(word in line for word in words), line
+    assert not any((tmp_path / "here").iterdir())
+
+
+def test_importing_the_command_is_quick():
+    code = "import sys, kilt.cli.reproduce; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_options_are_checked_before_anything_is_done():
+    from kilt.reproduce.reproduction import Asked
+
+    with pytest.raises(RunError, match="no meaning here"):
+        REPRODUCTIONS["table-2.1"].reproduce(Asked(game="leduc"), Quiet())
