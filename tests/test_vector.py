@@ -8,7 +8,6 @@ import pytest
 from kilt.cards.boards import card_permutations, hand_permutations
 from kilt.errors import GameError
 from kilt.games import load_game
-from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.cfr_br import CfrBr
@@ -76,31 +75,10 @@ def random_table(game: VectorGame, rng) -> np.ndarray:
     return game.symmetrise(rng.random(game.table().shape) ** 3)
 
 
-def rows_of(game: VectorGame) -> dict[str, tuple[int, int]]:
-    """The round of each decision, and its first row among those of the round, by the history that leads there."""
-    tree, found = game.tree, {}
-    opened = {int(tree.entry_node[entry]): entry for entry in range(len(tree.entry_node))}
-
-    def visit(node, entry, r, position):
-        if tree.nodes.kind[node] == kernels.REVEAL:
-            entry, r = opened[node], r + 1
-            node = tree.nodes.block[tree.entry_block[entry]]
-            if position.actor == CHANCE:
-                position = position.after(position.actions()[0])
-        if tree.nodes.kind[node] == kernels.DECISION:
-            assert position.actor == tree.nodes.actor[node]
-            found[position.history] = r, int(tree.entry_row[entry] + tree.nodes.row[node])
-            for a, action in enumerate(position.actions()):
-                visit(int(tree.nodes.first_child[node]) + a, entry, r, position.after(action))
-
-    visit(0, 0, 0, game.game.start())
-    return found
-
-
 def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
     """The same strategy on the flat tree, information set by information set."""
     holdem, arrays = game.game, game.tree
-    rows = rows_of(game)
+    rows = {position.history: (r, row) for r, row, position in game.decisions()}
     hands = [{name: h for h, name in enumerate(holdem.hands(p))} for p in (0, 1)]
     if isinstance(holdem, Holdem):
         renamed, back = card_permutations(holdem.deck), hand_permutations(holdem.deck, holdem.rules.hole_cards)

@@ -2,15 +2,6 @@
 
 The compiler finds such work by itself in plain loops over one vector. It does not where elements of an array are read
 and written at places that depend on data: there, kernels take four vectors, interleaved, and say so themselves.
-
->>> import numpy as np
->>> @kernel
-... def double(numbers):
-...     store(numbers, 0, add(load(numbers, 0), load(numbers, 0)))
->>> numbers = np.arange(4.0)
->>> double(numbers)
->>> numbers.tolist()
-[0.0, 2.0, 4.0, 6.0]
 """
 
 from __future__ import annotations
@@ -21,8 +12,6 @@ from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
-
-from kilt.jit import kernel as kernel
 
 LANES = 4
 

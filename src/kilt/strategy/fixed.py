@@ -12,18 +12,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
 from kilt.errors import GameError
-from kilt.games.game import CHANCE, Position
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_kernels import DECISION, REVEAL, Table
+from kilt.tree.vector_kernels import Table
 
 # An agent has habits and follows each of them equally often. A habit is to take the first action that is legal.
 AGENTS: dict[str, tuple[str, ...]] = {
@@ -67,7 +64,7 @@ def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64
     if not isinstance(game.game.start(), Betting):
         raise GameError(f"{agent} plays poker, and {game.game.name} has no bets")
     start, table = game.tree.table_start, game.table(dtype)
-    for r, row, position in decisions(game):
+    for r, row, position in game.decisions():
         share = chances(agent, position.actions())
         table[start[r] + row : start[r] + row + len(share)] = share[:, None]
     for r, rows in enumerate(game.tree.rows):
@@ -75,21 +72,3 @@ def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64
             boards = table[start[r] : start[r + 1]].reshape(-1, rows, table.shape[1])
             boards[1:] = boards[0]
     return table
-
-
-def decisions(game: VectorGame) -> Iterator[tuple[int, int, Position]]:
-    """Every decision of a public tree: its round, the first of its rows among those of the round, and the position."""
-    tree, nodes = game.tree, game.tree.nodes
-    entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
-    below = [(0, 0, 0, game.game.start())]
-    while below:
-        node, entry, r, position = below.pop()
-        if nodes.kind[node] == REVEAL:
-            entry, r = entry_of[node], r + 1
-            node = int(nodes.block[tree.entry_block[entry]])
-            if position.actor == CHANCE:
-                position = position.after(*position.actions())
-        if nodes.kind[node] == DECISION:
-            yield r, int(tree.entry_row[entry] + nodes.row[node]), position
-            child = int(nodes.first_child[node])
-            below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(position.actions())]

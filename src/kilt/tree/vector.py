@@ -31,12 +31,12 @@ from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.equity_kernels import Ranking
 from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
-from kilt.games.game import Game
+from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu
-from kilt.tree.vector_kernels import ANSWER, FOLLOW, LEARN, RESPOND, Draw, Room, Table
+from kilt.tree.vector_kernels import ANSWER, DECISION, FOLLOW, LEARN, RESPOND, REVEAL, Draw, Room, Table
 from kilt.tree.vector_tree import vector_tree
 
 UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
@@ -131,6 +131,23 @@ class VectorGame:
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
         """An empty table: the uniform strategy."""
         return np.zeros(self.shape, dtype=dtype)
+
+    def decisions(self) -> Iterator[tuple[int, int, Position]]:
+        """Every decision: its round, the first of its rows among those of a board, and the position."""
+        tree, nodes = self.tree, self.tree.nodes
+        entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
+        below = [(0, 0, 0, self.game.start())]
+        while below:
+            node, entry, r, position = below.pop()
+            if nodes.kind[node] == REVEAL:
+                entry, r = entry_of[node], r + 1
+                node = int(nodes.block[tree.entry_block[entry]])
+                if position.actor == CHANCE:
+                    position = position.after(*position.actions())
+            if nodes.kind[node] == DECISION:
+                yield r, int(tree.entry_row[entry] + nodes.row[node]), position
+                child = int(nodes.first_child[node])
+                below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(position.actions())]
 
     def symmetrise(self, table: Table) -> Table:
         """A table in which hands that differ only by suits which their board does not tell apart share their mean."""
