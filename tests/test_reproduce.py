@@ -24,7 +24,7 @@ from kilt.solve import problem as problems
 from kilt.solve import run as loop
 from kilt.solve.run import Budget
 from kilt.solve.vector import VectorCfr
-from kilt.strategy.fixed import AGENTS, chances, decisions, flat_table, public_table
+from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
 from kilt.tree.best_response import response_values
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
@@ -150,7 +150,7 @@ def test_agents_that_do_not_fit():
 def test_decisions_of_a_public_tree(name):
     game = VectorGame(load_game(name), by_board=False)
     taken = np.zeros(game.shape[0], dtype=int)
-    for r, row, position in decisions(game):
+    for r, row, position in game.decisions():
         first = game.tree.table_start[r] + row
         taken[first : first + len(position.actions())] += 1
     assert np.all(taken == 1)
