@@ -244,3 +244,44 @@ def best_value(nodes, strategy, player):
 
     gather(0, 1.0)
     return value(0)
+
+
+def best_response_value(tree, strategy, player):
+    """What `player` can win at most: at each information set, the action that is best over all its nodes together."""
+    nodes = tree.nodes
+    sign = 1 if player == 0 else -1
+
+    def steps(node):
+        """The children, each with the probability that chance or the opponent takes it."""
+        children = range(nodes.first_child[node], nodes.first_child[node] + nodes.children[node])
+        if nodes.actor[node] == CHANCE:
+            return [(nodes.chance[child], child) for child in children]
+        if nodes.actor[node] == player:
+            return [(1.0, child) for child in children]
+        start = nodes.infoset_start[nodes.infoset[node]]
+        return [(strategy[start + place], child) for place, child in enumerate(children)]
+
+    reach = np.ones(len(nodes.parent))
+    members = {}
+    for node in range(len(nodes.parent)):
+        if nodes.actor[node] == player:
+            members.setdefault(nodes.infoset[node], []).append(node)
+        for p, child in steps(node):
+            reach[child] = reach[node] * p
+
+    @cache
+    def choice(infoset):
+        def worth(place):
+            return sum(reach[node] * value(nodes.first_child[node] + place) for node in members[infoset])
+
+        return max(range(len(tree.actions[infoset])), key=worth)
+
+    @cache
+    def value(node):
+        if nodes.actor[node] == TERMINAL:
+            return sign * nodes.payoff[node]
+        if nodes.actor[node] == player:
+            return value(nodes.first_child[node] + choice(nodes.infoset[node]))
+        return sum(p * value(child) for p, child in steps(node))
+
+    return value(0)

@@ -11,11 +11,12 @@ from open_spiel.python.policy import TabularPolicy
 
 from kilt.errors import GameError
 from kilt.games import load_game
-from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.game import CHANCE
 from kilt.strategy.openspiel import from_openspiel, to_openspiel
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.openspiel import action_numbers, openspiel_game, openspiel_tree, openspiel_twin
+from naive import best_response_value
 
 SMALL = ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)", "goofspiel(num_cards=3,imp_info=True)", "matrix_rps"]
 
@@ -25,47 +26,6 @@ tree_of = cache(openspiel_tree)
 def random_strategy(tree, seed):
     rng = np.random.default_rng(seed)
     return np.concatenate([rng.dirichlet(np.full(len(actions), 0.5)) for actions in tree.actions])
-
-
-def best_response_value(tree, strategy, player):
-    """What `player` can win at most: at each information set, the action that is best over all its nodes together."""
-    nodes = tree.nodes
-    sign = 1 if player == 0 else -1
-
-    def steps(node):
-        """The children, each with the probability that chance or the opponent takes it."""
-        children = range(nodes.first_child[node], nodes.first_child[node] + nodes.children[node])
-        if nodes.actor[node] == CHANCE:
-            return [(nodes.chance[child], child) for child in children]
-        if nodes.actor[node] == player:
-            return [(1.0, child) for child in children]
-        start = nodes.infoset_start[nodes.infoset[node]]
-        return [(strategy[start + place], child) for place, child in enumerate(children)]
-
-    reach = np.ones(len(nodes.parent))
-    members = {}
-    for node in range(len(nodes.parent)):
-        if nodes.actor[node] == player:
-            members.setdefault(nodes.infoset[node], []).append(node)
-        for p, child in steps(node):
-            reach[child] = reach[node] * p
-
-    @cache
-    def choice(infoset):
-        def worth(place):
-            return sum(reach[node] * value(nodes.first_child[node] + place) for node in members[infoset])
-
-        return max(range(len(tree.actions[infoset])), key=worth)
-
-    @cache
-    def value(node):
-        if nodes.actor[node] == TERMINAL:
-            return sign * nodes.payoff[node]
-        if nodes.actor[node] == player:
-            return value(nodes.first_child[node] + choice(nodes.infoset[node]))
-        return sum(p * value(child) for p, child in steps(node))
-
-    return value(0)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -114,6 +74,7 @@ def test_random_profiles_are_as_exploitable_in_open_spiel(name, seed):
     strategy = random_strategy(tree, seed)
     policy = to_openspiel(tree, strategy)
     won = best_response_value(tree, strategy, 0) + best_response_value(tree, strategy, 1)
+    assert exploitability(tree, strategy) == pytest.approx(won / 2, rel=0, abs=1e-9)
     assert pyspiel.nash_conv(game, policy) == pytest.approx(won, rel=0, abs=1e-9)
     assert pyspiel.exploitability(game, policy) == pytest.approx(won / 2, rel=0, abs=1e-9)
 

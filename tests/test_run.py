@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
-from math import inf, isnan
+from math import inf
 
 import numpy as np
 import pytest
@@ -24,8 +24,9 @@ from kilt.solve.sampled import SCHEMES
 from kilt.solve.variants import VARIANTS
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
-from kilt.tree.best_response import exploitability, uniform
+from kilt.tree.best_response import best_response, expected_value, exploitability, response_values, uniform
 from kilt.tree.flat import Expansion, write_out
+from naive import best_response_value
 
 ENTRIES = [(algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms]
 THREADED = ", ".join(algorithm for algorithm, entry in ALGORITHMS.items() if entry.threads)
@@ -189,7 +190,7 @@ def test_a_log_that_is_ahead_or_cut_short_is_mended(tmp_path, kuhn):
     folder, solver = begin(tmp_path / "run", kuhn)
     list(run(solver, kuhn, Budget(iterations=20), folder=folder))
     with (folder.path / "log.jsonl").open("a") as file:
-        file.write(json.dumps(Step(23, 1.0, 9.0, 9.0, 9.0).plain()) + '\n{"iterations": 32, "sec')
+        file.write(json.dumps(Step(23, 1.0, 9.0, 9.0, 9.0)._asdict()) + '\n{"iterations": 32, "sec')
     list(run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=40), folder=folder))
     assert same_but_for_time(folder.steps(), run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=40)))
 
@@ -317,21 +318,41 @@ def uneven():
     return FlatProblem(write_out("uneven", "start", expand))
 
 
-def test_algorithms_that_take_best_responses_need_them():
-    with pytest.raises(RunError, match=r"cfr-br takes best responses, and uneven.*use one of cfr, "):
-        make_solver(uneven(), "cfr-br")
-
-
-def test_where_no_best_response_can_be_computed(tmp_path):
+def test_information_sets_at_several_depths(tmp_path):
     problem = uneven()
-    with pytest.raises(RunError, match=r"cannot be measured: uneven.*different depths.*iterations or minutes"):
-        next(run(make_solver(problem, "cfr"), problem, Budget(target=0.1)))
-    folder, solver = begin(tmp_path / "run", problem)
-    *_, step = run(solver, problem, Budget(iterations=200), folder=folder)
-    assert isnan(step.exploitability)
-    assert step.value == pytest.approx(-1.0, abs=0.02)
-    assert "NaN" not in (folder.path / "log.jsonl").read_text()
-    assert isnan(folder.steps()[-1].current_exploitability)
+    assert problem.response_values(problem.uniform()) == (0.0, 1.0)
+    for algorithm in ("cfr", "cfr-br"):
+        *_, step = run(make_solver(problem, algorithm), problem, Budget(target=0.02))
+        assert step.value == pytest.approx(-1.0, abs=0.05)
+        assert step.exploitability <= 0.02
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_best_responses_in_games_of_uneven_depth(seed):
+    """Players move in an order that they do not see: all they know is a signal and their own moves."""
+    rng = np.random.default_rng(seed)
+    orders = [[int(player) for player in rng.integers(2, size=rng.integers(2, 7))] for _ in range(4)]
+    signals = rng.integers(2, size=(4, 2))
+
+    def expand(state):
+        if state is None:
+            return Expansion(CHANCE, [(0.25, (deal, ())) for deal in range(4)])
+        deal, moves = state
+        if len(moves) == len(orders[deal]):
+            return Expansion(TERMINAL, payoff=float(np.random.default_rng([seed, deal, *moves]).normal()))
+        player = orders[deal][len(moves)]
+        own = [move for move, who in zip(moves, orders[deal], strict=False) if who == player]
+        seen = f"{player} {signals[deal, player]} {own}"
+        return Expansion(player, [(1.0, (deal, (*moves, move))) for move in range(3)], seen, ("a", "b", "c"))
+
+    tree = write_out("uneven", None, expand)
+    strategy = np.concatenate([rng.dirichlet(np.ones(3)) for _ in tree.infosets])
+    expected = [best_response_value(tree, strategy, player) for player in (0, 1)]
+    assert response_values(tree, strategy) == pytest.approx(expected, abs=1e-12)
+    for player in (0, 1):
+        found = best_response(tree, strategy, player)
+        worth = expected_value(tree, found.strategy)
+        assert (worth if player == 0 else -worth) == pytest.approx(expected[player], abs=1e-12)
 
 
 def test_forms():

@@ -256,7 +256,7 @@ def _print_result(step: Step, identity: Identity, problem: Problem, run: Path | 
         said = {what: getattr(identity, what) for what in ("game", "algorithm", "seed", "form")}
         print_json(
             said
-            | step.plain()
+            | step._asdict()
             | {"unit": UNIT}
             | ({} if mbb is None else {"exploitability_mbb": mbb})
             | ({} if run is None else {"run": str(run)})

@@ -51,7 +51,7 @@ def race(game: str, algorithms: Sequence[str], budget: Budget, title: str, path:
         steps = converge(problem, algorithm, budget, watcher)
         curves[algorithm] = [_scaled(step, scale) for step in steps]
         last = curves[algorithm][-1]
-        curve = [step.plain() for step in curves[algorithm]]
+        curve = [step._asdict() for step in curves[algorithm]]
         more = {"iterations": last.iterations, "curve": curve}
         rows.append(Row(algorithm, None, last.exploitability, unit, last.seconds, more))
         plot_convergence(curves, title, path, unit)

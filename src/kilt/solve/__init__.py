@@ -34,7 +34,6 @@ class Algorithm(NamedTuple):
     make_vector: MakeVector | None = None
     tables: int = 2  # how many it keeps in vector form
     threads: bool = False  # whether several can share its walks over all boards, in vector form
-    responds: bool = False  # whether it takes best responses on the way
     exact: bool = False  # whether it is done after one step
 
     @property
@@ -97,7 +96,6 @@ ALGORITHMS: dict[str, Algorithm] = {
         _cfr_br(0),
         tables=3,
         threads=True,
-        responds=True,
     ),
     "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", None, _drawn("cs")),
     "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", None, _drawn("opcs")),

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from math import nan
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
@@ -143,7 +142,7 @@ class RunFolder:
     def log(self, step: Step) -> None:
         """Add a line to the log."""
         assert self._log is not None
-        self._log.write(json.dumps(step.plain()).encode() + b"\n")
+        self._log.write(json.dumps(step._asdict()).encode() + b"\n")
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, *, at_once: bool = False) -> None:
@@ -173,7 +172,7 @@ class RunFolder:
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
         """Write the last checkpoint, and the average strategy."""
         self.save(solver, step.seconds, at_once=True)
-        said = {"algorithm": self.identity.algorithm} | step.plain()
+        said = {"algorithm": self.identity.algorithm} | step._asdict()
         problem.save(self.path / "strategy", solver.average(), **said)
 
 
@@ -189,7 +188,7 @@ def _read_log(lines: bytes) -> Iterator[tuple[Step, int]]:
         end += len(line)
         try:
             said = json.loads(line)
-            step = Step._make(nan if said[what] is None else said[what] for what in Step._fields)
+            step = Step._make(said[what] for what in Step._fields)
         except (ValueError, KeyError, TypeError):
             return
         yield step, end

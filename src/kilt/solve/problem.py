@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from math import inf, nan, prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,11 +74,6 @@ class Problem(ABC):
 
     @property
     @abstractmethod
-    def measurable(self) -> bool:
-        """Whether best responses can be computed."""
-
-    @property
-    @abstractmethod
     def precision(self) -> float:
         """How far exploitability may be off by rounding, in chips per game."""
 
@@ -111,11 +106,11 @@ class Problem(ABC):
         """A strategy that was written for this very problem, and what was said about it."""
 
     def exploitability(self, strategy: Array) -> float:
-        """What best responses win on average over the seats, in chips per game; nan where it cannot be computed."""
-        return max(sum(self.response_values(strategy)) / 2, 0.0) if self.measurable else nan
+        """What best responses win on average over the seats, in chips per game."""
+        return max(sum(self.response_values(strategy)) / 2, 0.0)
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
-        """Value to player 0 and exploitability (nan where it cannot be computed), in chips per game.
+        """Value to player 0 and exploitability, in chips per game.
 
         >>> problem = load_problem("kuhn")
         >>> value, exploitability = problem.evaluate(problem.uniform())
@@ -126,11 +121,6 @@ class Problem(ABC):
 
     def require_measurable(self, target: float | None) -> None:
         """Raise RunError where exploitability cannot be compared with a target."""
-        if target is not None and not self.measurable:
-            raise RunError(
-                f"a target of {target:g} cannot be measured: {self.name} has information sets that come at "
-                "different depths, and best responses are not supported there; give iterations or minutes instead"
-            )
         if target is not None and target < self.precision:
             raise RunError(
                 f"a target of {target:g} {UNIT} cannot be measured: on {self.name}, exploitability is "
@@ -160,11 +150,6 @@ class FlatProblem(Problem):
     def fingerprint(self) -> str:
         """A short name for the tree."""
         return tree_fingerprint(self.tree)
-
-    @property
-    def measurable(self) -> bool:
-        """Whether best responses can be computed."""
-        return self.tree.aligned
 
     @property
     def precision(self) -> float:
@@ -209,7 +194,6 @@ class VectorProblem(Problem):
     """A game on its public tree, walked with vectors of hands. Tables are over (board, row) × hand."""
 
     form: ClassVar[str] = VECTOR
-    measurable: ClassVar[bool] = True
     precision: ClassVar[float] = VECTOR_PRECISION
 
     game: VectorGame
@@ -298,15 +282,9 @@ def stored_form(path: Path) -> str:
 def make_solver(problem: Problem, algorithm: str, seed: int = 0) -> Solver:
     """A solver by the name of its algorithm."""
     entry = algorithm_named(algorithm)
-    fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.forms]
     if problem.form not in entry.forms:
+        fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.forms]
         raise RunError(f"{algorithm} does not come in {problem.form} form: use one of {', '.join(fitting)}")
-    if entry.responds and not problem.measurable:
-        fitting = [name for name in fitting if not ALGORITHMS[name].responds]
-        raise RunError(
-            f"{algorithm} takes best responses, and {problem.name} has information sets that come at different "
-            f"depths, where they are not supported: use one of {', '.join(fitting)}"
-        )
     return problem.solver(entry, seed)
 
 

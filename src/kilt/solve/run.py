@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import count
-from math import exp, inf, isnan, log
+from math import exp, inf, log
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -45,17 +45,13 @@ FREE = 1.0
 
 
 class Step(NamedTuple):
-    """Where a run stands. Exploitability is nan where no best response can be computed."""
+    """Where a run stands."""
 
     iterations: int
     seconds: float  # of work, checkpoints and measurements included
     exploitability: float  # of the average strategy, mean over both seats, in chips per game
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # what player 0 wins when both follow the average strategy, in chips per game
-
-    def plain(self) -> dict[str, float | None]:
-        """All of it for JSON, which has no nan."""
-        return {what: None if isnan(value) else value for what, value in self._asdict().items()}
 
 
 @dataclass(frozen=True)

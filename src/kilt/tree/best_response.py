@@ -71,10 +71,6 @@ def _values(tree: FlatTree, strategy: FloatArray, player: int, *, best: bool) ->
     slots = int(nodes.infoset_start[-1])
     if len(strategy) != slots:
         raise GameError(f"the strategy has {len(strategy)} entries; {tree.name} needs {slots}: it is for another game")
-    if best and not tree.aligned:
-        raise GameError(
-            f"{tree.name} has information sets that come at different depths: its best response is not supported"
-        )
     reach, value = np.empty(len(nodes.actor)), np.empty(len(nodes.actor))
     choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
     kernels.push_reach(nodes, strategy, player, reach)

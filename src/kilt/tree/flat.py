@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -45,6 +44,8 @@ class FlatNodes(NamedTuple):
     infoset_player: ByteArray  # [information set]
     infoset_start: npt.NDArray[np.int32]  # [information set + 1] its first slot
     infoset_after: npt.NDArray[np.int32]  # [information set] the slot its player took last before it, −1 if none
+    order: npt.NDArray[np.int32]  # [player, node] in groups: the player's information sets, each with what follows it
+    group: npt.NDArray[np.int32]  # [player, information set + 2] where each begins in the order; first comes the start
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,6 @@ class FlatTree:
     nodes: FlatNodes
     infosets: tuple[str, ...]  # hand|board|history, as its player sees it
     actions: tuple[tuple[str, ...], ...]  # of each information set
-
-    @cached_property
-    def aligned(self) -> bool:
-        """Whether every information set has all its nodes at one depth."""
-        nodes = self.nodes
-        acting = np.flatnonzero(nodes.infoset >= 0)
-        depth = np.searchsorted(nodes.level, acting, side="right")
-        first = np.full(len(self.infosets), -1)
-        first[nodes.infoset[acting]] = depth
-        return bool(np.all(first[nodes.infoset[acting]] == depth))
 
 
 class Expansion(NamedTuple):
@@ -177,6 +168,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
             slot = start[where] + place
             then = (slot, taken[1]) if found.actor == 0 else (taken[0], slot) if found.actor == 1 else taken
             queue.append((node, step, following, then))  # type: ignore[arg-type]
+    order, group = zip(*(_groups(player, parent, actor, infoset, len(infosets)) for player in (0, 1)), strict=True)
     nodes = FlatNodes(
         parent=np.array(parent, dtype=np.int32),
         actor=np.array(actor, dtype=np.int8),
@@ -189,5 +181,25 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         infoset_player=np.array(players, dtype=np.int8),
         infoset_start=np.array(start, dtype=np.int32),
         infoset_after=np.array(after, dtype=np.int32),
+        order=np.stack(order),
+        group=np.stack(group),
     )
     return FlatTree(name, nodes, tuple(infosets), tuple(actions))
+
+
+def _groups(
+    player: int, parent: Sequence[int], actor: Sequence[int], infoset: Sequence[int], infosets: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """A player's row of `FlatNodes.order` and of `FlatNodes.group`.
+
+    A node belongs to the player's information set that it is in or that came last before it, and to group 0 where there
+    is none. Who remembers all never comes back to a group: later information sets have higher numbers.
+    """
+    of = np.zeros(len(parent), dtype=np.int32)
+    for node, above in enumerate(parent):
+        if actor[node] == player:
+            of[node] = infoset[node] + 1
+        elif above >= 0:
+            of[node] = of[above]
+    order = np.argsort(of, kind="stable").astype(np.int32)
+    return order, np.searchsorted(of[order], np.arange(infosets + 2)).astype(np.int32)

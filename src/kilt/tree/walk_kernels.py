@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.jit import kernel
+from kilt.jit import inlined, kernel
 from kilt.tree.flat import FlatNodes
 
 Choice: TypeAlias = npt.NDArray[np.int32]
@@ -41,6 +41,33 @@ def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: Float
                 reach[first + k] = reach[node] * strategy[slot + k]
 
 
+@inlined
+def pull_node(
+    nodes: FlatNodes,
+    strategy: FloatArray,
+    player: int,
+    node: int,
+    reach: FloatArray,
+    value: FloatArray,
+    slot_value: FloatArray,
+) -> None:
+    """Write the value of a node whose children have theirs, and add to the slots of its information set."""
+    actor = nodes.actor[node]
+    first = np.uint32(nodes.first_child[node])
+    total = 0.0
+    if actor == TERMINAL:
+        total = (1.0 if player == 0 else -1.0) * reach[node] * nodes.payoff[node]
+    elif actor == player:
+        slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
+        for k in range(nodes.children[node]):
+            slot_value[slot + k] += value[first + k]
+            total += strategy[slot + k] * value[first + k]
+    else:
+        for k in range(nodes.children[node]):
+            total += value[first + k]
+    value[node] = total
+
+
 @kernel
 def pull_values(
     nodes: FlatNodes,
@@ -55,42 +82,32 @@ def pull_values(
     """Write the counterfactual values of `player`: to `value` by node, to `slot_value` summed over information sets.
 
     Both are weighted by `reach`. The player follows `strategy` or, where `best` is set, the action that is best at the
-    information set: a best response. It is written to `choice`, −1 elsewhere. Levels are walked from the deepest up: at
-    each, slots are summed first and used then, so an information set must not spread over levels where `best` is set.
+    information set: a best response. It is written to `choice`, −1 elsewhere. What follows an information set is worked
+    out before it, wherever in the tree its nodes are; then its slots are complete, and it has its choice.
     """
-    sign = 1.0 if player == 0 else -1.0
     slot_value[:] = 0.0
     choice[:] = -1
-    for depth in range(len(nodes.level) - 2, -1, -1):
-        for node in range(nodes.level[depth], nodes.level[depth + 1]):
-            actor = nodes.actor[node]
-            first = np.uint32(nodes.first_child[node])
-            if actor == TERMINAL:
-                value[node] = sign * reach[node] * nodes.payoff[node]
-            elif actor == player:
-                slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
-                total = 0.0
-                for k in range(nodes.children[node]):
-                    slot_value[slot + k] += value[first + k]
-                    total += strategy[slot + k] * value[first + k]
-                value[node] = total
-            else:
-                total = 0.0
-                for k in range(nodes.children[node]):
-                    total += value[first + k]
-                value[node] = total
-        if best:
-            for node in range(nodes.level[depth], nodes.level[depth + 1]):
-                if nodes.actor[node] == player:
-                    where = nodes.infoset[node]
-                    if choice[where] < 0:
-                        start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
-                        top = start
-                        for candidate in range(start + 1, end):
-                            if slot_value[candidate] > slot_value[top] + TIE:
-                                top = candidate
-                        choice[where] = top - start
-                    value[node] = value[nodes.first_child[node] + choice[where]]
+    if not best:
+        for node in range(len(nodes.actor) - 1, -1, -1):
+            pull_node(nodes, strategy, player, node, reach, value, slot_value)
+        return
+    order, group = nodes.order[player], nodes.group[player]
+    end = len(order)
+    for g in range(len(group) - 1, -1, -1):
+        begin = group[g]
+        for i in range(end - 1, begin - 1, -1):
+            pull_node(nodes, strategy, player, order[i], reach, value, slot_value)
+        if g > 0 and begin < end:
+            start = nodes.infoset_start[g - 1]
+            top = start
+            for candidate in range(start + 1, nodes.infoset_start[g]):
+                if slot_value[candidate] > slot_value[top] + TIE:
+                    top = candidate
+            choice[g - 1] = top - start
+            for i in range(begin, end):
+                if nodes.actor[order[i]] == player:
+                    value[order[i]] = value[nodes.first_child[order[i]] + top - start]
+        end = begin
 
 
 @kernel
