@@ -60,21 +60,48 @@ def write(
     figures: Mapping[str, Any] | None = None,
 ) -> None:
     """Write an artifact, in the place of an older one if there is one."""
+    tables = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    with draft(path, kind, sum(table.nbytes for table in tables.values()), inputs, parameters) as new:
+        for name, table in tables.items():
+            new.save(name, table)
+        new.figures.update(figures or {})
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An artifact that is being written."""
+
+    folder: Path
+    figures: dict[str, Any]  # to be said in the manifest
+    names: list[str]
+
+    def save(self, name: str, table: Array) -> None:
+        """Write an array."""
+        with (self.folder / f"{name}.npy").open("wb") as file:
+            np.save(file, table, allow_pickle=False)
+            os.fsync(file.fileno())
+        self.names.append(name)
+
+    def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """An array of zeros in its file, to be filled: for what memory has no room for."""
+        self.names.append(name)
+        return np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+
+
+@contextmanager
+def draft(
+    path: str | Path,
+    kind: str,
+    size: int,
+    inputs: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Iterator[Draft]:
+    """Write an artifact of so many bytes piece by piece; where that fails, nothing of it stays."""
     path = Path(path)
     new, old = _beside(path)
     if path.exists() and not (path / MANIFEST).is_file():
         raise ArtifactError(f"{path} is there and is no artifact of kilt: choose another place, or remove it")
-    tables = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    require_room(path, sum(table.nbytes for table in tables.values()))
-    manifest = {
-        "kind": kind,
-        "kilt": __version__,
-        "format": FORMAT,
-        "inputs": dict(inputs or {}),
-        "parameters": dict(parameters or {}),
-        "figures": dict(figures or {}),
-        "arrays": {name: _description(table) for name, table in tables.items()},
-    }
+    require_room(path, size)
     with os_errors(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         if old.exists() and not path.exists():  # somebody was killed between the two moves
@@ -82,13 +109,20 @@ def write(
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
         new.mkdir()
+        pages = Draft(new, {}, [])
         try:
-            for name, table in tables.items():
-                with (new / f"{name}.npy").open("wb") as file:
-                    np.save(file, table, allow_pickle=False)
-                    os.fsync(file.fileno())
+            yield pages
+            manifest = {
+                "kind": kind,
+                "kilt": __version__,
+                "format": FORMAT,
+                "inputs": dict(inputs or {}),
+                "parameters": dict(parameters or {}),
+                "figures": pages.figures,
+                "arrays": {name: _description(np.load(new / f"{name}.npy", mmap_mode="r")) for name in pages.names},
+            }
             write_text(new / MANIFEST, json.dumps(manifest, indent=2))
-        except OSError:
+        except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
         if path.exists():
@@ -137,6 +171,18 @@ def kind_of(path: str | Path) -> str:
     """What kind of artifact there is."""
     kind: str = _manifest(Path(path), "artifact")[1]["kind"]
     return kind
+
+
+def cache_folder() -> Path:
+    """Where tables are kept that can be made again: ``$KILT_CACHE``, or the user's own cache folder."""
+    given = os.environ.get("KILT_CACHE")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "kilt"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "kilt"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kilt"
 
 
 def fingerprint(*parts: str | Array) -> str:

@@ -5,6 +5,7 @@
     KiltError            anything a user can mend; printed in one line, exit code 2, no traceback
     ├── CardError        unknown or repeated cards, ranges that do not parse, boards that cannot be
     ├── GameError        a game or a game definition that is broken, contradictory or not supported
+    ├── AbstractionError an abstraction that cannot be built as asked, or does not fit a game
     ├── ArtifactError    arrays on disk that are missing, damaged, of another kind, or that there is no room for
     ├── RunError         a run that cannot be started or continued as asked: algorithm, budget, folder
     └── MissingPeerError an optional package that a command compares itself with is not installed
@@ -23,6 +24,10 @@ class CardError(KiltError):
 
 class GameError(KiltError):
     """A game definition that cannot be read, or a game that cannot be built from it."""
+
+
+class AbstractionError(KiltError):
+    """An abstraction that cannot be built as asked, or that does not fit a game."""
 
 
 class ArtifactError(KiltError):

@@ -8,6 +8,7 @@ kernels compiles nothing: that happens at the first call.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numba
@@ -25,10 +26,43 @@ def kernel(function: F) -> F:
     return compiled
 
 
+def summing(function: F) -> F:
+    """Compile `function` so that sums may be taken in any order, several terms at once: they differ by rounding."""
+    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})(
+        function
+    )
+    return compiled
+
+
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: for the few lines inside a hot loop."""
     compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
     return compiled
+
+
+def in_parts(
+    work: Callable[[int, int], Any],
+    count: int,
+    threads: int = 1,
+    tick: Callable[[float], None] = lambda share: None,
+    *,
+    parts: int = 64,
+) -> list[Any]:
+    """Call ``work(start, end)`` for parts of ``range(count)``, on so many threads; what they return, in order.
+
+    The parts do not depend on the number of threads. `tick` hears what share is done.
+    """
+    bounds = [count * part // parts for part in range(parts + 1)]
+    results = []
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for done, result in enumerate(pool.map(work, bounds[:-1], bounds[1:]), start=1):
+                results.append(result)
+                tick(done / parts)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return results
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards import boards_kernels as kernels
-from kilt.cards.deck import FULL, ByteArray, Deck, subsets
+from kilt.cards.boards_kernels import BoardIndex
+from kilt.cards.deck import FULL, ByteArray, Deck, IntArray, subsets
 
 
 class Boards(NamedTuple):
@@ -77,6 +78,50 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
         weight=weight[:found].copy(),
         first_child=first_child,
         symmetry=symmetry[:found].copy(),
+    )
+
+
+def ways(rounds: Sequence[Boards]) -> IntArray:
+    """[board of the last round] how many boards each stands for, the choices of all rounds taken together.
+
+    >>> int(ways(canonical_boards((3, 1))).sum())
+    1082900
+    """
+    total = np.ones(1, dtype=np.int64)
+    for boards in rounds:
+        total = total[boards.parent] * boards.weight
+    return total
+
+
+def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
+    """What `boards_kernels.locate` needs to find the canonical board of any board, dealt in the same rounds.
+
+    >>> rounds = canonical_boards((3, 1))
+    >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
+    >>> FULL.name(rounds[-1].cards[board])
+    'As7h2dAh'
+    """
+    every = [known_board((), deck), *rounds]
+    start = np.concatenate([[0], np.cumsum([len(boards.weight) for boards in every])])
+    first, words, known = np.full(start[-1] + 1, start[-1]), [], 0
+    for r, boards in enumerate(every):
+        words.append((np.int64(1) << boards.cards[:, known:].astype(np.int64)).sum(axis=1))
+        known = boards.cards.shape[1]
+        if r > 0:
+            first[start[r - 1] : start[r]] = start[r] + boards.first_child[:-1]
+    renamed = card_permutations(deck)
+    rows = {tuple(row): p for p, row in enumerate(renamed.tolist())}
+    composed = [
+        [rows[tuple(renamed[q][renamed[p]].tolist())] for p in range(len(renamed))] for q in range(len(renamed))
+    ]
+    return BoardIndex(
+        dealt=np.diff([boards.cards.shape[1] for boards in every]),
+        start=start[1:],
+        word=np.concatenate(words),
+        first=first,
+        symmetry=np.concatenate([boards.symmetry for boards in every]),
+        renamed=renamed,
+        composed=np.array(composed, dtype=np.int32),
     )
 
 

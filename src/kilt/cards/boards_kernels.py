@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray
+from kilt.cards.deck import ByteArray, IntArray
 from kilt.jit import kernel
+
+
+class BoardIndex(NamedTuple):
+    """What finds the canonical board of any board. Boards are numbered through all rounds; 0 is the empty one."""
+
+    dealt: IntArray  # [round] how many cards it adds
+    start: IntArray  # [round + 1] number of its first board
+    word: IntArray  # [board] the set of its new cards, ascending among the extensions of a board
+    first: IntArray  # [board + 1] its extensions in the round after
+    symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is, one bit each
+    renamed: ByteArray  # [permutation, card]
+    composed: npt.NDArray[np.int32]  # [q, p] the permutation that is p and then q
 
 
 @kernel
@@ -66,4 +80,55 @@ def extend_boards(
                 parent[found], weight[found], symmetry[found] = board, alike // same, fixing
                 found += 1
     first_child[before.shape[0]] = found
+    return found
+
+
+@kernel
+def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
+    """The number, in its round, of the canonical board of some cards, and the permutation that leads there."""
+    board, turned, known = 0, 0, 0
+    for r in range(len(index.dealt)):
+        best, by = np.int64(-1), 0
+        for p in range(index.renamed.shape[0]):
+            if (index.symmetry[board] >> p) & 1:
+                image = np.int64(0)
+                for k in range(known, known + index.dealt[r]):
+                    image |= np.int64(1) << index.renamed[p, index.renamed[turned, cards[k]]]
+                if best < 0 or image < best:
+                    best, by = image, p
+        low, high = index.first[board], index.first[board + 1]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if index.word[middle] <= best:
+                low = middle
+            else:
+                high = middle
+        board, turned = low, index.composed[by, turned]
+        known += index.dealt[r]
+    return board - index.start[len(index.dealt) - 1], turned
+
+
+@kernel
+def number_hands(
+    bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
+) -> int:
+    """Number the hands of a board, those alike that suits alone tell apart; −1 for hands that share a card with it.
+
+    Returns how many numbers there are. `held` has the board's cards as `bits` has those of the hands.
+    """
+    found = 0
+    for hand in range(len(bits)):
+        if bits[hand] & held:
+            numbers[hand] = -1
+            continue
+        first = hand
+        if symmetry != 1:
+            for p in range(1, moved.shape[0]):
+                if (symmetry >> p) & 1:
+                    first = min(first, moved[p, hand])
+        if first < hand:
+            numbers[hand] = numbers[first]
+        else:
+            numbers[hand] = found
+            found += 1
     return found

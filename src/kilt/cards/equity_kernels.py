@@ -7,7 +7,7 @@ cards are unsigned: for signed ones the compiler adds a test for Python's counti
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from kilt.jit import kernel, trailing_zeros
 from kilt.lanes import LANES, add, load, store, sub
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], ...]  # one per private card
 
 
@@ -182,9 +183,7 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 
 @kernel
-def showdowns(
-    ranking: Ranking, groups: int, reach: FloatArray, by_card: FloatArray, result: FloatArray, whole: FloatArray
-) -> None:
+def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
     """`showdown` and `compatible` for `LANES` reaches at once, all in the order of `ranking`, lanes side by side.
 
     Write to `whole` what shares no card with each hand, and to `result` what it beats plus what it beats or ties: the

@@ -1,0 +1,154 @@
+"""Card abstractions: from a hand and a board to a bucket, in every round.
+
+Buckets are on disk, a table for each round with a row for each canonical board and a column for each hand: all hands of
+a board are one suit permutation and one row away. Tables are mapped into memory, so that loading costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction import spots_kernels as kernels
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import Plan, plan_of
+from kilt.abstraction.spots import Spots
+from kilt.artifact import Array
+from kilt.cards.deck import Deck, IntArray
+from kilt.errors import AbstractionError, ArtifactError
+
+KIND = "card abstraction of a round"
+DESCRIPTION = "abstraction.json"
+
+
+class RoundBuckets(NamedTuple):
+    """The buckets of a round."""
+
+    spots: Spots
+    table: Array  # [board, hand]; for hands that share a card with the board it means nothing
+    buckets: int
+    figures: dict[str, Any]  # what was said when they were made
+
+    def row(self, board: Sequence[int]) -> Labels:
+        """[hand] the bucket of each hand on a board."""
+        buckets = np.empty(self.table.shape[1], dtype=np.int32)
+        kernels.look_up(self.spots.tables, self.table, np.array(board, dtype=np.int64), buckets)
+        return buckets
+
+    def members(self, bucket: int) -> tuple[IntArray, IntArray]:
+        """All of its hands on canonical boards: the boards, and the hands on them."""
+        boards, hands = np.nonzero(self.table == bucket)
+        bits, held = self.spots.tables.bits, self.spots.tables.card_bit[self.spots.tables.cards[boards]].sum(axis=1)
+        apart = (bits[hands] & held) == 0
+        return boards[apart], hands[apart]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What an abstraction is."""
+
+    name: str  # as the user called it
+    deal: Deal
+    plan: Plan
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name for what it is made from: equal plans for equal deals make equal buckets."""
+        return artifact.fingerprint(repr(self.deal), repr(self.plan))
+
+    def data(self) -> dict[str, Any]:
+        """As plain data."""
+        deal = self.deal
+        said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
+        return {
+            "name": self.name,
+            "deal": said | {"board_cards": list(deal.board_cards)},
+            "plan": self.plan.toml(),
+            "fingerprint": self.fingerprint,
+        }
+
+    @classmethod
+    def read(cls, path: Path) -> Identity:
+        """Of an abstraction on disk, finished or not."""
+        import tomllib
+
+        place = path / DESCRIPTION
+        if not place.is_file():
+            raise AbstractionError(f"there is no abstraction at {path}: check the name, or build it first")
+        try:
+            said = json.loads(place.read_text(encoding="utf-8"))
+            deal = said["deal"]
+            cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
+            return cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
+        except (ValueError, KeyError, TypeError) as error:
+            raise AbstractionError(f"{place} is damaged ({error}): build the abstraction again") from None
+
+
+@dataclass(frozen=True)
+class CardAbstraction:
+    """A finished abstraction."""
+
+    identity: Identity
+    rounds: tuple[RoundBuckets, ...]
+
+    @classmethod
+    def load(cls, path: str | Path, *, check: bool = False) -> CardAbstraction:
+        """Open an abstraction."""
+        path = Path(path)
+        identity = Identity.read(path)
+        rounds = []
+        for r in range(len(identity.plan.rounds)):
+            try:
+                rounds.append(load_round(path, identity, r, check=check))
+            except ArtifactError as error:
+                raise AbstractionError(
+                    f"round {r + 1} of {path} is not there ({error}): `kilt abstraction build --out {path}` goes on"
+                ) from None
+        return cls(identity, tuple(rounds))
+
+    def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
+        """The bucket of a hand."""
+        deal = self.identity.deal
+        if len(board) not in deal.sizes:
+            raise AbstractionError(
+                f"a board of {len(board)} cards is that of no round: use {', '.join(map(str, deal.sizes))}"
+            )
+        if {*hand} & {*board} or len({*hand}) != deal.hole_cards or len({*board}) != len(board):
+            raise AbstractionError(f"{deal.deck.name([*hand, *board])} has a card twice: every card may be used once")
+        r = len(deal.sizes) - 1 - deal.sizes[::-1].index(len(board))
+        return int(self.rounds[r].row(board)[deal.deck.hole_index(hand)])
+
+
+def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
+    """How the boards of a round are to be taken: as dealt, as far as the buckets of rounds before are remembered.
+
+    >>> from kilt.abstraction.plan import plan_named
+    >>> [layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
+    [(0,), (3,), (3, 1), (3, 1, 1)]
+    """
+    if r == 0 or not plan.rounds[r].recall:
+        return (deal.sizes[r],)
+    before = layout(plan, deal, r - 1)
+    added = deal.board_cards[r]
+    return before if not added else (added,) if before == (0,) else (*before, added)
+
+
+def round_folder(path: Path, r: int) -> Path:
+    """Where the buckets of a round are."""
+    return path / f"round-{r + 1}"
+
+
+def load_round(path: Path, identity: Identity, r: int, *, check: bool = False) -> RoundBuckets:
+    """Open the buckets of a round."""
+    found = artifact.read(round_folder(path, r), KIND, check=check, private=True)
+    if found.inputs.get("abstraction") != identity.fingerprint:
+        raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
+    spots = identity.deal.spots(layout(identity.plan, identity.deal, r))
+    return RoundBuckets(spots, found.arrays["buckets"], int(found.figures["buckets"]), found.figures)

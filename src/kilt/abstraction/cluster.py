@@ -1,0 +1,199 @@
+"""k-means for large numbers of points and clusters (004, section 5.4).
+
+Lloyd's algorithm from k-means++ seeds (Arthur and Vassilvitskii 2007), the best of several restarts. Points have
+weights. The distance is L2, whose square is what k-means lowers, or L1: between cumulative histograms that is the earth
+mover's distance in one dimension, and the mean of the cumulative histograms is that of the histograms. The triangle
+inequality spares almost all distances: see `cluster_kernels`. In batches, centroids are running means over random parts
+of the points, which is enough for a good start (Sculley 2010).
+
+>>> points = np.array([[0.0], [0.1], [0.9], [1.0]])
+>>> found = kmeans(points, 2)
+>>> sorted(found.centroids.round(2).ravel().tolist()), round(found.distortion, 4)
+([0.05, 0.95], 0.0025)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction import cluster_kernels as kernels
+from kilt.abstraction.cluster_kernels import Labels, Singles
+from kilt.cards.deck import FloatArray
+from kilt.errors import AbstractionError
+from kilt.jit import in_parts
+
+METRICS = {"l2": False, "emd": True}  # whether costs are sums of absolute differences
+NEIGHBOURS = 256
+SEEDS_FROM = 40  # points for each cluster are enough to draw its seed from
+
+
+class Clusters(NamedTuple):
+    """Centroids, and where they are among each other: what a search for the nearest one needs."""
+
+    centroids: Singles  # [cluster, dimension]
+    near: Labels  # [cluster, neighbour] the nearest others of its group, in order
+    limits: Singles  # [cluster, neighbour]
+    group: int  # how many clusters a group has: a point is looked for in its own group only
+    absolute: bool
+
+
+class Clustering(NamedTuple):
+    """What k-means found."""
+
+    centroids: Singles  # [cluster, dimension]
+    labels: Labels  # [point]
+    costs: Singles  # [point] distance from its centroid, squared for L2
+    distortion: float  # the mean cost, by weight
+    iterations: int
+
+
+def kmeans(
+    points: npt.NDArray[Any],
+    k: int,
+    *,
+    weights: npt.NDArray[Any] | None = None,
+    metric: str = "l2",
+    iterations: int = 100,
+    restarts: int = 1,
+    batch: int | None = None,
+    tolerance: float = 1e-4,
+    start: npt.NDArray[Any] | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    tick: Callable[[float], None] = lambda share: None,
+) -> Clustering:
+    """Sort points into `k` clusters, all of them used.
+
+    Stops after so many iterations, or where one lowers the distortion by less than `tolerance` of it. With a `batch`,
+    all iterations but the last look at so many random points only. `start` gives initial centroids.
+    """
+    data = np.ascontiguousarray(points, dtype=np.float32)
+    share = np.ones(len(data)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    if not 0 < k <= len(data):
+        raise AbstractionError(f"{k} clusters are asked for; there are {len(data)} points: ask for 1 to {len(data)}")
+    absolute, runs = METRICS[metric], []
+    for restart in range(restarts):
+        rng = np.random.default_rng([seed, restart])
+        centroids = _seeds(data, share, k, absolute, rng) if start is None else np.array(start, dtype=np.float32)
+        problem = _Problem(data, share, absolute, threads, partial(_tell, tick, restart, restarts))
+        if batch is not None and batch < len(data):
+            centroids = problem.batches(centroids, iterations, batch, rng)
+            runs.append(problem.lloyd(centroids, 1, tolerance))
+        else:
+            runs.append(problem.lloyd(centroids, iterations, tolerance))
+    return min(runs, key=lambda run: run.distortion)
+
+
+def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> None:
+    """Say what share of several runs is done."""
+    tick((before + share) / of)
+
+
+def prepare(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
+    """Centroids for a search; `group` of them, one after another, belong together."""
+    absolute = METRICS[metric] if isinstance(metric, str) else metric
+    size = group or len(centroids)
+    lists = min(size - 1, NEIGHBOURS)
+    near = np.empty((len(centroids), lists), dtype=np.int32)
+    limits = np.empty((len(centroids), lists), dtype=np.float32)
+    in_parts(
+        lambda first, end: kernels.neighbours(centroids, first, end, size, absolute, near, limits),
+        len(centroids),
+        threads,
+    )
+    return Clusters(centroids, near, limits, size, absolute)
+
+
+def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.random.Generator) -> Singles:
+    """Initial centroids, from some of the points where there are many."""
+    some = SEEDS_FROM * k
+    if len(data) > 2 * some:
+        chosen = np.sort(rng.choice(len(data), some, replace=False))
+        data, weights = data[chosen], weights[chosen]
+    centroids = np.empty((k, data.shape[1]), dtype=np.float32)
+    room = np.empty(len(data), dtype=np.int32), np.empty(len(data), dtype=np.float32)
+    kernels.seed(data, weights, rng.random(k), absolute, centroids, *room)
+    return centroids
+
+
+class _Problem(NamedTuple):
+    """What is to be clustered, and how."""
+
+    data: Singles
+    weights: FloatArray
+    absolute: bool
+    threads: int
+    tick: Callable[[float], None]
+
+    def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
+        """Move each centroid to the mean of its points, again and again."""
+        labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
+        while True:
+            changed, costs = self.assign(centroids, labels)
+            distortion = float(self.weights @ costs / self.weights.sum())
+            if done >= iterations or not changed or before - distortion <= tolerance * distortion:
+                if not self.fill(centroids, np.bincount(labels, minlength=len(centroids)), costs):
+                    return Clustering(centroids, labels, costs, distortion, done)
+                continue
+            before, done = distortion, done + 1
+            sums, totals = self.add_up(labels, len(centroids))
+            centroids = (sums / np.where(totals > 0, totals, 1)[:, None]).astype(np.float32)
+            self.fill(centroids, totals, costs)
+            self.tick(done / iterations)
+
+    def batches(self, centroids: Singles, iterations: int, batch: int, rng: np.random.Generator) -> Singles:
+        """Move each centroid to the mean of all points that random batches ever put into its cluster."""
+        sums, totals = np.zeros(centroids.shape), np.zeros(len(centroids))
+        for done in range(iterations):
+            chosen = np.sort(rng.choice(len(self.data), batch, replace=False))
+            part = self._replace(data=self.data[chosen], weights=self.weights[chosen])
+            labels = np.full(batch, -1, dtype=np.int32)
+            part.assign(centroids, labels)
+            new_sums, new_totals = part.add_up(labels, len(totals))
+            sums += new_sums
+            totals += new_totals
+            used = totals > 0
+            centroids[used] = sums[used] / totals[used, None]
+            self.tick((done + 1) / iterations)
+        return centroids
+
+    def assign(self, centroids: Singles, labels: Labels) -> tuple[int, Singles]:
+        """Bring labels up to date; how many changed, and what the points cost."""
+        clusters = prepare(centroids, self.absolute, threads=self.threads)
+        costs = np.empty(len(self.data), dtype=np.float32)
+        changed = in_parts(
+            lambda first, end: kernels.assign(
+                self.data, first, end, clusters.group, *clusters[:3], self.absolute, labels, costs
+            ),
+            len(self.data),
+            self.threads,
+        )
+        return sum(changed), costs
+
+    def add_up(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
+        """The sum of the points of each cluster, and the sum of their weights."""
+
+        def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
+            sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)
+            kernels.add_up(self.data, self.weights, first, end, labels, sums, totals)
+            return sums, totals
+
+        sums, totals = zip(*in_parts(part, len(self.data), self.threads, parts=8), strict=True)
+        return np.sum(sums, axis=0), np.sum(totals, axis=0)
+
+    def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> bool:
+        """Move the centroids of empty clusters to the points that cost most; whether there were any."""
+        empty = np.flatnonzero(totals == 0)
+        if len(empty):
+            dearest = np.argsort(-(self.weights * costs), kind="stable")[: len(empty)]
+            if costs[dearest[-1]] == 0:
+                raise AbstractionError(
+                    f"{len(centroids)} clusters are asked for, but there are fewer different points: ask for fewer"
+                )
+            centroids[empty] = self.data[dearest]
+        return len(empty) > 0

@@ -1,0 +1,243 @@
+"""What is known of a hand before the showdown, for all spots of a round (004, sections 5.2 and 5.4).
+
+HS, the strength of a hand on a complete board, is a whole number: 2·wins + ties against all hands that the opponent can
+hold. Everything else is a sum of such numbers over the ways to deal the rest of the board, and so is a whole number
+too: exact, and independent of the order of summation. A round's table is rolled back from that of the next round,
+
+- *moments*: HS and HS², for E[HS] and E[HS²];
+- *histograms*: how often HS ends up in each of some bins. They are cumulative: the earth mover's distance of two of
+  them is the sum of absolute differences;
+- *OCHS*: the strength against each of some clusters of opponents' hands.
+
+Tables are kept in a cache folder that all builds share.
+
+>>> features = Features(Deal(board_cards=(0, 3)))
+>>> table = features.histograms(0, bins=10)
+>>> table.values.shape, round(float(table.values[0, -1] * table.scale), 6)
+((169, 10), 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import comb, prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import __version__, artifact
+from kilt.abstraction import features_kernels as kernels
+from kilt.abstraction.cluster import kmeans
+from kilt.abstraction.spots import Spots, spots
+from kilt.artifact import Array
+from kilt.cards.deck import FULL, Deck, FloatArray, subsets
+from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.hands import hand_tables
+from kilt.errors import AbstractionError, ArtifactError
+from kilt.games.holdem import Holdem
+from kilt.jit import in_parts
+from kilt.lanes import LANES
+
+KIND = "feature table"
+BINS = 50
+OPPONENTS = 8  # clusters of their hands
+OPPONENT_RESTARTS = 100
+WHOLE = 2**16 - 1  # OCHS of a complete board is in parts of this
+NO_CODES = np.zeros(0, dtype=np.int16)
+
+Tick = Callable[[str, float], None]  # hears what is being made, and what share of it is done
+
+
+@dataclass(frozen=True)
+class Deal:
+    """How the cards of a game are dealt: all that features depend on."""
+
+    deck: Deck = FULL
+    hole_cards: int = 2
+    board_cards: tuple[int, ...] = (0, 3, 1, 1)  # that each round adds
+
+    @classmethod
+    def of(cls, game: Holdem) -> Deal:
+        """That of a game."""
+        return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """[round] how many cards the board has."""
+        return tuple(accumulate(self.board_cards))
+
+    @property
+    def top(self) -> int:
+        """HS of a certain win: twice the number of hands that the opponent can hold on a complete board."""
+        return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
+
+    def spots(self, dealt: tuple[int, ...]) -> Spots:
+        """The spots on boards that were dealt so."""
+        return spots(dealt, self.deck, self.hole_cards)
+
+    def roll_outs(self, size: int) -> int:
+        """How many ways there are, for one hand, to complete a board of this size round by round."""
+        steps = [size, *(later for later in self.sizes if later > size)]
+        left = self.deck.size - self.hole_cards
+        return prod(comb(left - now, then - now) for now, then in pairwise(steps))
+
+
+class Table(NamedTuple):
+    """A feature of all spots of a round, the board taken as a set."""
+
+    values: Array  # [spot, dimension] whole numbers
+    scale: FloatArray | float  # what one of them is worth, [dimension] or in all of them
+
+
+class Features:
+    """The features of a deal's spots, made when they are asked for and kept in a folder, if one is given."""
+
+    def __init__(
+        self, deal: Deal, folder: Path | None = None, threads: int = 1, tick: Tick = lambda what, share: None
+    ) -> None:
+        self.deal, self.folder, self.threads, self.tick = deal, folder, threads, tick
+        self._made: dict[str, Array] = {}
+
+    def strengths(self) -> npt.NDArray[np.int16]:
+        """[spot of the last round] HS, from 0 to `Deal.top`."""
+
+        def make() -> Array:
+            codes = np.empty(len(self._spots(self.deal.sizes[-1])), dtype=np.int16)
+            self._rank("strengths", kernels.last_strengths, self.deal.top // 2, codes)
+            return codes
+
+        codes: npt.NDArray[np.int16] = self._kept("strengths", make)
+        return codes
+
+    def moments(self, r: int) -> Table:
+        """HS and HS² of a round's spots, as sums over roll-outs."""
+        hs = np.arange(self.deal.top + 1, dtype=np.int64)
+        values = self._rolled("moments", self.deal.sizes[r], self.strengths, np.stack([hs, hs**2], axis=1))
+        return Table(values, 1 / self.deal.roll_outs(self.deal.sizes[r]))
+
+    def histograms(self, r: int, bins: int = BINS) -> Table:
+        """The cumulative histogram of HS: bin = ⌊HS · bins⌋ of a strength from 0 to 1, and 1 belongs to the last."""
+        return self._histograms(self.deal.sizes[r], bins)
+
+    def _histograms(self, size: int, bins: int) -> Table:
+        if bins < 2:
+            raise AbstractionError(f"a histogram of {bins} bins says nothing: use 2 or more")
+        which = np.minimum(np.arange(self.deal.top + 1) * bins // self.deal.top, bins - 1)
+        steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
+        values = self._rolled(f"histograms-{bins}", size, self.strengths, steps)
+        return Table(values, 1 / self.deal.roll_outs(size))
+
+    def ochs(self, r: int, opponents: int = OPPONENTS) -> Table:
+        """The strength against each cluster of opponents.
+
+        Clusters count by how many of the different hands they have: only so does the L2 distance agree with the
+        figures of 004 (figure 5.3).
+        """
+
+        def last() -> Array:
+            clusters = self.opponents(opponents)
+            rows = np.concatenate([clusters, np.zeros((-opponents % LANES, clusters.shape[1]))])
+            out = np.empty((len(self._spots(self.deal.sizes[-1])), opponents), dtype=np.uint16)
+            self._rank(name, kernels.last_ochs, rows, WHOLE, out)
+            return out
+
+        name, size = f"ochs-{opponents}", self.deal.sizes[r]
+        values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.sizes[-1]}", last))
+        sizes = np.array([len(np.unique(self._spots(0).row(())[1][row > 0])) for row in self.opponents(opponents)])
+        return Table(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
+
+    def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
+        """[cluster, hand] the clusters of private hands for OCHS, from the weakest to the strongest: 1 or 0.
+
+        Hands without a board, sorted by k-means on the earth mover's distance of their histograms.
+        """
+        start = self._spots(0)
+        if clusters > len(start):
+            raise AbstractionError(
+                f"{clusters} clusters of opponents are asked for; there are {len(start)} different hands: ask for fewer"
+            )
+        table = self._histograms(0, BINS)
+        found = kmeans(
+            table.values * table.scale,
+            clusters,
+            weights=start.weights,
+            metric="emd",
+            restarts=OPPONENT_RESTARTS,
+            tolerance=0.0,
+        )
+        place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))  # the lower the cumulative histogram, the better
+        _, row = start.row(())
+        members: FloatArray = (place[found.labels][row] == np.arange(clusters)[:, None]).astype(np.float64)
+        return members
+
+    def _spots(self, size: int) -> Spots:
+        return self.deal.spots((size,))
+
+    def _rank(self, name: str, kernel: Callable[..., None], *rest: Any) -> None:
+        """Let a kernel go over all complete boards with room to rank the hands."""
+        deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.sizes[-1]
+        cards = hand_list(deck, hole), hand_tables(size + hole, deck)
+        last = self._spots(size)
+
+        def part(start: int, end: int) -> None:
+            kernel(last.tables, start, end, *cards, room_to_rank(deck, hole, size), *rest)
+
+        in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
+
+    def _rolled(self, name: str, size: int, codes: Callable[[], Array] | None, worth: Array) -> Array:
+        """Sums over roll-outs of what complete boards are worth: a row for each spot, or for each code."""
+        sizes = self.deal.sizes
+        if size == sizes[-1]:
+            return worth if codes is None else worth[codes()]
+        then = min(later for later in sizes if later > size)
+
+        def make() -> Array:
+            coded = codes is not None and then == sizes[-1]
+            after = worth if then == sizes[-1] else self._rolled(name, then, codes, worth)
+            here, there = self._spots(size), self._spots(then)
+            most = int(worth.max()) * self.deal.roll_outs(size)
+            out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
+            found = codes() if coded and codes else NO_CODES
+            picks = subsets(self.deal.deck.size - size, then - size)
+            in_parts(
+                lambda start, end: kernels.roll_back(
+                    here.tables, there.tables, start, end, picks, coded, found, after, out
+                ),
+                len(here.boards),
+                self.threads,
+                lambda share: self.tick(f"{name}, {size} cards", share),
+            )
+            return out
+
+        sums: Array = self._kept(f"{name}-{size}", make)
+        return sums
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        if self.folder is None:
+            return None
+        deal = self.deal
+        return self.folder / artifact.fingerprint(repr((deal.deck, deal.hole_cards, deal.sizes)))
+
+    def _kept(self, name: str, make: Callable[[], Array]) -> Any:
+        """A table from memory or from the folder, or a new one. What another version left there is made anew."""
+        if name not in self._made:
+            if self._folder is None:
+                self._made[name] = make()
+            else:
+                place = self._folder / name
+                if not self._usable(place):
+                    artifact.write(place, KIND, {"values": make()}, parameters={"deal": repr(self.deal)})
+                self._made[name] = artifact.read(place, KIND, private=True).arrays["values"]
+        return self._made[name]
+
+    def _usable(self, place: Path) -> bool:
+        try:
+            return artifact.exists(place) and artifact.read(place, KIND).version == __version__
+        except ArtifactError:
+            return False

@@ -1,0 +1,127 @@
+"""Compiled loops of `features`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction.spots_kernels import SpotTables, number_board
+from kilt.cards.boards_kernels import locate
+from kilt.cards.deck import ByteArray, FloatArray
+from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
+from kilt.cards.hands_kernels import HandTables
+from kilt.jit import kernel
+from kilt.lanes import LANES
+
+
+@kernel
+def last_strengths(
+    t: SpotTables,
+    start: int,
+    end: int,
+    hands: HandList,
+    tables: HandTables,
+    ranking: Ranking,
+    opponents: int,
+    codes: npt.NDArray[np.int16],
+) -> None:
+    """Write 2·wins + ties against a uniform opponent for the spots of some complete boards."""
+    reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
+    numbers = np.empty(len(hands.bits), dtype=np.int32)
+    for board in range(start, end):
+        groups = rank_board(t.cards[board], hands, tables, ranking)
+        showdown(ranking, groups, reach, value)
+        number_board(t, board, numbers)
+        for hand in range(len(numbers)):
+            if numbers[hand] >= 0:
+                codes[t.first[board] + numbers[hand]] = int(value[hand]) + opponents
+
+
+@kernel
+def last_ochs(
+    t: SpotTables,
+    start: int,
+    end: int,
+    hands: HandList,
+    tables: HandTables,
+    ranking: Ranking,
+    clusters: FloatArray,
+    whole_share: int,
+    out: npt.NDArray[np.uint16],
+) -> None:
+    """Write the strength against each cluster of opponents, in parts of `whole_share`, for spots of complete boards.
+
+    `clusters` has a row of weights over hands for each, with rows of zeros up to a multiple of `LANES`. Where the
+    opponent has no hand of a cluster left, the strength is a half.
+    """
+    count = len(hands.bits)
+    reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(t.card_bit), np.float32)
+    result, whole = np.zeros(LANES * count, np.float32), np.zeros(LANES * count, np.float32)
+    numbers = np.empty(count, dtype=np.int32)
+    kinds = out.shape[1]
+    for board in range(start, end):
+        groups = rank_board(t.cards[board], hands, tables, ranking)
+        number_board(t, board, numbers)
+        live = ranking.ends[groups - 1]
+        for c in range(0, kinds, LANES):
+            for i in range(live):
+                for lane in range(LANES):
+                    reach[LANES * i + lane] = clusters[c + lane, ranking.order[i]]
+            showdowns(ranking, groups, reach, by_card, result, whole)
+            for i in range(live):
+                spot = t.first[board] + numbers[ranking.order[i]]
+                for lane in range(min(LANES, kinds - c)):
+                    met = 2 * whole[LANES * i + lane]
+                    share = result[LANES * i + lane] / met if met > 0 else np.float32(0.5)
+                    out[spot, c + lane] = np.uint16(share * whole_share + np.float32(0.5))
+
+
+@kernel
+def roll_back(
+    t: SpotTables,
+    after: SpotTables,
+    start: int,
+    end: int,
+    picks: ByteArray,
+    coded: bool,
+    codes: npt.NDArray[np.int16],
+    worth: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+) -> None:
+    """Add up, for the spots of some boards, what the spots after them are worth, over all ways to deal on.
+
+    What a spot after is worth is its row of `worth` or, where that is `coded`, the row of its code. `picks` are the
+    sets of places among the cards that a board leaves.
+    """
+    hands = len(t.bits)
+    numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
+    known, dealt, deck = t.cards.shape[1], picks.shape[1], len(t.card_bit)
+    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(deck - known, dtype=np.int64)
+    spot_hand = np.empty(hands, dtype=np.int64)
+    for board in range(start, end):
+        count = number_board(t, board, numbers)
+        for hand in range(hands - 1, -1, -1):
+            if numbers[hand] >= 0:
+                spot_hand[numbers[hand]] = hand
+        cards[:known] = t.cards[board]
+        left = 0
+        for card in range(deck):
+            if not np.any(t.cards[board] == card):
+                rest[left] = card
+                left += 1
+        first = t.first[board]
+        for pick in range(picks.shape[0]):
+            for k in range(dealt):
+                cards[known + k] = rest[picks[pick, k]]
+            there, turned = locate(after.boards, cards)
+            number_board(after, there, numbers_after)
+            moved = after.moved[turned]
+            base = after.first[there]
+            for spot in range(count):
+                number = numbers_after[moved[spot_hand[spot]]]
+                if number >= 0:
+                    row = codes[base + number] if coded else base + number
+                    for d in range(out.shape[1]):
+                        out[first + spot, d] += worth[row, d]

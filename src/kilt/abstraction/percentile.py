@@ -1,0 +1,46 @@
+"""Percentile buckets: hands in order of a value, cut into buckets of equal weight (004, section 5.2).
+
+Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
+
+>>> values = np.array([3, 1, 2, 2, 9])
+>>> percentiles(values, np.ones(5), 2).tolist()
+[1, 0, 0, 0, 1]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import IntArray
+from kilt.errors import AbstractionError
+
+
+def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
+    """[point] the bucket of each point, those with the lowest values in bucket 0."""
+    _, which = np.unique(values, return_inverse=True)
+    cuts = cut_points(np.bincount(which, weights), buckets)
+    return np.searchsorted(cuts, which, side="right")
+
+
+def cut_points(mass: npt.NDArray[Any], buckets: int) -> IntArray:
+    """The value numbers at which buckets 1, 2, … begin, given the weight of each value.
+
+    Each bucket takes what is nearest to an equal share of what is left, and leaves a value for each of those to come.
+    """
+    if not 0 < buckets <= len(mass):
+        raise AbstractionError(
+            f"{buckets} buckets are asked for, but there are only {len(mass)} different values: ask for fewer"
+        )
+    below = np.concatenate([[0.0], np.cumsum(mass)])
+    cuts = np.empty(buckets - 1, dtype=np.int64)
+    start = 0
+    for bucket in range(buckets - 1):
+        aim = below[start] + (below[-1] - below[start]) / (buckets - bucket)
+        cut = int(np.searchsorted(below, aim))
+        if cut > start + 1 and aim - below[cut - 1] <= below[cut] - aim:
+            cut -= 1
+        start = cuts[bucket] = min(max(cut, start + 1), len(mass) - (buckets - bucket - 1))
+    return cuts

@@ -1,0 +1,191 @@
+"""What an abstraction is to be: names as in the paper, and the same in full as TOML.
+
+``IR-KE-KO 169-9000-9000-9000`` is imperfect recall, k-means on the earth mover's distance in all rounds but the last,
+k-means on OCHS in the last, and so many buckets in each round (004, section 5.5). With perfect recall, ``PR``, the
+numbers are buckets inside each bucket of the round before. A round with as many buckets as there are hands is lossless.
+
+======  ==================================================================================================
+name    steps
+======  ==================================================================================================
+PHS     ``ehs2`` and, inside its buckets, ``ehs``: percentiles; 10 is 5 × 2. In the last round ``ehs`` alone
+KE      ``histogram``: k-means on the earth mover's distance between histograms of hand strength
+KO      ``ochs``: k-means on opponent cluster hand strength
+KH      ``history``: k-means on the mean earth mover's distance of this round and all before (001)
+PA      ``potential``: k-means on the earth mover's distance between histograms of next-round buckets
+======  ==================================================================================================
+
+>>> plan = plan_named("PR-PHS-KO 10-10-10-10", (0, 3, 1, 1))
+>>> [[(step.feature, step.buckets) for step in r.steps] for r in plan.rounds][2:]
+[[('ehs2', 5), ('ehs', 2)], [('ochs', 10)]]
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from kilt.abstraction.features import BINS, OPPONENTS
+from kilt.errors import AbstractionError
+
+CANONICAL = "canonical"
+FEATURES = ("ehs2", "ehs", "histogram", "ochs", "history", "potential", CANONICAL)
+TECHNIQUES = {"KE": "histogram", "KO": "ochs", "KH": "history", "PA": "potential"}
+RECALL = {"PR": True, "IR": False}
+SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of 004
+
+
+@dataclass(frozen=True)
+class Step:
+    """Buckets by one feature, inside each of the buckets before."""
+
+    feature: str
+    buckets: int = 0  # CANONICAL has what there is
+
+    def __post_init__(self) -> None:
+        if self.feature not in FEATURES:
+            raise AbstractionError(f"unknown feature {self.feature!r}: use one of {', '.join(FEATURES)}")
+        if self.buckets < 1 and self.feature != CANONICAL:
+            raise AbstractionError(f"{self.feature} is to have {self.buckets} buckets: ask for 1 or more")
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    """The buckets of a round: with recall, inside those of the round before."""
+
+    recall: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def buckets(self) -> int:
+        """How many there are inside each bucket of the round before, or in all; 0 where the round is lossless."""
+        return prod(step.buckets for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An abstraction of all rounds, and how k-means is to go about it."""
+
+    rounds: tuple[RoundPlan, ...]
+    bins: int = BINS  # of histograms
+    opponents: int = OPPONENTS  # clusters of OCHS
+    sample: int = 1_000_000  # points that centroids are fitted to, at most; all points are assigned in any case
+    iterations: int = 40
+    restarts: int = 1
+    seed: int = 0
+
+    def toml(self) -> str:
+        """The whole plan as text."""
+        lines = [f"{field.name} = {getattr(self, field.name)}" for field in fields(self) if field.name != "rounds"]
+        for r in self.rounds:
+            steps = ", ".join(f'{{ feature = "{step.feature}", buckets = {step.buckets} }}' for step in r.steps)
+            lines += ["", "[[rounds]]", f"recall = {str(r.recall).lower()}", f"steps = [{steps}]"]
+        return "\n".join(lines) + "\n"
+
+
+def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
+    """A plan by its name in the manner of the paper, or from a TOML file."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        return read_plan(path)
+    return plan_named(str(name), board_cards)
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan from a TOML file."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AbstractionError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AbstractionError(f"{path} is not TOML: {error}") from None
+    try:
+        return plan_of(said)
+    except AbstractionError as error:
+        raise AbstractionError(f"{path}: {error}") from None
+
+
+def plan_of(said: Mapping[str, Any]) -> Plan:
+    """A plan from plain data."""
+    known = {field.name for field in fields(Plan)}
+    rounds = []
+    for number, r in enumerate(_checked(said, "rounds", list)):
+        _no_others(r, {"recall", "steps"}, f"round {number + 1}")
+        steps = []
+        for step in _checked(r, "steps", list):
+            _no_others(step, {"feature", "buckets"}, f"a step of round {number + 1}")
+            steps.append(Step(_checked(step, "feature", str), step.get("buckets", 0)))
+        if not steps:
+            raise AbstractionError(f"round {number + 1} has no steps: give one at least")
+        rounds.append(RoundPlan(_checked(r, "recall", bool), tuple(steps)))
+    _no_others(said, known, "the plan")
+    numbers = {name: _checked(said, name, int) for name in known - {"rounds"} if name in said}
+    for name, value in numbers.items():
+        if value < (0 if name == "seed" else 1):
+            raise AbstractionError(f"{name} is {value}: give 1 or more")
+    return Plan(tuple(rounds), **numbers)
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """The same as plain data."""
+    return asdict(plan)
+
+
+def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
+    """A plan by its name, for a game whose rounds add so many cards to the board."""
+    parts = re.fullmatch(r"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+(\d+(?:x\d+)*(?:-\d+(?:x\d+)*)*)", name.strip())
+    known = ("PHS", *TECHNIQUES)
+    if not parts or parts[2] not in known or parts[3] not in known:
+        raise AbstractionError(
+            f"{name!r} is no abstraction: write something like 'IR-KE-KO 169-500-500-500' (IR or PR, then "
+            f"{', '.join(known)} for the rounds before the last and for the last), or name a .toml file"
+        )
+    sizes = parts[4].split("-")
+    if len(sizes) != len(board_cards):
+        raise AbstractionError(
+            f"{name!r} has {len(sizes)} rounds; the game has {len(board_cards)}: give as many numbers"
+        )
+    rounds = []
+    for r, size in enumerate(sizes):
+        last = r == len(sizes) - 1
+        nested = tuple(int(number) for number in size.split("x"))
+        rounds.append(RoundPlan(RECALL[parts[1]], _steps(parts[3 if last else 2], nested, last=last)))
+    return Plan(tuple(rounds))
+
+
+def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[Step, ...]:
+    """The steps of a technique: numbers of buckets are nested where the name says so or PHS wants it."""
+    if technique != "PHS":
+        return tuple(Step(TECHNIQUES[technique], number) for number in nested)
+    if last:  # HS² ranks hands as HS does
+        return tuple(Step("ehs", number) for number in (prod(nested),))
+    if len(nested) == 1:
+        nested = _oblong(nested[0])
+    return tuple(Step(("ehs2", "ehs")[place % 2], number) for place, number in enumerate(nested))
+
+
+def _oblong(buckets: int) -> tuple[int, ...]:
+    """Two factors in proportion 5 : 2, as nearly as can be.
+
+    >>> _oblong(10), _oblong(9000), _oblong(7)
+    ((5, 2), (150, 60), (7,))
+    """
+    pairs = [(buckets // small, small) for small in range(1, buckets + 1) if buckets % small == 0]
+    large, small = min(pairs, key=lambda pair: abs(pair[0] / pair[1] / SHAPE - 1) + (pair[0] < pair[1]))
+    return (large, small) if 1 < small <= large else (buckets,)
+
+
+def _checked(said: Mapping[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(said, Mapping) or not isinstance(said.get(name), kind):
+        raise AbstractionError(f"{name} is missing, or is no {kind.__name__}: see `kilt abstraction plan NAME`")
+    return said[name]
+
+
+def _no_others(said: Mapping[str, Any], known: set[str], where: str) -> None:
+    others = set(said) - known if isinstance(said, Mapping) else {str(said)}
+    if others:
+        raise AbstractionError(f"{where} says {', '.join(sorted(others))}, which means nothing: use {sorted(known)}")

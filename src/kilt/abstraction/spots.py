@@ -1,0 +1,73 @@
+"""Spots: the private hands of a round together with the boards they are held on, up to a renaming of suits.
+
+A spot is a canonical board and one of its hands; hands that differ only by suits which the board does not tell apart
+are one spot. Spots are numbered board by board, so that all hands of a board stand together: what belongs to them is
+looked up for a whole board at once. The cards of a board may be taken as dealt round by round, or as one set.
+
+>>> len(spots((3,))), len(spots((3, 1))), len(spots((4,)))
+(1286792, 55190538, 13960050)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from kilt.abstraction import spots_kernels as kernels
+from kilt.abstraction.spots_kernels import SpotTables
+from kilt.cards.boards import board_index, canonical_boards, hand_permutations, ways
+from kilt.cards.deck import FULL, ByteArray, Deck, IntArray
+from kilt.cards.equity import hand_list
+from kilt.cards.hands import hand_tables
+
+
+class Spots:
+    """All spots of a round: see `spots`."""
+
+    def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
+        rounds = canonical_boards(dealt, deck)
+        self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
+        self.boards: ByteArray = rounds[-1].cards
+        self.ways = ways(rounds)
+        hands = hand_list(deck, hole_cards)
+        first = np.zeros(len(self.boards) + 1, dtype=np.int64)
+        self.tables = SpotTables(
+            boards=board_index(rounds, deck),
+            cards=self.boards.astype(np.int64),
+            symmetry=rounds[-1].symmetry,
+            first=first,
+            bits=hands.bits,
+            card_bit=hand_tables(hole_cards, deck).card_bit,
+            moved=hand_permutations(deck, hole_cards),
+        )
+        kernels.count_spots(self.tables, first)
+
+    def __len__(self) -> int:
+        return int(self.tables.first[-1])
+
+    @cached_property
+    def weights(self) -> IntArray:
+        """[spot] how many deals it stands for."""
+        weights = np.zeros(len(self), dtype=np.int64)
+        kernels.weigh_spots(self.tables, 0, len(self.boards), self.ways, weights)
+        return weights
+
+    def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
+        """Which canonical board stands for some cards, and [hand] the spot of each hand; −1 for hands that cannot be.
+
+        >>> flop = spots((3,))
+        >>> board, row = flop.row(FULL.cards("Ah7d2c"))
+        >>> int((row >= 0).sum()), int(row[FULL.hole_index(FULL.cards("AsAh"))])
+        (1176, -1)
+        """
+        numbers = np.empty(len(self.tables.bits), dtype=np.int64)
+        found = kernels.row_of(self.tables, np.array(board, dtype=np.int64), numbers)
+        return int(found), numbers
+
+
+@lru_cache(maxsize=16)
+def spots(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Spots:
+    """The spots of a round whose board was dealt in these numbers of cards; one number takes the board as a set."""
+    return Spots(dealt, deck, hole_cards)

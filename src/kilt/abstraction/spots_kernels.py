@@ -1,0 +1,128 @@
+"""Compiled loops of `spots`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
+from kilt.cards.deck import IntArray
+from kilt.jit import kernel
+
+
+class SpotTables(NamedTuple):
+    """The spots of a round as kernels see them."""
+
+    boards: BoardIndex
+    cards: IntArray  # [board, card]
+    symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is
+    first: IntArray  # [board + 1] the number of its first spot
+    bits: IntArray  # [hand] its set of cards
+    card_bit: IntArray  # [card] the same for one card
+    moved: npt.NDArray[np.int32]  # [permutation, hand]
+
+
+@kernel
+def number_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
+    """Write which spot of a canonical board each hand is, from 0, or −1; return how many there are."""
+    held = np.int64(0)
+    for card in t.cards[board]:
+        held |= t.card_bit[card]
+    count: int = number_hands(t.bits, held, t.symmetry[board], t.moved, numbers)
+    return count
+
+
+@kernel
+def count_spots(t: SpotTables, first: IntArray) -> None:
+    """Write where the spots of each board begin."""
+    numbers = np.empty(len(t.bits), dtype=np.int32)
+    first[0] = 0
+    for board in range(len(t.symmetry)):
+        first[board + 1] = first[board] + number_board(t, board, numbers)
+
+
+@kernel
+def row_of(t: SpotTables, cards: IntArray, numbers: IntArray) -> int:
+    """Write the spot of each hand on any board, −1 where there is none; return the canonical board."""
+    board, turned = locate(t.boards, cards)
+    canonical = np.empty(len(t.bits), dtype=np.int32)
+    number_board(t, board, canonical)
+    first = t.first[board]
+    for hand in range(len(numbers)):
+        number = canonical[t.moved[turned, hand]]
+        numbers[hand] = first + number if number >= 0 else -1
+    found: int = board
+    return found
+
+
+@kernel
+def find_spots(t: SpotTables, start: int, end: int, other: SpotTables, rows: IntArray) -> None:
+    """Write, for the spots of some boards, which spots of another round they are, or come from.
+
+    The other round's boards are the first cards, taken as sets.
+    """
+    size = other.cards.shape[1]
+    numbers = np.empty(len(t.bits), dtype=np.int32)
+    there = np.empty(len(t.bits), dtype=np.int64)
+    base = t.first[start]
+    for board in range(start, end):
+        number_board(t, board, numbers)
+        row_of(other, t.cards[board, :size], there)
+        at = t.first[board] - base
+        for hand in range(len(numbers)):
+            if numbers[hand] >= 0:
+                rows[at + numbers[hand]] = there[hand]
+
+
+@kernel
+def find_buckets(
+    t: SpotTables, start: int, end: int, other: SpotTables, table: npt.NDArray[Any], buckets: npt.NDArray[np.int32]
+) -> None:
+    """Write, for the spots of some boards, the bucket of an earlier round that they come from."""
+    size = other.cards.shape[1]
+    numbers = np.empty(len(t.bits), dtype=np.int32)
+    base = t.first[start]
+    for board in range(start, end):
+        number_board(t, board, numbers)
+        before, turned = locate(other.boards, t.cards[board, :size])
+        moved = other.moved[turned]
+        at = t.first[board] - base
+        for hand in range(len(numbers)):
+            if numbers[hand] >= 0:
+                buckets[at + numbers[hand]] = table[before, moved[hand]]
+
+
+@kernel
+def weigh_spots(t: SpotTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
+    """Write how many deals each spot of some boards stands for."""
+    numbers = np.empty(len(t.bits), dtype=np.int32)
+    weights[:] = 0
+    for board in range(start, end):
+        number_board(t, board, numbers)
+        at = t.first[board] - t.first[start]
+        for hand in range(len(numbers)):
+            if numbers[hand] >= 0:
+                weights[at + numbers[hand]] += ways[board]
+
+
+@kernel
+def spread(t: SpotTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
+    """Write the buckets of the spots of some boards to the rows of these boards, hand by hand."""
+    numbers = np.empty(len(t.bits), dtype=np.int32)
+    for board in range(start, end):
+        number_board(t, board, numbers)
+        at = t.first[board] - t.first[start]
+        for hand in range(len(numbers)):
+            if numbers[hand] >= 0:
+                table[board, hand] = buckets[at + numbers[hand]]
+
+
+@kernel
+def look_up(t: SpotTables, table: npt.NDArray[Any], cards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
+    """Write the bucket of each hand on any board; those of hands that share a card with it mean nothing."""
+    board, turned = locate(t.boards, cards)
+    row, moved = table[board], t.moved[turned]
+    for hand in range(len(buckets)):
+        buckets[hand] = row[moved[hand]]
