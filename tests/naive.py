@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import cache
 from itertools import accumulate, combinations, pairwise, permutations
+from math import floor
 
 import numpy as np
 
@@ -285,3 +287,66 @@ def best_response_value(tree, strategy, player):
         return sum(p * value(child) for p, child in steps(node))
 
     return value(0)
+
+
+# ── card abstraction ──
+
+
+@cache
+def board_strengths(board: tuple[int, ...], deck: Deck, hole_cards: int) -> dict[tuple[int, ...], int]:
+    """2·wins + ties of every hand on a complete board, against all hands that the opponent can hold."""
+    rest = [card for card in range(deck.size) if card not in board]
+    values = {hand: hand_value([*hand, *board], deck) for hand in combinations(rest, hole_cards)}
+    return {
+        hand: sum(2 * (mine > theirs) + (mine == theirs) for other, theirs in values.items() if not {*hand} & {*other})
+        for hand, mine in values.items()
+    }
+
+
+def roll_outs(hand: Sequence[int], board: Sequence[int], sizes: Sequence[int], deck: Deck) -> Iterator[tuple[int, ...]]:
+    """Every complete board, as often as there are ways to deal it round by round."""
+    later = [size for size in sizes if size > len(board)]
+    if not later:
+        yield tuple(sorted(board))
+        return
+    rest = [card for card in range(deck.size) if card not in {*hand, *board}]
+    for new in combinations(rest, later[0] - len(board)):
+        yield from roll_outs(hand, (*board, *new), sizes, deck)
+
+
+def final_strengths(hand: tuple[int, ...], board: Sequence[int], sizes: Sequence[int], deck: Deck) -> list[int]:
+    """The strength of a hand at the end of each roll-out."""
+    return [board_strengths(last, deck, len(hand))[hand] for last in roll_outs(hand, board, sizes, deck)]
+
+
+def cumulative_histogram(strengths: Sequence[int], top: int, bins: int) -> list[int]:
+    """How many strengths are in each bin or below it: HS = strength / top is in bin ⌊HS · bins⌋, 1 in the last."""
+    which = Counter(min(floor(Fraction(strength, top) * bins), bins - 1) for strength in strengths)
+    return list(accumulate(which[b] for b in range(bins)))
+
+
+def strength_against(hand: tuple[int, ...], board: Sequence[int], opponents: Sequence[tuple[int, ...]], deck: Deck):
+    """The share of the pot on a complete board against some hands; None if the opponent can hold none of them."""
+    mine, sums, met = hand_value([*hand, *board], deck), 0, 0
+    for other in opponents:
+        if not {*other} & {*hand, *board}:
+            theirs = hand_value([*other, *board], deck)
+            sums += 2 * (mine > theirs) + (mine == theirs)
+            met += 1
+    return Fraction(sums, 2 * met) if met else None
+
+
+def costs(points, centroids, metric):
+    """[point, centroid] the distance, squared for L2."""
+    apart = points[:, None, :] - centroids[None, :, :]
+    return np.abs(apart).sum(axis=2) if metric == "emd" else (apart**2).sum(axis=2)
+
+
+def lloyd(points, weights, centroids, metric, iterations):
+    """k-means as in the book: labels and centroids, turn by turn; no cluster may become empty."""
+    for _ in range(iterations):
+        labels = costs(points, centroids, metric).argmin(axis=1)
+        centroids = np.array(
+            [np.average(points[labels == c], axis=0, weights=weights[labels == c]) for c in range(len(centroids))]
+        )
+    return costs(points, centroids, metric).argmin(axis=1), centroids

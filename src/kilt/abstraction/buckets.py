@@ -7,8 +7,10 @@ a board are one suit permutation and one row away. Tables are mapped into memory
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +35,18 @@ class RoundBuckets(NamedTuple):
 
     spots: Spots
     table: Array  # [board, hand]; for hands that share a card with the board it means nothing
-    buckets: int
+    sizes: IntArray  # [bucket] of how many deals
     figures: dict[str, Any]  # what was said when they were made
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return len(self.sizes)
+
+    @property
+    def hands_left(self) -> int:
+        """How many hands a board leaves."""
+        return comb(self.spots.deck.size - sum(self.spots.dealt), self.spots.hole_cards)
 
     def row(self, board: Sequence[int]) -> Labels:
         """[hand] the bucket of each hand on a board."""
@@ -77,8 +89,6 @@ class Identity:
     @classmethod
     def read(cls, path: Path) -> Identity:
         """Of an abstraction on disk, finished or not."""
-        import tomllib
-
         place = path / DESCRIPTION
         if not place.is_file():
             raise AbstractionError(f"there is no abstraction at {path}: check the name, or build it first")
@@ -116,14 +126,18 @@ class CardAbstraction:
     def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
         """The bucket of a hand."""
         deal = self.identity.deal
-        if len(board) not in deal.sizes:
-            raise AbstractionError(
-                f"a board of {len(board)} cards is that of no round: use {', '.join(map(str, deal.sizes))}"
-            )
         if {*hand} & {*board} or len({*hand}) != deal.hole_cards or len({*board}) != len(board):
             raise AbstractionError(f"{deal.deck.name([*hand, *board])} has a card twice: every card may be used once")
-        r = len(deal.sizes) - 1 - deal.sizes[::-1].index(len(board))
-        return int(self.rounds[r].row(board)[deal.deck.hole_index(hand)])
+        return int(self.rounds[self.round_of(board)].row(board)[deal.deck.hole_index(hand)])
+
+    def round_of(self, board: Sequence[int]) -> int:
+        """The round in which a board is seen."""
+        sizes = self.identity.deal.sizes
+        if len(board) not in sizes:
+            raise AbstractionError(
+                f"a board of {len(board)} cards is that of no round: use {', '.join(map(str, sizes))}"
+            )
+        return sizes.index(len(board))
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
@@ -151,4 +165,4 @@ def load_round(path: Path, identity: Identity, r: int, *, check: bool = False) -
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
     spots = identity.deal.spots(layout(identity.plan, identity.deal, r))
-    return RoundBuckets(spots, found.arrays["buckets"], int(found.figures["buckets"]), found.figures)
+    return RoundBuckets(spots, found.arrays["buckets"], found.arrays["sizes"], found.figures)

@@ -66,11 +66,13 @@ def kmeans(
     seed: int = 0,
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Clustering:
     """Sort points into `k` clusters, all of them used.
 
     Stops after so many iterations, or where one lowers the distortion by less than `tolerance` of it. With a `batch`,
-    all iterations but the last look at so many random points only. `start` gives initial centroids.
+    all iterations but the last look at so many random points only. `start` gives initial centroids. `stop` is asked
+    after each iteration.
     """
     data = np.ascontiguousarray(points, dtype=np.float32)
     share = np.ones(len(data)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
@@ -80,7 +82,7 @@ def kmeans(
     for restart in range(restarts):
         rng = np.random.default_rng([seed, restart])
         centroids = _seeds(data, share, k, absolute, rng) if start is None else np.array(start, dtype=np.float32)
-        problem = _Problem(data, share, absolute, threads, partial(_tell, tick, restart, restarts))
+        problem = _Problem(data, share, absolute, threads, partial(_tell, tick, restart, restarts), stop)
         if batch is not None and batch < len(data):
             centroids = problem.batches(centroids, iterations, batch, rng)
             runs.append(problem.lloyd(centroids, 1, tolerance))
@@ -129,6 +131,7 @@ class _Problem(NamedTuple):
     absolute: bool
     threads: int
     tick: Callable[[float], None]
+    stop: Callable[[], bool]
 
     def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
         """Move each centroid to the mean of its points, again and again."""
@@ -136,7 +139,8 @@ class _Problem(NamedTuple):
         while True:
             changed, costs = self.assign(centroids, labels)
             distortion = float(self.weights @ costs / self.weights.sum())
-            if done >= iterations or not changed or before - distortion <= tolerance * distortion:
+            over = done >= iterations or not changed or before - distortion <= tolerance * distortion
+            if over or self.stop():
                 if not self.fill(centroids, np.bincount(labels, minlength=len(centroids)), costs):
                     return Clustering(centroids, labels, costs, distortion, done)
                 continue
@@ -160,6 +164,8 @@ class _Problem(NamedTuple):
             used = totals > 0
             centroids[used] = sums[used] / totals[used, None]
             self.tick((done + 1) / iterations)
+            if self.stop():
+                break
         return centroids
 
     def assign(self, centroids: Singles, labels: Labels) -> tuple[int, Singles]:

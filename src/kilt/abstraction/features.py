@@ -175,6 +175,33 @@ class Features:
         members: FloatArray = (place[found.labels][row] == np.arange(clusters)[:, None]).astype(np.float64)
         return members
 
+    def needs(self, feature: str, r: int, bins: int, opponents: int) -> dict[str, tuple[int, float]]:
+        """The tables that a feature of a round rests on and that are not there yet: their bytes, and seconds to make.
+
+        Seconds are those of one core; they are a guess.
+        """
+        sizes = sorted({0, *self.deal.sizes})
+        last, first = self._spots(sizes[-1]), sizes.index(self.deal.sizes[r])
+        tables = {"strengths": (2 * len(last), 30e-6 * len(last.boards))}
+
+        def chain(name: str, dimensions: int, most: int, start: int) -> None:
+            for size, then in pairwise(sizes[start:]):
+                here = self._spots(size)
+                width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
+                deals = len(here) * comb(self.deal.deck.size - size, then - size)
+                tables[f"{name}-{size}"] = len(here) * dimensions * width, deals * (8e-9 + 0.3e-9 * dimensions)
+
+        if feature in ("ehs", "ehs2"):
+            chain("moments", 2, self.deal.top**2, first)
+        elif feature in ("histogram", "history"):
+            chain(f"histograms-{bins}", bins, 1, 0 if feature == "history" else first)
+        elif feature == "ochs":
+            chain(f"histograms-{BINS}", BINS, 1, 0)
+            name = f"ochs-{opponents}"
+            tables[f"{name}-{sizes[-1]}"] = 2 * opponents * len(last), (30e-6 + 8e-6 * opponents) * len(last.boards)
+            chain(name, opponents, WHOLE, first)
+        return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
+
     def _spots(self, size: int) -> Spots:
         return self.deal.spots((size,))
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,9 +26,16 @@ from kilt.abstraction.buckets import (
     round_folder,
 )
 from kilt.abstraction.features import Features, Tick
+from kilt.abstraction.plan import Plan
 from kilt.abstraction.steps import Before, Fitting, Means, Part
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
+
+DIMENSIONS: dict[str, Callable[[Plan, int], int]] = {  # of the points that k-means sorts
+    "histogram": lambda plan, r: plan.bins,
+    "history": lambda plan, r: plan.bins * (r + 1),
+    "ochs": lambda plan, r: plan.opponents,
+}
 
 
 def check(identity: Identity) -> None:
@@ -37,28 +45,71 @@ def check(identity: Identity) -> None:
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {len(deal.board_cards)}")
 
 
+class Estimate(NamedTuple):
+    """What a build takes, roughly."""
+
+    seconds: float
+    memory: int  # bytes
+    tables: int  # bytes on disk, of the abstraction
+    features: int  # bytes on disk, of feature tables that are not in the cache yet
+
+
+def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) -> Estimate:
+    """Before any work is done, from the numbers of boards and hands and the pace of one core of 2020 or so."""
+    check(identity)
+    plan, deal = identity.plan, identity.deal
+    features = Features(deal, cache)
+    missing: dict[str, tuple[int, float]] = {}
+    tables, seconds, memory, before = 0, 0.0, 0, 1
+    for r, this in enumerate(plan.rounds):
+        spots = deal.spots(layout(plan, deal, r))
+        groups = before if this.recall else 1
+        before = groups * this.buckets or len(spots)
+        if before > len(spots):
+            raise AbstractionError(
+                f"{before:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
+                "hands: ask for fewer"
+            )
+        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(before - 1).itemsize
+        if before == len(spots):
+            continue
+        for step in this.steps:
+            needed = features.needs(step.feature, r, plan.bins, plan.opponents)
+            missing |= needed
+            dimensions = DIMENSIONS[step.feature](plan, r) if step.feature in DIMENSIONS else 1
+            drawn = min(len(spots), plan.sample * max(1, groups // 10)) if step.feature in DIMENSIONS else 0
+            searched = 30e-9 + 10e-9 * dimensions
+            seconds += len(spots) * (60e-9 + searched) + drawn * plan.iterations * plan.restarts * searched
+            memory = max(memory, drawn * dimensions * 12 + sum(size for size, _ in needed.values()))
+    seconds += sum(time for _, time in missing.values())
+    return Estimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
+
+
 def build(
     identity: Identity,
     out: Path,
     *,
     cache: Path | None = None,
     threads: int = 1,
+    seconds: float | None = None,
     tick: Tick = lambda what, share: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> CardAbstraction | None:
-    """Build an abstraction in a folder, or what is missing of it; None where `stop` said so between two rounds."""
+) -> CardAbstraction:
+    """Build an abstraction in a folder, or what is missing of it.
+
+    With so many `seconds`, each round may move centroids for its share of them only: what comes out then depends on the
+    machine.
+    """
     check(identity)
     with artifact.alone(out):
         _begin(identity, out)
         features = Features(identity.deal, cache, threads, tick)
         done: RoundBuckets | None = None
         for r in range(len(identity.plan.rounds)):
-            if stop():
-                return None
             try:
                 done = load_round(out, identity, r)
             except ArtifactError:
-                _build_round(identity, out, r, features, done, tick)
+                share = None if seconds is None else seconds / len(identity.plan.rounds)
+                _build_round(identity, out, r, features, done, share, tick)
                 done = load_round(out, identity, r)
     return CardAbstraction.load(out)
 
@@ -81,7 +132,13 @@ def _begin(identity: Identity, out: Path) -> None:
 
 
 def _build_round(
-    identity: Identity, out: Path, r: int, features: Features, before: RoundBuckets | None, tick: Tick
+    identity: Identity,
+    out: Path,
+    r: int,
+    features: Features,
+    before: RoundBuckets | None,
+    seconds: float | None,
+    tick: Tick,
 ) -> None:
     began = perf_counter()
     plan, deal, what = identity.plan, identity.deal, f"round {r + 1}"
@@ -89,7 +146,7 @@ def _build_round(
     kept = None
     if plan.rounds[r].recall and before:
         kept = Before(before.spots, before.table, before.buckets)
-    fitting = Fitting(plan, features, r, spots, kept, lambda share: tick(f"{what}: fitting", share))
+    fitting = Fitting(plan, features, r, spots, kept, seconds, lambda share: tick(f"{what}: fitting", share))
     fitted = fitting.fit(plan.rounds[r].steps)
     buckets = fitted[-1].buckets
     dtype, shape = np.min_scalar_type(buckets - 1), (len(spots.boards), len(spots.tables.bits))
@@ -113,4 +170,4 @@ def _build_round(
         if isinstance(fitted[-1], Means):
             new.save("centroids", fitted[-1].clusters.centroids)
             new.figures["distortion"] = cost / sizes.sum()
-        new.figures.update(buckets=buckets, spots=len(spots), seconds=perf_counter() - began)
+        new.figures["seconds"] = perf_counter() - began

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
+from time import perf_counter
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -137,6 +139,7 @@ class Fitting(NamedTuple):
     r: int
     spots: Spots
     before: Before | None
+    seconds: float | None  # for k-means, if they are limited
     tick: Share
 
     def fit(self, steps: tuple[Step, ...]) -> list[Fitted]:
@@ -213,6 +216,7 @@ class Fitting(NamedTuple):
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
         centroids = np.empty((groups * step.buckets, data.shape[1]), dtype=np.float32)
+        end_of_time = inf if self.seconds is None else perf_counter() + self.seconds
 
         def fit(first: int, end: int, threads: int = 1, tick: Share = lambda share: None) -> None:
             for g in range(first, end):
@@ -227,8 +231,10 @@ class Fitting(NamedTuple):
                     seed=self.plan.seed + g,
                     threads=threads,
                     tick=tick,
+                    stop=lambda: perf_counter() > end_of_time,
                 )
-                centroids[g * step.buckets : (g + 1) * step.buckets] = found.centroids
+                weakest_first = np.argsort(found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1))
+                centroids[g * step.buckets : (g + 1) * step.buckets] = found.centroids[weakest_first]
 
         if groups == 1:
             fit(0, 1, self.features.threads, lambda share: self.tick(0.25 + 0.75 * share))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import bench, cards, evaluate, game, reproduce, solve
+from kilt.cli import abstraction, bench, cards, evaluate, game, reproduce, solve
 from kilt.cli.show import errors
 from kilt.errors import KiltError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(game.app, name="game")
 app.add_typer(cards.app, name="cards")
+app.add_typer(abstraction.app, name="abstraction")
 app.command()(solve.solve)
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(reproduce.reproduce)

@@ -1,0 +1,319 @@
+"""``kilt abstraction``: buckets of hands, built, shown and looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from kilt.cli.show import AsJson, count, duration, errors, out, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from kilt.abstraction.buckets import CardAbstraction, Identity, RoundBuckets
+    from kilt.abstraction.features import Tick
+
+app = typer.Typer(help="Card abstractions: which hands are to be played alike.", no_args_is_help=True)
+
+DEFAULT_GAME = "holdem.limit.2p"
+SHOWN = 12  # buckets of a round
+DRAWN, NAMED = 25, 5  # hands of a bucket that are looked at, and that are named
+BINS_SHOWN = 25
+
+Plan = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|CONFIG",
+        help="A name as in 'IR-KE-KO 169-500-500-500', or a .toml file (see `kilt abstraction plan`).",
+    ),
+]
+GameOption = Annotated[
+    str, typer.Option("--game", "-g", metavar="GAME", help="Whose cards: a ready-made game or an ACPC .game file.")
+]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished abstraction.")]
+
+
+@app.command()
+def build(
+    plan: Plan,
+    game: GameOption = DEFAULT_GAME,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="RUN", help="The folder to build it in. Left out: one named after the abstraction."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="T", help="How many threads. Left out: all cores.")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            "-m",
+            metavar="M",
+            help="Spend at most about M minutes on moving centroids; all hands are assigned in any case.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Build an abstraction; the same command goes on with one that was stopped.
+
+    Says first what it will take. Tables of features are kept in the cache folder ($KILT_CACHE, or the user's own), for
+    other abstractions to use.
+    """
+    from dataclasses import replace
+    from os import cpu_count
+
+    from kilt.abstraction.pipeline import build as build_abstraction
+    from kilt.abstraction.pipeline import estimate
+    from kilt.artifact import cache_folder, require_room
+    from kilt.errors import AbstractionError
+
+    threads = threads or cpu_count() or 1
+    if threads < 1 or (minutes is not None and not minutes > 0):
+        raise AbstractionError(f"--threads is {threads} and --minutes is {minutes}: give numbers above 0")
+    identity = _identity(plan, game)
+    identity = replace(identity, plan=replace(identity.plan, seed=seed)) if seed else identity
+    folder = to or Path(identity.name.replace(" ", "_"))
+    with errors.status("counting hands …"):
+        takes = estimate(identity, cache_folder(), threads)
+    say(
+        f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {_bytes(takes.memory)} of memory, "
+        f"{_bytes(takes.tables)} on disk in {folder} and {_bytes(takes.features)} more in the cache {cache_folder()}"
+    )
+    require_room(cache_folder(), takes.features)
+    require_room(folder, takes.tables)
+    began = perf_counter()
+    try:
+        with _ticking() as tick:
+            built = build_abstraction(
+                identity,
+                folder,
+                cache=cache_folder(),
+                threads=threads,
+                seconds=None if minutes is None else 60 * minutes,
+                tick=tick,
+            )
+    except KeyboardInterrupt:
+        again = f"kilt abstraction build {quote(plan)} --game {quote(game)} --out {quote(str(folder))}"
+        say(f"stopped; rounds that were finished are kept: {again} goes on")
+        raise typer.Exit(130) from None
+    _print_rounds(built, folder, perf_counter() - began, as_json=as_json)
+
+
+@app.command()
+def plan(plan: Plan, game: GameOption = DEFAULT_GAME) -> None:
+    """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say."""
+    typer.echo(_identity(plan, game).plan.toml(), nl=False)
+
+
+@app.command()
+def show(
+    run: Run,
+    round_number: Annotated[
+        int | None, typer.Option("--round", "-r", metavar="R", help="Show buckets of this round (1 is the first).")
+    ] = None,
+    bucket: Annotated[
+        list[int] | None, typer.Option("--bucket", "-b", metavar="B", help="Only this bucket. May be repeated.")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            "-p",
+            metavar="FILE",
+            help="Draw it: in the first round all starting hands in a square, later histograms of hand strength.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an abstraction is like: sizes and distortion, and examples of what is in its buckets."""
+    from kilt.abstraction.buckets import CardAbstraction
+    from kilt.errors import AbstractionError
+
+    found = CardAbstraction.load(run)
+    if round_number is None and (bucket or picture):
+        raise AbstractionError("buckets and pictures are those of one round: add --round R")
+    if round_number is None:
+        _print_rounds(found, run, None, as_json=as_json)
+        return
+    if not 1 <= round_number <= len(found.rounds):
+        raise AbstractionError(f"there is no round {round_number}: use 1 to {len(found.rounds)}")
+    this = found.rounds[round_number - 1]
+    for number in bucket or ():
+        if not 0 <= number < this.buckets:
+            raise AbstractionError(f"there is no bucket {number}: round {round_number} has 0 to {this.buckets - 1}")
+    chosen = bucket or sorted({this.buckets * place // SHOWN for place in range(SHOWN)})
+    rows = [_bucket(found, this, number) for number in chosen]
+    if picture:
+        _draw(found, round_number, rows, picture)
+    if as_json:
+        print_json({"round": round_number, "buckets": rows})
+        return
+    title = f"{found.identity.name}, round {round_number}: {len(chosen)} of {this.buckets:,} buckets"
+    print_table(
+        title,
+        ["bucket", "share of deals", "E[HS]", "for example"],
+        [[str(row["bucket"]), f"{row['share']:.3%}", f"{row['ehs']:.3f}", ", ".join(row["examples"])] for row in rows],
+    )
+    if picture:
+        say(f"the picture is {picture}")
+
+
+@app.command()
+def where(
+    run: Run,
+    hand: Annotated[str, typer.Argument(metavar="HAND", help="Private cards, like AsKh.")],
+    board: Annotated[str, typer.Argument(metavar="[BOARD]", help="Public cards, like QdJd2c. None: the start.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Look up the bucket of a hand, and who else is in it."""
+    from kilt.abstraction.buckets import CardAbstraction
+
+    found = CardAbstraction.load(run)
+    deal = found.identity.deal
+    public = deal.deck.cards(board)
+    mine = deal.deck.cards(hand, deal.hole_cards, dead=public)
+    number = found.bucket(mine, public)
+    r = found.round_of(public)
+    row = _bucket(found, found.rounds[r], number)
+    if as_json:
+        print_json({"hand": deal.deck.name(mine), "board": deal.deck.name(public), "round": r + 1} | row)
+        return
+    out.print(
+        f"[bold]bucket {number:,}[/bold] of {found.rounds[r].buckets:,} in round {r + 1}: "
+        f"{row['share']:.4%} of all deals, E\\[HS] {row['ehs']:.3f}",
+        highlight=False,
+    )
+    out.print(f"with it: {', '.join(row['examples'])}", highlight=False)
+
+
+def _identity(plan: str, game: str) -> Identity:
+    """What is to be built."""
+    from kilt.abstraction.buckets import Identity
+    from kilt.abstraction.features import Deal
+    from kilt.abstraction.plan import load_plan
+    from kilt.errors import AbstractionError
+    from kilt.games import load_game
+    from kilt.games.holdem import Holdem
+
+    rules = load_game(game)
+    if not isinstance(rules, Holdem):
+        raise AbstractionError(f"{game} has no cards: abstractions are for games of poker")
+    name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
+    return Identity(name, Deal.of(rules), load_plan(plan, rules.rules.board_cards))
+
+
+def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str, Any]:
+    """What is to be said of a bucket: its share of all deals, and some of its hands, drawn at random."""
+    import numpy as np
+
+    from kilt.cards.equity import distribution, histogram, mean_strength
+
+    deal = found.identity.deal
+    boards, hands = this.members(number)
+    chosen = np.random.default_rng(number).permutation(len(boards))[:DRAWN]
+    holes, names, counts = deal.deck.holes(deal.hole_cards), [], []
+    for place in chosen:
+        cards = this.spots.boards[boards[place]]
+        on = f" on {deal.deck.name(cards)}" if len(cards) else ""
+        names.append(deal.deck.name(holes[hands[place]]) + on)
+        ends = distribution(cards.tolist(), deal.deck, board_size=deal.sizes[-1], hole_cards=deal.hole_cards)
+        counts.append(ends[hands[place]])
+    return {
+        "bucket": int(number),
+        "share": float(this.sizes[number] / this.sizes.sum()),
+        "ehs": float(np.mean(mean_strength(np.array(counts)))),
+        "examples": names[:NAMED],
+        "histogram": np.mean(histogram(np.array(counts), BINS_SHOWN), axis=0).round(5).tolist(),
+    }
+
+
+def _draw(found: CardAbstraction, round_number: int, rows: list[dict[str, Any]], picture: Path) -> None:
+    """Draw starting hands, or histograms of the hands that stand as examples."""
+    import numpy as np
+
+    from kilt.viz.abstraction import plot_histograms, plot_starting_hands
+    from kilt.viz.convergence import require_drawable
+
+    require_drawable(picture)
+    deal, this = found.identity.deal, found.rounds[round_number - 1]
+    title = f"{found.identity.name}, round {round_number}"
+    if deal.sizes[round_number - 1] == 0 and deal.hole_cards == 2:
+        plot_starting_hands(this.row(()), deal.deck, title, picture)
+        return
+    names = [f"bucket {row['bucket']}" for row in rows]
+    plot_histograms(np.array([row["histogram"] for row in rows]), names, title, picture)
+
+
+def _print_rounds(found: CardAbstraction, run: Path, seconds: float | None, *, as_json: bool) -> None:
+    import numpy as np
+
+    rounds = []
+    for r, this in enumerate(found.rounds):
+        shares = this.sizes / this.sizes.sum()
+        rounds.append(
+            {
+                "round": r + 1,
+                "buckets": this.buckets,
+                "hands": len(this.spots),
+                "boards": "+".join(map(str, this.spots.dealt)),
+                "smallest": float(shares.min()),
+                "median": float(np.median(shares)),
+                "largest": float(shares.max()),
+                "distortion": this.figures.get("distortion"),
+                "seconds": this.figures["seconds"],
+            }
+        )
+    if as_json:
+        said = {"name": found.identity.name, "folder": str(run), "fingerprint": found.identity.fingerprint}
+        print_json(said | ({} if seconds is None else {"seconds": seconds}) | {"rounds": rounds})
+        return
+    print_table(
+        found.identity.name,
+        ["round", "buckets", "hands", "board", "least", "median", "most", "distortion", "time"],
+        [
+            [
+                str(row["round"]),
+                f"{row['buckets']:,}",
+                count(row["hands"]),
+                row["boards"],
+                *(f"{100 * row[what]:.2g} %" for what in ("smallest", "median", "largest")),
+                "" if row["distortion"] is None else f"{row['distortion']:.5g}",
+                duration(row["seconds"]),
+            ]
+            for row in rounds
+        ],
+        numbers=True,
+    )
+    if seconds is not None:
+        say(f"all of it is in {run}; look at it with: kilt abstraction show {quote(str(run))}")
+
+
+@contextmanager
+def _ticking() -> Iterator[Tick]:
+    """A bar on the terminal that says what is being done."""
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("starting", total=1.0, said="")
+        began: dict[str, float] = {}
+
+        def tick(what: str, share: float) -> None:
+            if what not in began:
+                began[what] = perf_counter()
+            spent = perf_counter() - began[what]
+            left = f" · {duration(spent / share - spent)} left" if share > 0.05 else ""
+            bar.update(task, description=what, completed=share, said=f"{share:.0%}{left}")
+
+        yield tick
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
