@@ -32,6 +32,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "pyspiel": ["tree", "bench"],
     "rich": ["cli"],
     "scipy": ["solve"],
+    "sklearn": ["bench"],
     "typer": ["cli"],
 }
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -14,7 +14,7 @@ from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
 from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree import best_response as flat
-from kilt.tree import vector_kernels as kernels
+from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import VectorGame, Walk
 

@@ -50,8 +50,13 @@ class RoundBuckets(NamedTuple):
 
     def row(self, board: Sequence[int]) -> Labels:
         """[hand] the bucket of each hand on a board."""
-        buckets = np.empty(self.table.shape[1], dtype=np.int32)
-        kernels.look_up(self.spots.tables, self.table, np.array(board, dtype=np.int64), buckets)
+        row: Labels = self.rows(np.array([board], dtype=np.int64))[0]
+        return row
+
+    def rows(self, boards: IntArray) -> Labels:
+        """[board, hand] the same for several boards."""
+        buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
+        kernels.look_up(self.spots.tables, self.table, boards, buckets)
         return buckets
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:

@@ -120,9 +120,10 @@ def spread(t: SpotTables, start: int, end: int, buckets: npt.NDArray[np.int32], 
 
 
 @kernel
-def look_up(t: SpotTables, table: npt.NDArray[Any], cards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
-    """Write the bucket of each hand on any board; those of hands that share a card with it mean nothing."""
-    board, turned = locate(t.boards, cards)
-    row, moved = table[board], t.moved[turned]
-    for hand in range(len(buckets)):
-        buckets[hand] = row[moved[hand]]
+def look_up(t: SpotTables, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
+    """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing."""
+    for b in range(len(boards)):
+        board, turned = locate(t.boards, boards[b])
+        row, moved = table[board], t.moved[turned]
+        for hand in range(buckets.shape[1]):
+            buckets[b, hand] = row[moved[hand]]

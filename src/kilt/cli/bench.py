@@ -33,6 +33,16 @@ def cards(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def abstraction(as_json: AsJson = False, long: Long = False) -> None:
+    """Features of the full deck, k-means beside scikit-learn's, and look-ups of buckets, on all cores."""
+    from kilt.bench.abstraction import run
+
+    with errors.status("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench abstraction", figures, as_json=as_json)
+
+
+@app.command()
 def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run

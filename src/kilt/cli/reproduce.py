@@ -127,7 +127,7 @@ def _print(name: str, found: Found, *, as_json: bool) -> None:
         [
             row.name,
             "" if row.paper is None else f"{row.paper:,.2f}",
-            f"{row.ours:,.2f}" if row.ours >= 100 else f"{row.ours:.4g}",
+            f"{row.ours:,.2f}" if row.ours >= 100 else f"{row.ours:.5g}",
             "" if row.paper is None else f"{round(row.ours - row.paper, 2) + 0.0:+.2f}",
             row.unit,
             duration(row.seconds),

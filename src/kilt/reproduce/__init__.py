@@ -7,13 +7,18 @@
 from __future__ import annotations
 
 from kilt.errors import RunError
-from kilt.reproduce import figure_3_2, figure_3_5, table_2_1
+from kilt.reproduce import figure_3_2, figure_3_5, figure_4_4, figure_5_2, table_2_1, table_5_4
 from kilt.reproduce.reproduction import Reproduction
 
 REPRODUCTIONS: dict[str, Reproduction] = {
     "table-2.1": table_2_1.TABLE,
     "figure-3.2": figure_3_2.FIGURE,
     "figure-3.5": figure_3_5.FIGURE,
+    "figure-4.4": figure_4_4.FIGURE,
+    "figure-4.5": figure_4_4.FIGURE_4_5,
+    "figure-5.2": figure_5_2.FIGURE,
+    "schmid-figure-2": figure_5_2.SCHMID,
+    "table-5.4-small": table_5_4.TABLE,
 }
 
 

@@ -27,7 +27,7 @@ from kilt.solve.problem import VectorProblem
 from kilt.strategy.fixed import public_table
 from kilt.strategy.vector import game_fingerprint
 from kilt.tree.vector import VectorGame, Walk
-from kilt.tree.vector_kernels import RESPOND
+from kilt.tree.vector_arrays import RESPOND
 
 WHAT = "004, table 2.1: exploitability of four trivial agents in heads-up limit hold'em"
 GAME = "holdem.limit.2p"

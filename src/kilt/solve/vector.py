@@ -25,7 +25,7 @@ from kilt.errors import GameError
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.vector import UNDISCOUNTED, Scheme, VectorGame, Walk
-from kilt.tree.vector_kernels import ANSWER, LEARN, Table
+from kilt.tree.vector_arrays import ANSWER, LEARN, Table
 
 SCHEMES = {
     "cs": Scheme(boards=True, mine=True, theirs=True),

@@ -20,7 +20,7 @@ from kilt.errors import GameError
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_kernels import Table
+from kilt.tree.vector_arrays import Table
 
 # An agent has habits and follows each of them equally often. A habit is to take the first action that is legal.
 AGENTS: dict[str, tuple[str, ...]] = {

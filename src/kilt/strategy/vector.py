@@ -23,7 +23,7 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.strategy.table import require_same
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_kernels import Table
+from kilt.tree.vector_arrays import Table
 
 KIND = "vector strategy"
 

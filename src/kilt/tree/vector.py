@@ -36,11 +36,11 @@ from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu
-from kilt.tree.vector_kernels import ANSWER, DECISION, FOLLOW, LEARN, RESPOND, REVEAL, Draw, Room, Table
+from kilt.tree.draw_kernels import draw_one
+from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, LEARN, RESPOND, REVEAL, Draw, Room, Table, View
 from kilt.tree.vector_tree import vector_tree
 
 UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
-EXACT = np.empty(0)  # walks that learn nothing are in double precision
 
 
 class Scheme(NamedTuple):
@@ -55,15 +55,21 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """What a walk does. With regrets it learns; with an average, the opponent's strategy is added to that."""
+    """What a walk does. With regrets it learns; with an average, the opponent's strategy is added to that.
+
+    Tables are over (board, row) × hand unless a view says how a player sees the cards. What such a player learns is
+    only added up: in tables for this walk alone, one for each of the walk's parts.
+    """
 
     player: int
     tasks: tuple[int, ...]  # in each round, or in all of them: FOLLOW, RESPOND, LEARN or ANSWER
     own: Table  # the player's strategy
     theirs: Table
-    regret: Table | None = None
-    average: Table | None = None
+    regret: Table | tuple[Table, ...] | None = None
+    average: Table | tuple[Table, ...] | None = None
     multiplier: FloatArray = UNDISCOUNTED  # of regrets above 0, below 0, and the average; whether to predict
+    own_view: View | None = None
+    their_view: View | None = None
 
 
 class VectorGame:
@@ -83,6 +89,7 @@ class VectorGame:
             cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
         deck, hole, board = cards
         self.cards = hand_list(deck, hole), hand_tables(hole + board, deck)
+        self.plain = View(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._ranking = partial(room_to_rank, *cards)
@@ -90,14 +97,14 @@ class VectorGame:
         self._rooms: dict[str, SimpleQueue[Room]] = {}
 
     @contextmanager
-    def _room(self, table: Table) -> Iterator[Room]:
-        """Scratch for walks that learn a table, with numbers of its type: there is one for each thread."""
-        kind = table.dtype.name
+    def _room(self, dtype: npt.DTypeLike) -> Iterator[Room]:
+        """Scratch for a walk, with numbers of a type: there is one for each thread."""
+        kind = np.dtype(dtype).name
         with self._lock:
             if kind not in self._rooms:
                 self._rooms[kind] = SimpleQueue()
                 for _ in range(self.threads):
-                    self._rooms[kind].put(self._new_room(table.dtype, self._ranking()))
+                    self._rooms[kind].put(self._new_room(dtype, self._ranking()))
         room = self._rooms[kind].get()
         try:
             yield room
@@ -112,6 +119,7 @@ class VectorGame:
             alive=np.ones(places, dtype=np.bool_),
             value=np.zeros((places, hands), dtype),
             shares=np.empty((2, hands), dtype),
+            seen=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
             order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
             lane_source=np.zeros(LANES, dtype=np.int64),
@@ -178,7 +186,7 @@ class VectorGame:
             draw = self.everything(walk.player)
             if scheme.boards:
                 key = np.uint64(seed % 2**64), np.uint64(number)
-                kernels.draw_one(self.tree, *self.cards, walk.player, scheme.mine, scheme.theirs, *key, draw)
+                draw_one(self.tree, *self.cards, walk.player, scheme.mine, scheme.theirs, *key, draw)
             return self._worth(walk, 0, 1, draw)
         parts = self._pool.map(lambda number: self.part(walk, number, self.threads), range(self.threads))
         return self.conclude(walk, np.sum(list(parts), axis=0))
@@ -202,12 +210,13 @@ class VectorGame:
         self, walk: Walk, number: int, of: int, draw: Draw, values: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """A walk, or a part of it: what the chance nodes of the first round are worth, and the whole."""
-        regret = walk.own if walk.regret is None else walk.regret
-        average = walk.own if walk.average is None else walk.average
-        self._check(walk.own, walk.theirs, regret, average)
+        regret, average = (_of_part(table, number, walk.own) for table in (walk.regret, walk.average))
+        own_view, their_view = walk.own_view or self.plain, walk.their_view or self.plain
+        self._check(*([] if walk.own_view else [walk.own]), *([] if walk.their_view else [walk.theirs]))
+        exact = walk.regret is None or np.float32 not in (walk.own.dtype, walk.theirs.dtype)
         sums = np.zeros((len(self.tree.entry_node), self.shape[1])) if values is None else values
         result = np.zeros(self.shape[1])
-        with self._room(EXACT if walk.regret is None else walk.regret) as room:
+        with self._room(np.float64 if exact else np.float32) as room:
             kernels.walk(
                 self.tree,
                 *self.cards,
@@ -217,6 +226,8 @@ class VectorGame:
                 number,
                 of,
                 draw,
+                own_view,
+                their_view,
                 walk.own,
                 walk.theirs,
                 regret,
@@ -249,7 +260,7 @@ class VectorGame:
                     self.walk(Walk(player, (LEARN,), strategy, strategy, regret, average, row))
             return
         # Small games spend more time between walks than in them: stay in the kernel.
-        with self._room(regret) as room:
+        with self._room(regret.dtype) as room:
             kernels.learn(
                 self.tree,
                 *self.cards,
@@ -260,6 +271,7 @@ class VectorGame:
                 *scheme,
                 np.uint64(seed % 2**64),
                 walks,
+                self.plain,
                 strategy,
                 regret,
                 regret if average is None else average,
@@ -287,3 +299,10 @@ class VectorGame:
     def exploitability(self, strategy: Table) -> float:
         """What best responses win on average over the seats, in chips per game."""
         return max(sum(self.response_values(strategy)) / 2, 0.0)  # rounding may leave −1e-17
+
+
+def _of_part(tables: Table | tuple[Table, ...] | None, number: int, otherwise: Table) -> Table:
+    """The table that a part of a walk writes to."""
+    if tables is None:
+        return otherwise
+    return tables[number] if isinstance(tables, tuple) else tables

@@ -8,109 +8,34 @@ the hands each player has all, or the one that was drawn (004, algorithm 1).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import Columns, HandList, Ranking, board_strengths, rank_board, showdowns
-from kilt.cards.hands_kernels import HandTables, look_up
-from kilt.draws import mix, numbered, uniform
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.cards.equity_kernels import HandList, rank_board
+from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel
-from kilt.lanes import LANES
-from kilt.tree.payoff_kernels import fold_values
+from kilt.tree.draw_kernels import draw_one
+from kilt.tree.leaf_kernels import fill, hands_left, settle, settle_bids, settle_few, settle_folds, strengths_of_few
+from kilt.tree.vector_arrays import (
+    ANSWER,
+    DECISION,
+    LEARN,
+    RESPOND,
+    REVEAL,
+    Draw,
+    Flags,
+    Hand,
+    Nodes,
+    Room,
+    Table,
+    VectorTree,
+    View,
+)
 
-Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand
-Flags: TypeAlias = npt.NDArray[np.bool_]
-Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
-
-DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
-FOLLOW, RESPOND, LEARN, ANSWER = 0, 1, 2, 3  # what the player does; ANSWER is to respond and to write it down
-
-
-class Nodes(NamedTuple):
-    """Public actions in blocks: all that follows the opening of a round up to its end."""
-
-    kind: ByteArray  # [node]
-    actor: ByteArray  # [node]
-    first_child: npt.NDArray[np.int32]  # [node]
-    children: npt.NDArray[np.int32]  # [node]
-    row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block
-    place: npt.NDArray[np.int32]  # [node] in scratch; the blocks of the last round share theirs
-    stake: FloatArray  # [node] chips that change hands at a leaf; after a fold, what player 0 wins
-    face: npt.NDArray[np.int32]  # [node] of a called bid
-    block: npt.NDArray[np.int32]  # [block + 1] where it begins
-
-
-class Dice(NamedTuple):
-    """What Bluff's leaves pay."""
-
-    matching: ByteArray  # [player, face, hand] dice that match
-    called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, the opponent's] to the player
-
-
-class VectorTree(NamedTuple):
-    """A public tree as kernels walk it.
-
-    A chance node is an entry of the next round: it opens a block, for which it has rows of the tables. Boards are
-    numbered through all rounds.
-    """
-
-    nodes: Nodes
-    dice: Dice
-    entry_start: npt.NDArray[np.int32]  # [round + 1] where the entries of a round begin
-    entry_node: npt.NDArray[np.int32]  # [entry] the chance node, −1 where the game begins
-    entry_block: npt.NDArray[np.int32]  # [entry] what it opens
-    entry_row: npt.NDArray[np.int32]  # [entry] of its block among the rows of the round
-    rows: npt.NDArray[np.int32]  # [round] from one board to the next in tables; 0 where boards share their rows
-    table_start: IntArray  # [round + 1] where the rows of a round begin in tables over (board, row)
-    board_start: IntArray  # [round + 1] number of its first board
-    board: ByteArray  # [board, card]
-    board_size: npt.NDArray[np.int32]  # [round]
-    first_board: IntArray  # [board + 1] of the round after: its extensions
-    weight: npt.NDArray[np.int32]  # [board] how many it stands for
-    weight_before: IntArray  # [board + 1] of all boards with lower numbers
-    symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that leave it as it is
-    moved: npt.NDArray[np.int32]  # [permutation, hand]
-    chance: FloatArray  # [round] the probability of one of its boards, given both hands
-    odds: FloatArray  # [round, hands that were drawn] the same over the probability with which a walk draws it
-    poker: bool  # whether hands are cards, which may be on the board or in the other hand
-    hands: npt.NDArray[np.int32]  # [player] how many
-    prior: FloatArray  # [player, hand] the reach with which a hand is dealt
-    rivals: float  # the prior reach of all hands that one hand may meet
-    norm: float  # what sums of prior × value are multiplied by
-    noise: float  # values that differ by less are equal but for rounding
-
-
-class Draw(NamedTuple):
-    """What a walk looks at, round by round: all of it, or what was drawn."""
-
-    board: IntArray  # [round] −1 for all
-    suits: IntArray  # [round] the permutation that leads from hands of the round before to those of this one
-    mine: IntArray  # [round, 2] the hands from … to …, the latter excluded
-    theirs: IntArray  # [round, 2]
-    reach: FloatArray  # [1] of a hand of theirs that was drawn, when it is dealt; 0 where all have theirs
-    chance: FloatArray  # [round] how much a board that was drawn counts
-
-
-class Room(NamedTuple):
-    """Scratch of one walk."""
-
-    reach: FloatArray  # [place, hand] of the opponent
-    source: IntArray  # [place] where its reach stands
-    alive: Flags  # [place] whether the opponent reaches it at all
-    value: FloatArray  # [place, hand] to the player
-    shares: FloatArray  # [2, hand]
-    order: npt.NDArray[np.uint16]  # the hands that the board leaves
-    ranking: Ranking
-    lane_source: IntArray  # [lane] where its reach stands
-    lane_wanted: IntArray  # [lane] where that of the leaves to come does
-    lanes_ready: IntArray  # [1] how many lanes hold what is good for all of this board
-    lane_reach: FloatArray  # `LANES` vectors side by side, like those that follow
-    lane_result: FloatArray
-    lane_whole: FloatArray
-    lane_cards: FloatArray
+Columns: TypeAlias = npt.NDArray[np.int32]  # [hand] of a table over buckets
 
 
 @kernel
@@ -176,6 +101,40 @@ def add_values(
 
 
 @kernel
+def see(table: Table, first: int, actions: int, bucket: Columns, start: Hand, end: Hand, seen: FloatArray) -> None:
+    """Spread rows of a table over buckets over the hands."""
+    for a in range(actions):
+        for hand in range(start, end):
+            seen[a, hand] = table[first + a, bucket[hand]]
+
+
+@kernel
+def gather_average(
+    reach: FloatArray, here: int, bucket: Columns, start: Hand, end: Hand, weight: float, average: Table, row: int
+) -> None:
+    """Add the reach after an action to the sums of strategies of the buckets."""
+    for hand in range(start, end):
+        average[row, bucket[hand]] += weight * reach[here, hand]
+
+
+@kernel
+def gather_regrets(
+    value: FloatArray,
+    child: int,
+    here: int,
+    bucket: Columns,
+    start: Hand,
+    end: Hand,
+    weight: float,
+    regret: Table,
+    row: int,
+) -> None:
+    """Add what an action is worth more than the strategy to the regrets of the buckets."""
+    for hand in range(start, end):
+        regret[row, bucket[hand]] += weight * (value[child, hand] - value[here, hand])
+
+
+@kernel
 def add_all(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
     """Add what an action of the opponent is worth: the reach says how often it is taken."""
     for hand in range(start, end):
@@ -187,13 +146,6 @@ def take_best(value: FloatArray, child: int, start: Hand, end: Hand, here: int) 
     """Raise each hand's best value to what another action is worth."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
-
-
-@kernel
-def fill(value: FloatArray, here: int, start: Hand, end: Hand, child: int) -> None:
-    """Write the values of a child, or 0 where there is none (−1)."""
-    for hand in range(start, end):
-        value[here, hand] = value[child, hand] if child >= 0 else 0
 
 
 @kernel
@@ -301,177 +253,6 @@ def write_best(
 
 
 @kernel
-def settle_bids(
-    nodes: Nodes,
-    dice: Dice,
-    block: int,
-    player: int,
-    mine: IntArray,
-    theirs: IntArray,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    sums: FloatArray,
-    value: FloatArray,
-) -> None:
-    """Write the value of each hand where a bid is checked: the number of matching dice is all (004, section 3.3)."""
-    kinds = dice.called.shape[2]
-    shift = nodes.place[nodes.block[block]] - nodes.block[block]
-    for node in range(nodes.block[block], nodes.block[block + 1]):
-        here = node + shift
-        if nodes.kind[node] == CALL_BLUFF and alive[here]:
-            face, table, above = nodes.face[node], nodes.row[node], source[here]
-            for k in range(kinds):
-                sums[k] = 0.0
-            for hand in range(np.uint64(theirs[0]), np.uint64(theirs[1])):
-                sums[np.uint8(dice.matching[1 - player, face, hand])] += reach[above, hand]
-            for hand in range(np.uint64(mine[0]), np.uint64(mine[1])):
-                matching = np.uint8(dice.matching[player, face, hand])
-                total = 0.0
-                for k in range(kinds):
-                    total += sums[k] * dice.called[player, table, matching, k]
-                value[here, hand] = total
-
-
-@kernel
-def settle_few(
-    nodes: Nodes,
-    block: int,
-    sign: float,
-    bits: IntArray,
-    held: np.int64,
-    strength: npt.NDArray[np.int16],
-    mine: IntArray,
-    theirs: IntArray,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    value: FloatArray,
-) -> None:
-    """Write what hands are worth at the leaves of a block where one player has only one: each meets each."""
-    shift = nodes.place[nodes.block[block]] - nodes.block[block]
-    for node in range(nodes.block[block], nodes.block[block + 1]):
-        here, kind = node + shift, nodes.kind[node]
-        if kind >= FOLD and alive[here]:
-            above, stake = source[here], nodes.stake[node] * (sign if kind == FOLD else 1.0)
-            for i in range(mine[0], mine[1]):
-                total = 0.0
-                if not held & bits[i]:
-                    for j in range(theirs[0], theirs[1]):
-                        if not (held | bits[i]) & bits[j]:
-                            won = np.sign(strength[i] - strength[j]) if kind == SHOWDOWN else 1
-                            total += won * reach[above, j]
-                value[here, i] = stake * total
-
-
-@kernel
-def settle_folds(
-    nodes: Nodes,
-    block: int,
-    sign: float,
-    live: npt.NDArray[np.uint16],
-    cards: Columns,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    by_card: FloatArray,
-    value: FloatArray,
-) -> None:
-    """Write the values of a block's leaves before the last board: nobody has shown a hand."""
-    shift = nodes.place[nodes.block[block]] - nodes.block[block]
-    for node in range(nodes.block[block], nodes.block[block + 1]):
-        here = node + shift
-        if nodes.kind[node] == FOLD and alive[here]:
-            fold_values(live, cards, reach[source[here]], sign * nodes.stake[node], by_card, value[here])
-
-
-@kernel
-def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Room) -> None:
-    """Write the values of a block's leaves on the last board: `LANES` different reaches at a time.
-
-    What was found out on this board about reaches of rounds before serves other blocks as well.
-    """
-    order, live, lanes = room.ranking.order, np.uint64(room.ranking.ends[groups - 1]), np.uint64(LANES)
-    kinds, source, alive = nodes.kind, room.source, room.alive
-    lane_source, wanted, ready = room.lane_source, room.lane_wanted, room.lanes_ready
-    reach, result, whole, value = room.lane_reach, room.lane_result, room.lane_whole, room.value
-    shift = nodes.place[nodes.block[block]] - nodes.block[block]
-    node, end = nodes.block[block], nodes.block[block + 1]
-    while node < end:
-        begin, found = node, 0  # take leaves while their reaches fit; neighbours may share one
-        while node < end:
-            if kinds[node] >= FOLD and alive[node + shift]:
-                above = source[node + shift]
-                if found == 0 or wanted[found - 1] != above:
-                    if found == LANES:
-                        break
-                    wanted[found] = above
-                    found += 1
-            node += 1
-        if found == 0:
-            break
-        known, lasting = found <= ready[0], True
-        for k in range(found):
-            known = known and wanted[k] == lane_source[k]
-            lasting = lasting and wanted[k] < nodes.place[nodes.block[block]]
-        if not known:
-            for k in range(found):
-                above, lane = wanted[k], np.uint64(k)
-                lane_source[k] = above
-                for i in range(np.uint64(0), live):
-                    reach[lanes * i + lane] = room.reach[above, order[i]]
-            showdowns(room.ranking, groups, reach, room.lane_cards, result, whole)
-            ready[0] = found if lasting else 0
-        lane, current = np.uint64(0), lane_source[0]
-        for leaf in range(begin, node):
-            here = leaf + shift
-            if kinds[leaf] >= FOLD and alive[here]:
-                if source[here] != current:
-                    lane, current = lane + np.uint64(1), source[here]
-                fill(value, here, np.uint64(0), np.uint64(value.shape[1]), -1)
-                if kinds[leaf] == FOLD:
-                    won = value.dtype.type(sign * nodes.stake[leaf])
-                    for i in range(np.uint64(0), live):
-                        value[here, order[i]] = won * whole[lanes * i + lane]
-                else:
-                    won = value.dtype.type(nodes.stake[leaf])
-                    for i in range(np.uint64(0), live):
-                        value[here, order[i]] = won * (result[lanes * i + lane] - whole[lanes * i + lane])
-
-
-@kernel
-def strengths_of_few(
-    cards: IntArray,
-    bits: np.int64,
-    deck: HandList,
-    tables: HandTables,
-    mine: IntArray,
-    theirs: IntArray,
-    strength: npt.NDArray[np.int16],
-) -> None:
-    """Write how strong hands are on the last board, where one player has only one."""
-    if mine[1] - mine[0] > 1 or theirs[1] - theirs[0] > 1:
-        board_strengths(cards, deck, tables, strength)
-    else:
-        key = np.int64(tables.start)
-        for card in cards:
-            key += tables.card_key[card]
-        for hand in (mine[0], theirs[0]):
-            strength[hand] = look_up(key + deck.key[hand], bits | deck.bits[hand], tables)
-
-
-@kernel
-def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """Write which hands share no card with the board, and return how many there are."""
-    live = 0
-    for hand in range(len(bits)):
-        if not held & bits[hand]:
-            order[live] = hand
-            live += 1
-    return live
-
-
-@kernel
 def push_block(
     nodes: Nodes,
     block: int,
@@ -488,9 +269,15 @@ def push_block(
     source: IntArray,
     alive: Flags,
     shares: FloatArray,
+    bucket: Columns,
+    weight: float,
+    seen: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Push the opponent's reach down a block. Chance nodes, and leaves that are not reached, get a value of 0."""
+    """Push the opponent's reach down a block. Chance nodes, and leaves that are not reached, get a value of 0.
+
+    Where the opponent sees a `bucket` of each hand only, its sums of strategies count by the `weight` of the board.
+    """
     start, end = np.uint64(theirs[0]), np.uint64(theirs[1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -505,6 +292,16 @@ def push_block(
                 source[child + a], alive[child + a] = above, alive[here]
             continue
         first = first_row + nodes.row[node]
+        if len(bucket):
+            see(table, first, actions, bucket, start, end, seen)
+            match(seen, 0, actions, start, end, shares)
+            for a in range(actions):
+                push_step(reach, above, seen, a, shares, start, end, child + a)
+                if averaging:
+                    gather_average(reach, child + a, bucket, start, end, weight, average, first + a)
+                source[child + a] = child + a
+                alive[child + a] = not prune or any_left(reach, child + a, start, end)
+            continue
         sure = certain(table, first, actions, start, end) if prune else -1
         if sure >= 0:  # the reach stays as it is
             for a in range(actions):
@@ -535,9 +332,16 @@ def pull_block(
     multiplier: FloatArray,
     alive: Flags,
     shares: FloatArray,
+    bucket: Columns,
+    weight: float,
+    seen: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Pull the values of a block up from its leaves and chance nodes; learn on the way where `task` says so."""
+    """Pull the values of a block up from its leaves and chance nodes; learn on the way where `task` says so.
+
+    A player who sees a `bucket` of each hand only learns of all boards together, by their `weight`: regrets are added
+    up, and what becomes of the sums is for the end of the walk.
+    """
     start, end = np.uint64(mine[0]), np.uint64(mine[1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
@@ -557,6 +361,15 @@ def pull_block(
                 take_best(value, child + a, start, end, here)
             if task == ANSWER:
                 write_best(value, child, here, actions, start, end, noise, table, first)
+        elif len(bucket):
+            see(table, first, actions, bucket, start, end, seen)
+            match(seen, 0, actions, start, end, shares)
+            fill(value, here, start, end, -1)
+            for a in range(actions):
+                add_values(value, child + a, seen, a, shares, start, end, here)
+            if task == LEARN:
+                for a in range(actions):
+                    gather_regrets(value, child + a, here, bucket, start, end, weight, regret, first + a)
         else:
             match(table, first, actions, start, end, shares)
             fill(value, here, start, end, -1)
@@ -615,6 +428,13 @@ def goes_on(tree: VectorTree, depth: int, room: Room) -> bool:
 
 
 @kernel
+def seen_by(view: View, tree: VectorTree, depth: int, board: int) -> tuple[int, Columns]:
+    """Where the rows of a board begin in a table, and the columns of the hands: none where each has its own."""
+    row: int = view.start[depth] + (board - tree.board_start[depth]) * view.rows[depth]
+    return row, view.bucket[board] if len(view.bucket) else view.bucket.reshape(-1)
+
+
+@kernel
 def walk(
     tree: VectorTree,
     deck: HandList,
@@ -625,6 +445,8 @@ def walk(
     share: int,
     shares: int,
     draw: Draw,
+    own_view: View,
+    their_view: View,
     own: Table,
     theirs: Table,
     regret: Table,
@@ -652,6 +474,7 @@ def walk(
     reach, source, alive, value = room.reach, room.source, room.alive, room.value
     current = np.zeros(rounds, dtype=np.int64)  # boards
     following = np.zeros(rounds, dtype=np.int64)
+    weight = np.ones(rounds)  # how much a board counts
     depth = 0
     entering = True
     while depth >= 0:
@@ -670,9 +493,13 @@ def walk(
                 room.lanes_ready[0] = 0
             elif tree.poker and not few:
                 live = hands_left(deck.bits, held, room.order)
-            first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
+            if depth > 0:
+                odds = draw.chance[depth] if draw.board[depth] >= 0 else tree.chance[depth] * tree.weight[board]
+                weight[depth] = weight[depth - 1] * odds
+            my_row, my_bucket = seen_by(own_view, tree, depth, board)
+            their_row, their_bucket = seen_by(their_view, tree, depth, board)
             for entry in range(tree.entry_start[depth], tree.entry_start[depth + 1]):
-                block, rows = tree.entry_block[entry], first_row + tree.entry_row[entry]
+                block = tree.entry_block[entry]
                 root = tree.nodes.place[tree.nodes.block[block]]
                 source[root], alive[root] = root, True
                 if depth == 0:
@@ -695,7 +522,7 @@ def walk(
                 push_block(
                     tree.nodes,
                     block,
-                    rows,
+                    their_row + tree.entry_row[entry],
                     player,
                     prune,
                     averaging and (depth > 0 or share == 0),
@@ -708,6 +535,9 @@ def walk(
                     source,
                     alive,
                     room.shares,
+                    their_bucket,
+                    weight[depth],
+                    room.seen,
                     value,
                 )
                 if not tree.poker:
@@ -732,7 +562,7 @@ def walk(
                         tree.nodes,
                         tree.noise,
                         block,
-                        rows,
+                        my_row + tree.entry_row[entry],
                         player,
                         tasks[depth],
                         mine,
@@ -741,6 +571,9 @@ def walk(
                         multiplier,
                         alive,
                         room.shares,
+                        my_bucket,
+                        weight[depth],
+                        room.seen,
                         value,
                     )
                     leave_block(tree, depth, board, entry, draw, value, result)
@@ -773,14 +606,14 @@ def walk(
                     below = tree.nodes.place[tree.entry_node[entry]]
                     if alive[below]:
                         level_suits(tree.moved, tree.symmetry[board], tree.hands[player], room.shares[0], value[below])
-            first_row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
+            my_row, my_bucket = seen_by(own_view, tree, depth, board)
             for entry in range(tree.entry_start[depth], tree.entry_start[depth + 1]):
                 if depth == 0 or alive[tree.nodes.place[tree.entry_node[entry]]]:
                     pull_block(
                         tree.nodes,
                         tree.noise,
                         tree.entry_block[entry],
-                        first_row + tree.entry_row[entry],
+                        my_row + tree.entry_row[entry],
                         player,
                         tasks[depth],
                         draw.mine[depth],
@@ -789,97 +622,13 @@ def walk(
                         multiplier,
                         alive,
                         room.shares,
+                        my_bucket,
+                        weight[depth],
+                        room.seen,
                         value,
                     )
                     leave_block(tree, depth, board, entry, draw, value, result)
         depth -= 1
-
-
-@kernel
-def draw_one(
-    tree: VectorTree,
-    deck: HandList,
-    tables: HandTables,
-    player: int,
-    my: bool,
-    their: bool,
-    seed: np.uint64,
-    walk: np.uint64,
-    draw: Draw,
-) -> None:
-    """Draw a board for each round and, on request, a hand of the player and one of the opponent.
-
-    What is drawn depends on the seed and the number of the walk alone.
-
-    Boards are drawn as often as they stand for others, and with a permutation of the suits that the board before does
-    not tell apart: that makes all boards equally likely. What shares a card with what was drawn before is drawn anew.
-    """
-    key, number = numbered(mix(seed), walk), np.uint64(0)
-    drawn = 0
-    held = np.int64(0)
-    for who, wanted, hands in ((player, my, draw.mine), (1 - player, their, draw.theirs)):
-        hands[0, 0], hands[0, 1] = 0, tree.hands[who]
-        if not wanted:
-            continue
-        prior = tree.prior[who, : tree.hands[who]]
-        whole = prior.sum()
-        while True:
-            left = uniform(key, number) * whole
-            number += np.uint64(1)
-            hand = 0
-            while hand + 1 < len(prior) and left >= prior[hand]:
-                left -= prior[hand]
-                hand += 1
-            if not (tree.poker and held & deck.bits[hand]):
-                break
-        hands[0, 0], hands[0, 1] = hand, hand + 1
-        if tree.poker:
-            held |= deck.bits[hand]
-        drawn += 1
-    draw.reach[0] = 0.0
-    if their:
-        draw.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
-
-    board = 0
-    for r in range(1, len(tree.rows)):
-        first, end = tree.first_board[board], tree.first_board[board + 1]
-        before, whole = tree.weight_before[first], tree.weight_before[end] - tree.weight_before[first]
-        alike = 0
-        for p in range(tree.moved.shape[0]):
-            alike += (tree.symmetry[board] >> p) & 1
-        while True:
-            place = before + np.int64(uniform(key, number) * whole)
-            low, high = first, end  # the last board that begins at the place or before it
-            while high - low > 1:
-                middle = (low + high) // 2
-                if tree.weight_before[middle] <= place:
-                    low = middle
-                else:
-                    high = middle
-            which = np.int64(uniform(key, number + np.uint64(1)) * alike)
-            number += np.uint64(2)
-            suits = 0
-            while True:
-                if (tree.symmetry[board] >> suits) & 1:
-                    if which == 0:
-                        break
-                    which -= 1
-                suits += 1
-            cards = np.int64(0)
-            for k in range(tree.board_size[r]):
-                cards |= tables.card_bit[tree.board[low, k]]
-            moved = tree.moved[suits]
-            clash = False
-            for hands, wanted in ((draw.mine, my), (draw.theirs, their)):
-                hands[r, 0], hands[r, 1] = hands[r - 1, 0], hands[r - 1, 1]
-                if wanted:
-                    hand = moved[hands[r - 1, 0]]
-                    hands[r, 0], hands[r, 1] = hand, hand + 1
-                    clash = clash or (tree.poker and (cards & deck.bits[hand]) != 0)
-            if not clash:
-                break
-        draw.board[r], draw.suits[r], draw.chance[r] = low, suits, tree.odds[r, drawn]
-        board = low
 
 
 @kernel
@@ -896,6 +645,7 @@ def learn(
     their: bool,
     seed: np.uint64,
     walks: int,
+    view: View,
     strategy: Table,
     regret: Table,
     average: Table,
@@ -921,6 +671,8 @@ def learn(
                 0,
                 1,
                 draws,
+                view,
+                view,
                 strategy,
                 strategy,
                 regret,

@@ -20,9 +20,9 @@ from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Betting, Holdem
-from kilt.tree import vector_kernels as kernels
+from kilt.tree import vector_arrays as kinds
 from kilt.tree.betting import Menu, betting_tree
-from kilt.tree.vector_kernels import Dice, Nodes, VectorTree
+from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
 LOWER_BLOCK = 12  # how many bids the blocks of Bluff below the first are about
@@ -57,8 +57,8 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
     rounds = len(boards)
     deciding, revealing = actions.actor >= 0, np.flatnonzero(actions.actor == CHANCE)
-    kind = np.where(deciding, kernels.DECISION, actions.kind).astype(np.int8)
-    kind[revealing] = kernels.REVEAL
+    kind = np.where(deciding, kinds.DECISION, actions.kind).astype(np.int8)
+    kind[revealing] = kinds.REVEAL
 
     begins = np.repeat(actions.block[:-1], np.diff(actions.block))
     before = np.concatenate([[0], np.cumsum(np.where(deciding, actions.children, 0))])
@@ -147,7 +147,7 @@ def _bets(game: Holdem, menu: Menu | None) -> Actions:
     for node in np.flatnonzero(nodes.leaf >= 0).tolist():
         leaf = tree.leaves[nodes.leaf[node]]
         assert isinstance(leaf, Betting)
-        kind[node] = kernels.SHOWDOWN if leaf.folded is None else kernels.FOLD
+        kind[node] = kinds.SHOWDOWN if leaf.folded is None else kinds.FOLD
         stake[node] = leaf.stake if leaf.folded != 0 else -leaf.stake
     revealing = np.flatnonzero(nodes.actor == CHANCE)
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
@@ -193,7 +193,7 @@ def _bids(game: Bluff) -> Actions:
                     child,
                     len(following),
                     opens,
-                    kernels.CALL_BLUFF,
+                    kinds.CALL_BLUFF,
                     bid % len(FACES),
                     2 * bid + actor,
                 )

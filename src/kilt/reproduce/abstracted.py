@@ -1,0 +1,124 @@
+"""Figures and tables about abstracted players in [2-4] hold'em: how exploitable they are in the whole game.
+
+Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
+not; one is, and learns against best responses (004, sections 4.4 and 5.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from kilt import artifact
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import plan_named
+from kilt.errors import AbstractionError
+from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.table_2_1 import cores
+from kilt.solve.abstract import AbstractCfr, Seen
+from kilt.solve.run import Step
+from kilt.tree.vector import VectorGame
+from kilt.viz.convergence import plot_convergence, require_drawable
+
+GAME = "holdem.2-4"
+WAYS = {"both": "abstract", "one": "real", "cfr-br": "response"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An abstraction, a way to solve it, and what the paper has."""
+
+    plan: str
+    way: str
+    paper: float | None = None
+    elsewhere: float | None = None  # what the paper has for another game
+
+    def name(self, *, short: bool) -> str:
+        """As a row."""
+        return self.way if short else f"{self.plan} {self.way}"
+
+
+def seen_by(plan: str, game: VectorGame, threads: int) -> Seen:
+    """A game as players with an abstraction see it, which is built for that."""
+    rules = game.game
+    if not isinstance(rules, Holdem):
+        raise AbstractionError(f"{rules.name} has no cards: use a game of poker")
+    deal = Deal.of(rules)
+    with TemporaryDirectory() as folder:
+        identity = Identity(plan, deal, plan_named(plan, deal.board_cards))
+        return Seen.by(game, build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads))
+
+
+def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Step]:
+    """Where a solver stands after 1, 2, 4, 8, … iterations, in mbb/g of the whole game; measuring is not counted."""
+    rules = seen.game.game
+    assert isinstance(rules, Holdem)
+    scale = 1000 / rules.rules.big_blind
+    solver, steps, spent, pace = AbstractCfr(seen, WAYS[way]), list[Step](), 0.0, 0.0
+    while not watcher.stopped():
+        began, before = perf_counter(), solver.iterations
+        solver.step(1)
+        spent += perf_counter() - began
+        pace = spent / solver.iterations
+        over = spent + pace > seconds
+        watcher.show(way, min(1.0, spent / seconds), max(0.0, seconds - spent))
+        if over or solver.iterations & before == 0:
+            average, current = (scale * seen.exploitability(table) for table in (solver.average(), solver.current()))
+            steps.append(
+                Step(solver.iterations, spent, average, current, scale * seen.expected_value(solver.average()))
+            )
+        if over:
+            break
+    return steps
+
+
+def cases(name: str, what: str, rows: Sequence[Case], minutes: float, *, curves: bool) -> Reproduction:
+    """So many minutes for each of some cases; a picture of their curves where they belong together."""
+    named = {case.name(short=curves): case for case in rows}
+
+    def reproduce(asked: Asked, watcher: Watcher) -> Found:
+        path = asked.out or Path(f"kilt-{name}.png")
+        if curves:
+            require_drawable(path)
+        threads = cores() if asked.threads is None else asked.threads
+        game = VectorGame(load_game(asked.game or GAME), threads=threads)
+        found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[str, Seen]()
+        for row in asked.only or named:
+            case = named[row]
+            if watcher.stopped():
+                break
+            if case.plan not in seen:
+                watcher.say(f"building {case.plan}")
+                seen = {case.plan: seen_by(case.plan, game, threads)}
+                counts = {case.plan: seen[case.plan].infosets}
+            budget = 60 * (minutes if asked.minutes is None else asked.minutes)
+            watcher.say(f"{case.plan}, {case.way}", budget)
+            drawn[row] = converge(seen[case.plan], case.way, budget, watcher)
+            if not drawn[row]:
+                break
+            last = drawn[row][-1]
+            more = {
+                "current": last.current_exploitability,
+                "iterations": last.iterations,
+                "information_sets": counts[case.plan],
+                "limit_holdem": case.elsewhere,
+            }
+            found.append(Row(row, case.paper, last.exploitability, "mbb/g", last.seconds, more))
+            if curves:
+                plot_convergence(drawn, f"{what.partition(':')[0]}: {case.plan}", path, "mbb/g")
+        return Found(what, found, path if curves and found else None)
+
+    return Reproduction(
+        what=what,
+        time=f"{minutes:g} min for each of {len(named)} rows, and time to measure",
+        rows=tuple(named),
+        run=reproduce,
+        options=("only", "game", "minutes", "threads", *["out"] * curves),
+    )

@@ -1,0 +1,160 @@
+"""CFR where a player sees buckets of hands (004, chapters 4 and 5), by full walks of the public tree with all hands.
+
+A player with a card abstraction has a table over (row, bucket) instead of (board, row) × hand. In a walk the strategy
+of a bucket is that of all its hands, and what its hands regret is added up over all boards. Everything else is as in
+`vector`: so players with and without abstraction meet, and best responses are those of the whole game.
+
+=============  ==========================================================================================
+opponent       who learns against whom
+=============  ==========================================================================================
+``abstract``   both players are abstracted: the usual way to solve an abstraction
+``real``       an abstracted player learns against one who is not, in each seat
+``response``   CFR-BR: an abstracted player learns against a best response, in each seat
+=============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.errors import AbstractionError
+from kilt.games.holdem import Holdem
+from kilt.solve.solver import Tables
+from kilt.solve.variants import VARIANTS, multipliers
+from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Flags, Table, View
+
+OPPONENTS = ("abstract", "real", "response")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A game as players with abstractions see it."""
+
+    game: VectorGame
+    views: tuple[View, View]  # of each player
+    columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] buckets
+
+    @classmethod
+    def by(cls, game: VectorGame, first: CardAbstraction, second: CardAbstraction | None = None) -> Seen:
+        """With an abstraction for both players, or one for each."""
+        both = first, second or first
+        most = max(this.buckets for abstraction in both for this in abstraction.rounds)
+        view = _view(game, first, most)
+        columns = [tuple(this.buckets for this in abstraction.rounds) for abstraction in both]
+        return cls(game, (view, _view(game, second, most) if second else view), (columns[0], columns[1]))
+
+    def table(self) -> Table:
+        """An empty table: the uniform strategy. Its last column is for hands that share a card with the board."""
+        return np.zeros((int(self.views[0].start[-1]), max(max(columns) for columns in self.columns) + 1))
+
+    @cached_property
+    def rows(self) -> tuple[Flags, Flags]:
+        """[row] whether it belongs to a decision of player 0, and of player 1."""
+        mine = np.zeros((2, int(self.views[0].start[-1])), dtype=np.bool_)
+        for r, row, position in self.game.decisions():
+            first = self.views[0].start[r] + row
+            mine[position.actor, first : first + len(position.actions())] = True
+        return mine[0], mine[1]
+
+    @property
+    def infosets(self) -> int:
+        """How many information sets the abstract game has."""
+        return sum(self.columns[position.actor][r] for r, _, position in self.game.decisions())
+
+    def response_values(self, strategy: Table) -> tuple[float, float]:
+        """What a best response of the whole game wins in each seat against an abstract strategy, in chips per game."""
+        first, second = (self.game.walk(self.walk(seat, RESPOND, strategy)) for seat in (0, 1))
+        return first, second
+
+    def exploitability(self, strategy: Table) -> float:
+        """The mean of that over both seats."""
+        return max(sum(self.response_values(strategy)) / 2, 0.0)
+
+    def expected_value(self, strategy: Table) -> float:
+        """What player 0 wins when both follow an abstract strategy, in chips per game."""
+        return self.game.walk(self.walk(0, FOLLOW, strategy))
+
+    def walk(self, player: int, task: int, strategy: Table) -> Walk:
+        """One in which both players see buckets."""
+        return Walk(player, (task,), strategy, strategy, own_view=self.views[player], their_view=self.views[1 - player])
+
+
+class AbstractCfr(Tables):
+    """CFR and its variants for players who see buckets; see above for their `opponent`."""
+
+    def __init__(self, seen: Seen, opponent: str = "abstract", variant: str = "cfr+") -> None:
+        fitting = [name for name, row in VARIANTS.items() if not row.predictive]
+        if variant not in fitting:
+            raise AbstractionError(f"no abstracted player learns by {variant!r}: use one of {', '.join(fitting)}")
+        if opponent not in OPPONENTS:
+            raise AbstractionError(f"unknown opponent {opponent!r}: use one of {', '.join(OPPONENTS)}")
+        self.seen, self.opponent, self.variant = seen, opponent, VARIANTS[variant]
+        self.iterations = 0
+        self.regret, self.total = seen.table(), seen.table()
+        # Of the opponents who are not abstracted: regrets, or 1 for the best action.
+        self.other = seen.game.table(np.float32) if opponent != "abstract" else np.zeros((0, 0), np.float32)
+        self.KEPT = ("regret", "total", "other")
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations."""
+        rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
+        for row in np.column_stack([rows, np.zeros(iterations)]):
+            for seat in (0, 1):
+                if self.opponent == "abstract":
+                    walk = self.seen.walk(seat, LEARN, self.regret)
+                    self._learn(walk._replace(multiplier=row), averaging=True)
+                    continue
+                view = self.seen.views[seat]
+                against = Walk(1 - seat, (ANSWER,), self.other, self.regret, their_view=view, multiplier=row)
+                if self.opponent == "real":
+                    against = against._replace(tasks=(LEARN,), regret=self.other)
+                self._learn(against, averaging=True)
+                learner = Walk(seat, (LEARN,), self.regret, self.other, own_view=view, multiplier=row)
+                self._learn(learner, averaging=False)
+            self.iterations += 1
+
+    def _learn(self, walk: Walk, *, averaging: bool) -> None:
+        """A walk, and what abstracted players learn from it."""
+        parts = range(self.seen.game.threads)
+        gains, sums = tuple(self.seen.table() for _ in parts), tuple(self.seen.table() for _ in parts)
+        if walk.own_view:
+            walk = walk._replace(regret=gains)
+        self.seen.game.walk(walk._replace(average=sums) if averaging else walk)
+        kept, kept_below, kept_average, _ = walk.multiplier
+        mine, theirs = self.seen.rows[walk.player], self.seen.rows[1 - walk.player]
+        if walk.own_view:
+            gained = np.sum(gains, axis=0)[mine]
+            total = self.regret[mine] + np.where(abs(gained) > self.seen.game.tree.noise, gained, 0.0)
+            self.regret[mine] = total * np.where(total > 0, kept, kept_below)
+        if averaging:
+            self.total[theirs] = (self.total[theirs] + np.sum(sums, axis=0)[theirs]) * kept_average
+
+    def average(self) -> Table:
+        """The average strategy: what converges."""
+        return self.total
+
+    def current(self) -> Table:
+        """The strategy that the next iteration starts from."""
+        return self.regret
+
+
+def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> View:
+    """How a player with an abstraction sees a game; column `most` is for hands that cannot be."""
+    rules, deal, tree = game.game, abstraction.identity.deal, game.tree
+    if not isinstance(rules, Holdem) or deal != Deal.of(rules):
+        raise AbstractionError(
+            f"{abstraction.identity.name} is for other cards than {rules.name}: build it with --game {rules.name}"
+        )
+    bucket = np.empty((int(tree.board_start[-1]), tree.prior.shape[1]), dtype=np.int32)
+    for r, this in enumerate(abstraction.rounds):
+        for board in range(tree.board_start[r], tree.board_start[r + 1]):
+            cards = tree.board[board, : tree.board_size[r]].tolist()
+            bucket[board] = np.where(this.spots.row(cards)[1] < 0, most, this.row(cards))
+    counts = np.diff(tree.table_start) // np.diff(tree.board_start)
+    return View(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket)

@@ -1,0 +1,98 @@
+"""Compiled loops of `vector_kernels`: what a sampled walk looks at (004, algorithm 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kilt.cards.equity_kernels import HandList
+from kilt.cards.hands_kernels import HandTables
+from kilt.draws import mix, numbered, uniform
+from kilt.jit import kernel
+from kilt.tree.vector_arrays import Draw, VectorTree
+
+
+@kernel
+def draw_one(
+    tree: VectorTree,
+    deck: HandList,
+    tables: HandTables,
+    player: int,
+    my: bool,
+    their: bool,
+    seed: np.uint64,
+    walk: np.uint64,
+    draw: Draw,
+) -> None:
+    """Draw a board for each round and, on request, a hand of the player and one of the opponent.
+
+    What is drawn depends on the seed and the number of the walk alone.
+
+    Boards are drawn as often as they stand for others, and with a permutation of the suits that the board before does
+    not tell apart: that makes all boards equally likely. What shares a card with what was drawn before is drawn anew.
+    """
+    key, number = numbered(mix(seed), walk), np.uint64(0)
+    drawn = 0
+    held = np.int64(0)
+    for who, wanted, hands in ((player, my, draw.mine), (1 - player, their, draw.theirs)):
+        hands[0, 0], hands[0, 1] = 0, tree.hands[who]
+        if not wanted:
+            continue
+        prior = tree.prior[who, : tree.hands[who]]
+        whole = prior.sum()
+        while True:
+            left = uniform(key, number) * whole
+            number += np.uint64(1)
+            hand = 0
+            while hand + 1 < len(prior) and left >= prior[hand]:
+                left -= prior[hand]
+                hand += 1
+            if not (tree.poker and held & deck.bits[hand]):
+                break
+        hands[0, 0], hands[0, 1] = hand, hand + 1
+        if tree.poker:
+            held |= deck.bits[hand]
+        drawn += 1
+    draw.reach[0] = 0.0
+    if their:
+        draw.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
+
+    board = 0
+    for r in range(1, len(tree.rows)):
+        first, end = tree.first_board[board], tree.first_board[board + 1]
+        before, whole = tree.weight_before[first], tree.weight_before[end] - tree.weight_before[first]
+        alike = 0
+        for p in range(tree.moved.shape[0]):
+            alike += (tree.symmetry[board] >> p) & 1
+        while True:
+            place = before + np.int64(uniform(key, number) * whole)
+            low, high = first, end  # the last board that begins at the place or before it
+            while high - low > 1:
+                middle = (low + high) // 2
+                if tree.weight_before[middle] <= place:
+                    low = middle
+                else:
+                    high = middle
+            which = np.int64(uniform(key, number + np.uint64(1)) * alike)
+            number += np.uint64(2)
+            suits = 0
+            while True:
+                if (tree.symmetry[board] >> suits) & 1:
+                    if which == 0:
+                        break
+                    which -= 1
+                suits += 1
+            cards = np.int64(0)
+            for k in range(tree.board_size[r]):
+                cards |= tables.card_bit[tree.board[low, k]]
+            moved = tree.moved[suits]
+            clash = False
+            for hands, wanted in ((draw.mine, my), (draw.theirs, their)):
+                hands[r, 0], hands[r, 1] = hands[r - 1, 0], hands[r - 1, 1]
+                if wanted:
+                    hand = moved[hands[r - 1, 0]]
+                    hands[r, 0], hands[r, 1] = hand, hand + 1
+                    clash = clash or (tree.poker and (cards & deck.bits[hand]) != 0)
+            if not clash:
+                break
+        draw.board[r], draw.suits[r], draw.chance[r] = low, suits, tree.odds[r, drawn]
+        board = low

@@ -1,0 +1,106 @@
+"""Players who see buckets, in the whole game."""
+
+import numpy as np
+import pytest
+
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import CANONICAL, Plan, RoundPlan, Step, plan_named
+from kilt.errors import AbstractionError
+from kilt.games import load_game
+from kilt.solve.abstract import OPPONENTS, AbstractCfr, Seen
+from kilt.solve.vector import VectorCfr
+from kilt.tree.vector import VectorGame
+
+LOSSLESS = Plan((RoundPlan(True, (Step(CANONICAL),)), RoundPlan(True, (Step(CANONICAL),))))
+COARSE = Plan((RoundPlan(True, (Step("ehs", 2),)), RoundPlan(True, (Step("ehs", 2),))))
+
+
+def abstraction(folder, game, plan, name="cards"):
+    deal = Deal.of(game)
+    return build(Identity(name, deal, plan), folder / name)
+
+
+@pytest.fixture(scope="module")
+def leduc():
+    return VectorGame(load_game("leduc"))
+
+
+@pytest.fixture(scope="module")
+def lossless(leduc, tmp_path_factory):
+    return abstraction(tmp_path_factory.mktemp("lossless"), leduc.game, LOSSLESS)
+
+
+@pytest.fixture(scope="module")
+def coarse(leduc, tmp_path_factory):
+    return abstraction(tmp_path_factory.mktemp("coarse"), leduc.game, COARSE)
+
+
+@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
+    game = VectorGame(leduc.game, threads=threads)
+    seen, plain = AbstractCfr(Seen.by(game, lossless), "abstract", variant), VectorCfr(game, variant)
+    seen.step(50)
+    plain.step(50)
+    for table, other in ((seen.average(), plain.average()), (seen.current(), plain.current())):
+        expected = leduc.exploitability(other)
+        assert seen.seen.exploitability(table) == pytest.approx(expected, abs=1e-9)
+        assert seen.seen.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
+
+
+@pytest.mark.parametrize("opponent", OPPONENTS)
+def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent):
+    solver = AbstractCfr(Seen.by(leduc, lossless), opponent)
+    before = solver.seen.exploitability(solver.average())
+    solver.step(400)
+    assert solver.seen.exploitability(solver.average()) < {"response": 0.06}.get(opponent, 0.003) < before / 20
+
+
+def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
+    """004, section 4.4: what an abstraction can express is better than what solving the abstract game finds."""
+    found = {}
+    for opponent in OPPONENTS:
+        solver = AbstractCfr(Seen.by(leduc, coarse), opponent)
+        solver.step(1500)
+        found[opponent] = solver.seen.exploitability(solver.average())
+    assert found["real"] < found["abstract"]
+    assert found["response"] == pytest.approx(found["real"], abs=0.03)
+
+
+def test_players_may_see_different_buckets(leduc, lossless, coarse):
+    """With a coarse opponent, the one who sees all wins more than the value of the game."""
+    seen = Seen.by(leduc, lossless, coarse)
+    solver = AbstractCfr(seen)
+    solver.step(1000)
+    assert seen.expected_value(solver.average()) > -0.0856 + 0.01
+    assert seen.infosets == sum(seen.columns[position.actor][r] for r, _, position in leduc.decisions())
+    assert seen.columns[0] != seen.columns[1]
+
+
+def test_sizes_of_the_paper(tmp_path):
+    """004, figures 4.4 and 4.5: information sets."""
+    game = VectorGame(load_game("holdem.2-4"))
+    built = abstraction(tmp_path, game.game, plan_named("PR-PHS-PHS 5-5", (0, 3)))
+    assert Seen.by(game, built).infosets == 1790
+
+
+def test_what_cannot_be(leduc, coarse):
+    with pytest.raises(AbstractionError, match=r"other cards than holdem\.2-1: build it with --game holdem\.2-1"):
+        Seen.by(VectorGame(load_game("holdem.2-1")), coarse)
+    seen = Seen.by(leduc, coarse)
+    with pytest.raises(AbstractionError, match=r"no abstracted player learns by 'pcfr\+': use one of cfr, cfr\+"):
+        AbstractCfr(seen, "abstract", "pcfr+")
+    with pytest.raises(AbstractionError, match="unknown opponent 'nobody': use one of abstract, real, response"):
+        AbstractCfr(seen, "nobody")
+
+
+def test_it_goes_on_where_it_was(leduc, coarse):
+    seen = Seen.by(leduc, coarse)
+    whole, half, rest = (AbstractCfr(seen, "real") for _ in range(3))
+    whole.step(20)
+    half.step(10)
+    rest.restore({name: table.copy() for name, table in half.state().items()})
+    rest.step(10)
+    assert all(np.array_equal(whole.state()[name], table) for name, table in rest.state().items())
