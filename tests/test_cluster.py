@@ -245,6 +245,15 @@ def test_tolerance_and_stop_end_it_early():
     assert kmeans(points, 20, tolerance=0.0, iterations=200, stop=lambda: next(calls, None) is None).iterations == 3
 
 
+@pytest.mark.parametrize("metric", METRIC_NAMES)
+def test_iterations_make_nothing_worse(metric):
+    """Means need not lower a sum of absolute differences: where they do not, what was there before is better."""
+    for seed in range(8):
+        points = np.round(blobs(300, 4, seed=seed, spread=0.6))  # with many copies, as hands have
+        before, after = (kmeans(points, 20, metric=metric, iterations=iterations, seed=seed) for iterations in (0, 40))
+        assert after.distortion <= before.distortion * (1 + 1e-5)
+
+
 # ── seeds, restarts, batches, threads ──
 
 

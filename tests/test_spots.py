@@ -205,11 +205,12 @@ def test_buckets_are_written_to_boards_and_looked_up_on_any():
     for start, end in [(7, len(flop.boards)), (0, 7)]:
         part = buckets[flop.tables.first[start] : flop.tables.first[end]]
         spots_kernels.spread(flop.tables, start, end, part, table)
-    found = np.empty(len(flop.tables.bits), dtype=np.int32)
-    for board in combinations(range(deck.size), 2):
-        spots_kernels.look_up(flop.tables, table, np.array(board[::-1], dtype=np.int64), found)
+    boards = np.array(list(combinations(range(deck.size), 2)))
+    found = np.empty((len(boards), len(flop.tables.bits)), dtype=np.int32)
+    spots_kernels.look_up(flop.tables, table, boards[:, ::-1].copy(), found)
+    for board, its_buckets in zip(boards.tolist(), found, strict=True):
         _, row = flop.row(board)
-        np.testing.assert_array_equal(found[row >= 0], buckets[row[row >= 0]])
+        np.testing.assert_array_equal(its_buckets[row >= 0], buckets[row[row >= 0]])
 
     start, end = 4, 30
     before = np.empty(turn.tables.first[end] - turn.tables.first[start], dtype=np.int32)

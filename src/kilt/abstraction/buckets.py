@@ -36,6 +36,8 @@ class RoundBuckets(NamedTuple):
     spots: Spots
     table: Array  # [board, hand]; for hands that share a card with the board it means nothing
     sizes: IntArray  # [bucket] of how many deals
+    centroids: Array | None  # [bucket, dimension] where they are means of something
+    apart: Array | None  # [bucket, bucket] where their distance is another than that of the centroids
     figures: dict[str, Any]  # what was said when they were made
 
     @property
@@ -170,4 +172,7 @@ def load_round(path: Path, identity: Identity, r: int, *, check: bool = False) -
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
     spots = identity.deal.spots(layout(identity.plan, identity.deal, r))
-    return RoundBuckets(spots, found.arrays["buckets"], found.arrays["sizes"], found.figures)
+    arrays = found.arrays
+    return RoundBuckets(
+        spots, arrays["buckets"], arrays["sizes"], arrays.get("centroids"), arrays.get("apart"), found.figures
+    )

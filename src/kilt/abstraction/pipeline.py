@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -27,7 +28,8 @@ from kilt.abstraction.buckets import (
 )
 from kilt.abstraction.features import Features, Tick
 from kilt.abstraction.plan import Plan
-from kilt.abstraction.steps import Before, Fitting, Means, Part
+from kilt.abstraction.potential import apart_of, centres_of, ground_of
+from kilt.abstraction.steps import After, Before, Fitting, Means, Part, Potentials
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -85,6 +87,34 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
     return Estimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
 
 
+def looks_ahead(plan: Plan, r: int) -> bool:
+    """Whether a round rests on the buckets of the next."""
+    return any(step.feature == "potential" for step in plan.rounds[r].steps)
+
+
+def ground_metric(plan: Plan, r: int) -> str:
+    """The metric of the space in which a round's centroids are."""
+    feature = plan.rounds[r].steps[-1].feature
+    if feature == "potential":
+        return ground_metric(plan, r + 1)
+    return "l2" if feature == "ochs" else "emd"
+
+
+def in_order(plan: Plan) -> list[int]:
+    """The rounds, each after those that it rests on: the one before if remembered, the next if looked at."""
+    rounds, found = range(len(plan.rounds)), list[int]()
+    while len(found) < len(rounds):
+        for r in rounds:
+            needed = {r - 1} if plan.rounds[r].recall and r > 0 else set()
+            needed |= {r + 1} & set(rounds) if looks_ahead(plan, r) else set()
+            if r not in found and needed <= set(found):
+                found.append(r)
+                break
+        else:
+            raise AbstractionError("a round looks at the next one, which remembers it: let the next be without recall")
+    return found
+
+
 def build(
     identity: Identity,
     out: Path,
@@ -103,14 +133,14 @@ def build(
     with artifact.alone(out):
         _begin(identity, out)
         features = Features(identity.deal, cache, threads, tick)
-        done: RoundBuckets | None = None
-        for r in range(len(identity.plan.rounds)):
+        done: dict[int, RoundBuckets] = {}
+        for r in in_order(identity.plan):
             try:
-                done = load_round(out, identity, r)
+                done[r] = load_round(out, identity, r)
             except ArtifactError:
                 share = None if seconds is None else seconds / len(identity.plan.rounds)
                 _build_round(identity, out, r, features, done, share, tick)
-                done = load_round(out, identity, r)
+                done[r] = load_round(out, identity, r)
     return CardAbstraction.load(out)
 
 
@@ -136,17 +166,23 @@ def _build_round(
     out: Path,
     r: int,
     features: Features,
-    before: RoundBuckets | None,
+    done: dict[int, RoundBuckets],
     seconds: float | None,
     tick: Tick,
 ) -> None:
     began = perf_counter()
     plan, deal, what = identity.plan, identity.deal, f"round {r + 1}"
     spots = deal.spots(layout(plan, deal, r))
-    kept = None
-    if plan.rounds[r].recall and before:
-        kept = Before(before.spots, before.table, before.buckets)
-    fitting = Fitting(plan, features, r, spots, kept, seconds, lambda share: tick(f"{what}: fitting", share))
+    before, after = None, None
+    if plan.rounds[r].recall and r > 0:
+        before = Before(done[r - 1].spots, done[r - 1].table, done[r - 1].buckets)
+    coming = done.get(r + 1) if looks_ahead(plan, r) else None
+    if coming and coming.centroids is not None:
+        absolute = ground_metric(plan, r + 1) == "emd"
+        ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart)
+        after = After(coming.spots, coming.table, ground)
+    said = partial(tick, f"{what}: fitting")
+    fitting = Fitting(plan, features, r, spots, before, after, seconds, said)
     fitted = fitting.fit(plan.rounds[r].steps)
     buckets = fitted[-1].buckets
     dtype, shape = np.min_scalar_type(buckets - 1), (len(spots.boards), len(spots.tables.bits))
@@ -167,7 +203,13 @@ def _build_round(
         if not sizes.all():
             raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: ask for fewer")
         new.save("sizes", sizes.astype(np.int64))
-        if isinstance(fitted[-1], Means):
-            new.save("centroids", fitted[-1].clusters.centroids)
+        match fitted[-1]:
+            case Means(clusters=clusters):
+                new.save("centroids", clusters.centroids)
+            case Potentials(after=ahead, means=means):
+                new.save("centroids", centres_of(means, ahead.ground))
+                if r > 0:
+                    new.save("apart", apart_of(means, ahead.ground, features.threads))
+        if isinstance(fitted[-1], Means | Potentials):
             new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began

@@ -74,6 +74,7 @@ class Plan:
     bins: int = BINS  # of histograms
     opponents: int = OPPONENTS  # clusters of OCHS
     sample: int = 1_000_000  # points that centroids are fitted to, at most; all points are assigned in any case
+    batch: int = 0  # points that an iteration looks at; 0 for all of the sample
     iterations: int = 40
     restarts: int = 1
     seed: int = 0
@@ -125,8 +126,8 @@ def plan_of(said: Mapping[str, Any]) -> Plan:
     _no_others(said, known, "the plan")
     numbers = {name: _checked(said, name, int) for name in known - {"rounds"} if name in said}
     for name, value in numbers.items():
-        if value < (0 if name == "seed" else 1):
-            raise AbstractionError(f"{name} is {value}: give 1 or more")
+        if value < (least := 0 if name in ("seed", "batch") else 1):
+            raise AbstractionError(f"{name} is {value}: give {least} or more")
     return Plan(tuple(rounds), **numbers)
 
 

@@ -9,29 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from math import inf
+from functools import cached_property, partial
+from math import comb, inf
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction import cluster_kernels, spots_kernels
+from kilt.abstraction import cluster_kernels, potential, potential_kernels, spots_kernels
 from kilt.abstraction.cluster import Clusters, kmeans, prepare
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import Features, Table
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import CANONICAL, Plan, Step
+from kilt.abstraction.potential import centres_of
+from kilt.abstraction.potential_kernels import Ground
 from kilt.abstraction.spots import Spots
 from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.cards.deck import FloatArray, IntArray, subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
+Stop: TypeAlias = Callable[[], bool]
+Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
 
 
 class Before(NamedTuple):
@@ -78,6 +82,16 @@ class Part:
             spots_kernels.find_buckets(
                 self.spots.tables, self.start, self.end, before.spots.tables, before.table, buckets
             )
+        return buckets
+
+    def next_buckets(self, after: After) -> Labels:
+        """[spot, way to deal on] the buckets of the next round."""
+        deck, hole, size = self.spots.deck, self.spots.hole_cards, self.spots.boards.shape[1]
+        added = after.spots.boards.shape[1] - size
+        buckets = np.zeros((self.count, comb(deck.size - size - hole, added)), dtype=np.int32)
+        picks = subsets(deck.size - size, added)
+        tables = self.spots.tables, after.spots.tables, after.table
+        potential_kernels.next_buckets(*tables, self.start, self.end, picks, buckets)
         return buckets
 
 
@@ -131,6 +145,36 @@ class Means(NamedTuple):
         return labels, costs
 
 
+class After(NamedTuple):
+    """The round after, for those who look ahead."""
+
+    spots: Spots
+    table: Array  # [board, hand] buckets
+    ground: Ground
+
+
+class Potentials(NamedTuple):
+    """Buckets around mean distributions over the buckets of the next round."""
+
+    after: After
+    means: Singles  # [bucket, next bucket]
+    group: int  # how many buckets a group has
+
+    @property
+    def buckets(self) -> int:
+        """Of all groups."""
+        return len(self.means)
+
+    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+        """See `Fitted`."""
+        points, labels = part.next_buckets(self.after), -1 - groups
+        costs, centres = np.empty(len(points), dtype=np.float32), centres_of(self.means, self.after.ground)
+        potential_kernels.assign(
+            points, 0, len(points), self.group, self.means, centres, self.after.ground, labels, costs
+        )
+        return labels, costs
+
+
 class Fitting(NamedTuple):
     """What steps are fitted to: a round's spots and what is known of them."""
 
@@ -139,6 +183,7 @@ class Fitting(NamedTuple):
     r: int
     spots: Spots
     before: Before | None
+    after: After | None
     seconds: float | None  # for k-means, if they are limited
     tick: Share
 
@@ -156,6 +201,8 @@ class Fitting(NamedTuple):
                 )
             elif step.feature in ("ehs", "ehs2"):
                 fitted.append(self._percentiles(step, groups, fitted))
+            elif step.feature == "potential":
+                fitted.append(self._potentials(step, groups, fitted))
             else:
                 fitted.append(self._means(step, groups, fitted))
         return fitted
@@ -203,9 +250,52 @@ class Fitting(NamedTuple):
 
     def _means(self, step: Step, groups: int, fitted: list[Fitted]) -> Means:
         points, metric = POINTS[step.feature](self)
-        share = min(1.0, self.plan.sample * max(1, groups // 10) / len(self.spots))
 
-        def draw(part: Part) -> tuple[Singles, FloatArray, Labels]:
+        def fit(data: Array, weights: FloatArray, seed: int, threads: int, stop: Stop, tick: Share) -> Singles:
+            found = kmeans(
+                data,
+                step.buckets,
+                weights=weights,
+                metric=metric,
+                iterations=self.plan.iterations,
+                restarts=self.plan.restarts,
+                batch=self.plan.batch or None,
+                seed=seed,
+                threads=threads,
+                tick=tick,
+                stop=stop,
+            )
+            weakest_first = np.argsort(found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1))
+            return found.centroids[weakest_first]
+
+        centroids = self._each_group(points, self.plan.sample, groups, fitted, fit)
+        clusters = prepare(centroids, metric, step.buckets, self.features.threads)
+        return Means(points, clusters, groups * step.buckets)
+
+    def _potentials(self, step: Step, groups: int, fitted: list[Fitted]) -> Potentials:
+        if self.after is None:
+            raise AbstractionError(
+                f"round {self.r + 1} is to look at the next round's buckets, which need centroids: let the next round "
+                "be there, without recall, and let its last step be one of histogram, ochs, history, potential"
+            )
+        after = self.after
+
+        def fit(data: Array, weights: FloatArray, seed: int, threads: int, stop: Stop, tick: Share) -> Singles:
+            means = potential.fit(data, weights, step.buckets, after.ground, seed=seed, threads=threads, stop=stop)
+            strength = centres_of(means, after.ground).sum(axis=1)
+            return means[np.argsort(-strength if after.ground.absolute else strength)]
+
+        sample = min(self.plan.sample, potential.SAMPLE * -(-step.buckets // 1000))
+        means = self._each_group(lambda part: part.next_buckets(after), sample, groups, fitted, fit)
+        return Potentials(after, means, step.buckets)
+
+    def _each_group(
+        self, points: Callable[[Part], Array], sample: int, groups: int, fitted: list[Fitted], fit: Fit
+    ) -> Singles:
+        """What is fitted to the points of each group, or to a sample of them, one group after another."""
+        share = min(1.0, sample * max(1, groups // 10) / len(self.spots))
+
+        def draw(part: Part) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
             chosen = np.flatnonzero(rng.random(part.count) < share) if share < 1 else slice(None)
             group, _ = self.sort(part, fitted)
@@ -215,33 +305,27 @@ class Fitting(NamedTuple):
         data, weights, group = (np.concatenate(pieces) for pieces in drawn)
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
-        centroids = np.empty((groups * step.buckets, data.shape[1]), dtype=np.float32)
         end_of_time = inf if self.seconds is None else perf_counter() + self.seconds
+        threads = self.features.threads
 
-        def fit(first: int, end: int, threads: int = 1, tick: Share = lambda share: None) -> None:
+        def some(first: int, end: int) -> list[Singles]:
+            found = []
             for g in range(first, end):
                 mine = order[bounds[g] : bounds[g + 1]] if groups > 1 else slice(None)
-                found = kmeans(
-                    data[mine],
-                    step.buckets,
-                    weights=weights[mine],
-                    metric=metric,
-                    iterations=self.plan.iterations,
-                    restarts=self.plan.restarts,
-                    seed=self.plan.seed + g,
-                    threads=threads,
-                    tick=tick,
-                    stop=lambda: perf_counter() > end_of_time,
-                )
-                weakest_first = np.argsort(found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1))
-                centroids[g * step.buckets : (g + 1) * step.buckets] = found.centroids[weakest_first]
+                inner, tick = (threads, self._tick_fit) if groups == 1 else (1, lambda share: None)
+                stop = partial(_past, end_of_time)
+                found.append(fit(data[mine], weights[mine], self.plan.seed + g, inner, stop, tick))
+            return found
 
-        if groups == 1:
-            fit(0, 1, self.features.threads, lambda share: self.tick(0.25 + 0.75 * share))
-        else:
-            in_parts(fit, groups, self.features.threads, lambda share: self.tick(0.25 + 0.75 * share))
-        clusters = prepare(centroids, metric, step.buckets, self.features.threads)
-        return Means(points, clusters, groups * step.buckets)
+        parts = in_parts(some, groups, threads, self._tick_fit if groups > 1 else lambda share: None)
+        return np.concatenate([found for part in parts for found in part])
+
+    def _tick_fit(self, share: float) -> None:
+        self.tick(0.25 + 0.75 * share)
+
+
+def _past(moment: float) -> bool:
+    return perf_counter() > moment
 
 
 def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any]], int]:

@@ -1,0 +1,90 @@
+"""Potential-aware buckets (Ganzfried and Sandholm 2014): hands are alike if their next buckets are.
+
+A point is the distribution over the buckets of the next round that a hand may come to, and the distance is the earth
+mover's, where moving from one of these buckets to another costs the distance between their centroids. That is too slow
+to be computed exactly for millions of points; their greedy heuristic stands for it, and the distance between the means
+of both distributions is a bound that spares most of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from kilt.abstraction import potential_kernels as kernels
+from kilt.abstraction.cluster import kmeans
+from kilt.abstraction.cluster_kernels import Labels, Singles
+from kilt.abstraction.potential_kernels import Ground
+from kilt.cards.deck import FloatArray
+from kilt.jit import in_parts
+
+SAMPLE = 20_000  # points that means are fitted to, at most, for each thousand clusters or part of it
+ITERATIONS = 10  # at most
+
+
+def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None) -> Ground:
+    """How far the next round's buckets are from each other: their centroids, unless that is known better."""
+    if apart is None:
+        apart = np.empty((len(centroids), len(centroids)), dtype=np.float32)
+        for b, centroid in enumerate(centroids):
+            difference = centroids - centroid
+            apart[b] = np.abs(difference).sum(axis=1) if absolute else np.sqrt((difference**2).sum(axis=1))
+    order = np.argsort(apart, axis=1, kind="stable").astype(np.int32)
+    return Ground(order, np.take_along_axis(apart, order, axis=1), np.ascontiguousarray(centroids), absolute)
+
+
+def centres_of(means: Singles, ground: Ground) -> Singles:
+    """[cluster, dimension] where the distributions of clusters are in the mean."""
+    return np.ascontiguousarray((means @ ground.centroids).astype(np.float32))
+
+
+def apart_of(means: Singles, ground: Ground, threads: int = 1) -> Singles:
+    """[cluster, cluster] how far mean distributions are from each other: the ground of the round before."""
+    apart = np.empty((len(means), len(means)), dtype=np.float32)
+    in_parts(lambda start, end: kernels.between(means, start, end, ground, apart), len(means), threads)
+    return apart
+
+
+def fit(
+    point: Labels,
+    weights: FloatArray,
+    k: int,
+    ground: Ground,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    stop: Callable[[], bool] = lambda: False,
+) -> Singles:
+    """[cluster, next bucket] the mean distributions of `k` clusters of points; a point is a row of next buckets.
+
+    k-means on the points' centres gives a start.
+    """
+    centres = np.zeros((len(point), ground.centroids.shape[1]), dtype=np.float32)
+    for column in point.T:
+        centres += ground.centroids[column]
+    metric = "emd" if ground.absolute else "l2"
+    labels = kmeans(centres / point.shape[1], k, weights=weights, metric=metric, seed=seed, threads=threads).labels
+    costs = np.empty(len(point), dtype=np.float32)
+
+    def assign(means: Singles, start: int, end: int) -> int:
+        centres = centres_of(means, ground)
+        changed: int = kernels.assign(point, start, end, k, means, centres, ground, labels, costs)
+        return changed
+
+    for _ in range(ITERATIONS):
+        means = _means(point, weights, labels, k, len(ground.centroids))
+        changed = in_parts(partial(assign, means), len(point), threads)
+        empty = np.flatnonzero(np.bincount(labels, minlength=k) == 0)
+        labels[np.argsort(-(weights * costs), kind="stable")[: len(empty)]] = empty
+        if sum(changed) <= len(point) // 1000 or stop():
+            break
+    return _means(point, weights, labels, k, len(ground.centroids))
+
+
+def _means(point: Labels, weights: FloatArray, labels: Labels, k: int, buckets: int) -> Singles:
+    sums, totals = np.zeros((k, buckets)), np.zeros(k)
+    kernels.add_up(point, weights, labels, sums, totals)
+    means: Singles = (sums / totals[:, None]).astype(np.float32)
+    return means
