@@ -1,0 +1,152 @@
+"""Potential-aware buckets: distributions over the buckets of the next round."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from kilt.abstraction import potential_kernels as kernels
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build, in_order
+from kilt.abstraction.plan import Plan, RoundPlan, Step, plan_named
+from kilt.abstraction.potential import apart_of, centres_of, fit, ground_of
+from kilt.abstraction.steps import After, Part
+from kilt.cards.deck import Deck
+from kilt.errors import AbstractionError
+
+DEAL = Deal(Deck(4, 3), 2, (0, 2, 1))
+
+
+def exact(first, second, apart):
+    """The earth mover's distance, by a linear programme over all flows."""
+    n = len(first)
+    rows = np.kron(np.eye(n), np.ones(n))
+    columns = np.kron(np.ones(n), np.eye(n))
+    found = linprog(apart.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([first, second]))
+    return found.fun
+
+
+def some_ground(rng, buckets, *, absolute=True):
+    centroids = rng.random((buckets, 3)).astype(np.float32)
+    return ground_of(centroids, absolute=absolute)
+
+
+def square(ground):
+    """Distances by bucket and bucket."""
+    apart = np.empty(ground.apart.shape)
+    np.put_along_axis(apart, ground.order.astype(np.int64), ground.apart, axis=1)
+    return apart
+
+
+def distance(point, mean, ground):
+    room = np.full(len(point), 1 / len(point), dtype=np.float32), np.empty(len(mean), dtype=np.float32)
+    return kernels.greedy(point[None], 0, room[0], mean[None], 0, ground, room[1])
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_greedy_distance_is_near_the_exact_one(seed, absolute):
+    rng = np.random.default_rng(seed)
+    ground = some_ground(rng, 8, absolute=absolute)
+    for _ in range(10):
+        point = rng.integers(8, size=12).astype(np.int32)
+        mean = rng.dirichlet(np.ones(8)).astype(np.float32)
+        mass = np.bincount(point, minlength=8) / 12
+        least = exact(mass, mean.astype(float) / mean.sum(), square(ground))
+        found = distance(point, mean, ground)
+        assert least - 1e-5 <= found <= 1.6 * least + 1e-5
+        centre, other = (mass @ ground.centroids, mean @ ground.centroids)
+        apart = np.abs(centre - other).sum() if absolute else np.sqrt(((centre - other) ** 2).sum())
+        assert apart <= least + 1e-5  # the bound that spares distances
+
+
+def test_nothing_is_moved_between_equals():
+    rng = np.random.default_rng(1)
+    ground = some_ground(rng, 6)
+    point = rng.integers(6, size=10).astype(np.int32)
+    mean = (np.bincount(point, minlength=6) / 10).astype(np.float32)
+    assert distance(point, mean, ground) == pytest.approx(0, abs=1e-6)
+    whole = np.eye(6, dtype=np.float32)
+    np.testing.assert_allclose(apart_of(whole, ground), square(ground), atol=1e-6)
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_the_nearest_mean_is_found_in_its_group(absolute):
+    rng = np.random.default_rng(2)
+    ground = some_ground(rng, 10, absolute=absolute)
+    means = rng.dirichlet(np.full(10, 0.3), size=12).astype(np.float32)
+    points = rng.integers(10, size=(50, 9)).astype(np.int32)
+    groups = rng.integers(3, size=50).astype(np.int32)
+    labels, costs = -1 - groups, np.empty(50, dtype=np.float32)
+    changed = kernels.assign(points, 0, 50, 4, means, centres_of(means, ground), ground, labels, costs)
+    assert changed == 50
+    for i, point in enumerate(points):
+        every = [distance(point, mean, ground) for mean in means[4 * groups[i] : 4 * groups[i] + 4]]
+        assert costs[i] == pytest.approx(min(every), abs=1e-6)
+        assert every[labels[i] - 4 * groups[i]] == pytest.approx(min(every), abs=1e-6)
+
+
+def test_fitting_lowers_distances():
+    rng = np.random.default_rng(3)
+    ground = some_ground(rng, 12)
+    kinds = rng.dirichlet(np.full(12, 0.2), size=4)
+    points = np.array([rng.choice(12, size=20, p=kinds[i % 4]) for i in range(200)], dtype=np.int32)
+    weights = rng.random(200) + 0.5
+    means = fit(points, weights, 4, ground)
+    np.testing.assert_allclose(means.sum(axis=1), 1, atol=1e-5)
+    one = fit(points, weights, 1, ground)
+
+    def cost(means):
+        return sum(w * min(distance(p, m, ground) for m in means) for p, w in zip(points, weights, strict=True))
+
+    assert cost(means) < 0.6 * cost(one)
+    assert np.array_equal(fit(points, weights, 4, ground, threads=2), means)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    plan = plan_named("IR-PA-KE 5-8-6", DEAL.board_cards)
+    return build(Identity("ahead", DEAL, plan), tmp_path_factory.mktemp("ahead") / "run")
+
+
+def test_every_bucket_is_used(built):
+    for this, wanted in zip(built.rounds, (5, 8, 6), strict=True):
+        assert this.buckets == wanted
+        assert (this.sizes > 0).all()
+        assert this.figures["distortion"] > 0
+
+
+def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
+    flop, turn = built.rounds[1:]
+    after = After(turn.spots, turn.table, ground_of(turn.centroids, absolute=True))
+    part = Part(flop.spots, 0, len(flop.spots.boards))
+    found = part.next_buckets(after)
+    deck, holes = DEAL.deck, DEAL.deck.holes(2)
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        board = flop.spots.boards[rng.integers(len(flop.spots.boards))].tolist()
+        _, row = flop.spots.row(board)
+        hand = int(rng.choice(np.flatnonzero(row >= 0)))
+        cards = holes[hand].tolist()
+        left = [card for card in range(deck.size) if card not in (*board, *cards)]
+        expected = sorted(built.bucket(cards, [*board, *new]) for new in combinations(left, 1))
+        assert sorted(found[row[hand]].tolist()) == expected
+
+
+def test_rounds_come_after_what_they_rest_on():
+    ahead, plain = (Step("potential", 2),), (Step("histogram", 2),)
+    mixed = Plan((RoundPlan(False, ahead), RoundPlan(False, plain), RoundPlan(True, plain)))
+    assert in_order(mixed) == [1, 0, 2]
+    assert in_order(plan_named("IR-PA-KO 2-2-2-2", (0, 3, 1, 1))) == [3, 2, 1, 0]
+    with pytest.raises(AbstractionError, match="let the next be without recall"):
+        in_order(Plan((RoundPlan(False, ahead), RoundPlan(True, plain))))
+
+
+@pytest.mark.parametrize("last", ["potential", "ehs"])
+def test_what_is_looked_at_needs_centroids(tmp_path, last):
+    first, second = (Step("potential", 2),), (Step(last, 2),)
+    plan = Plan((RoundPlan(False, (Step("ehs", 2),)), RoundPlan(False, first), RoundPlan(False, second)))
+    with pytest.raises(AbstractionError, match="look at the next round's buckets"):
+        build(Identity("blind", DEAL, plan), tmp_path / "run")
