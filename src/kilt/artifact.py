@@ -20,7 +20,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,20 +72,21 @@ class Draft:
     """An artifact that is being written."""
 
     folder: Path
-    figures: dict[str, Any]  # to be said in the manifest
-    names: list[str]
+    figures: dict[str, Any] = field(default_factory=dict)  # to be said in the manifest
+    arrays: dict[str, Array] = field(default_factory=dict)
 
     def save(self, name: str, table: Array) -> None:
         """Write an array."""
         with (self.folder / f"{name}.npy").open("wb") as file:
             np.save(file, table, allow_pickle=False)
             os.fsync(file.fileno())
-        self.names.append(name)
+        self.arrays[name] = table
 
     def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """An array of zeros in its file, to be filled: for what memory has no room for."""
-        self.names.append(name)
-        return np.lib.format.open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.dtype(dtype), shape=shape)
+        place = self.folder / f"{name}.npy"
+        self.arrays[name] = np.lib.format.open_memmap(place, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        return self.arrays[name]
 
 
 @contextmanager
@@ -109,9 +110,12 @@ def draft(
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
         new.mkdir()
-        pages = Draft(new, {}, [])
+        pages = Draft(new)
         try:
             yield pages
+            for array in pages.arrays.values():
+                if isinstance(array, np.memmap) and array.mode == "w+":
+                    array.flush()
             manifest = {
                 "kind": kind,
                 "kilt": __version__,
@@ -119,7 +123,7 @@ def draft(
                 "inputs": dict(inputs or {}),
                 "parameters": dict(parameters or {}),
                 "figures": pages.figures,
-                "arrays": {name: _description(np.load(new / f"{name}.npy", mmap_mode="r")) for name in pages.names},
+                "arrays": {name: _description(array) for name, array in pages.arrays.items()},
             }
             write_text(new / MANIFEST, json.dumps(manifest, indent=2))
         except BaseException:
@@ -228,8 +232,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Work on an artifact while no other process does; ArtifactError where one does."""
+def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Work on an artifact while no other process does; where one does, wait for it, or raise ArtifactError."""
     with os_errors(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.with_name(f".{path.name}.lock").open("ab")
@@ -238,7 +242,7 @@ def alone(path: Path) -> Iterator[None]:
             import fcntl
 
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 raise ArtifactError(f"another process is at work on {path}: wait for it, or stop it") from None
         yield
@@ -272,7 +276,8 @@ def _manifest(path: Path, wanted: str) -> tuple[Path, dict[str, Any]]:
         text = (place / MANIFEST).read_text(encoding="utf-8")
     try:
         manifest: dict[str, Any] = json.loads(text)
-        if not isinstance(manifest["kind"], str) or "format" not in manifest:
+        said = {"kind", "kilt", "format", "inputs", "parameters", "figures", "arrays"}
+        if not isinstance(manifest["kind"], str) or said - set(manifest):
             raise ValueError
     except (ValueError, KeyError, TypeError):
         raise ArtifactError(f"{path / MANIFEST} is damaged: make the {wanted} again") from None

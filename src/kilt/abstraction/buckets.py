@@ -105,7 +105,7 @@ class Identity:
             cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
             return cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
         except (ValueError, KeyError, TypeError) as error:
-            raise AbstractionError(f"{place} is damaged ({error}): build the abstraction again") from None
+            raise AbstractionError(f"{place} is damaged ({error}): build the abstraction in another folder") from None
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,14 @@ class CardAbstraction:
     def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
         """The bucket of a hand."""
         deal = self.identity.deal
-        if {*hand} & {*board} or len({*hand}) != deal.hole_cards or len({*board}) != len(board):
-            raise AbstractionError(f"{deal.deck.name([*hand, *board])} has a card twice: every card may be used once")
-        return int(self.rounds[self.round_of(board)].row(board)[deal.deck.hole_index(hand)])
+        cards, r = [*hand, *board], self.round_of(board)
+        if len(hand) != deal.hole_cards:
+            raise AbstractionError(f"a hand has {deal.hole_cards} cards here; this one has {len(hand)}")
+        if any(not 0 <= card < deal.deck.size for card in cards):
+            raise AbstractionError(f"cards are numbered 0 to {deal.deck.size - 1} in this deck; found {cards}")
+        if len({*cards}) < len(cards):
+            raise AbstractionError(f"{deal.deck.name(cards)} has a card twice: every card may be used once")
+        return int(self.rounds[r].row(board)[deal.deck.hole_index(hand)])
 
     def round_of(self, board: Sequence[int]) -> int:
         """The round in which a board is seen."""
@@ -148,12 +153,14 @@ class CardAbstraction:
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """How the boards of a round are to be taken: as dealt, as far as the buckets of rounds before are remembered.
+    """How the boards of a round are to be taken: as dealt, as far as rounds before are remembered or looked at.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> [layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
     [(0,), (3,), (3, 1), (3, 1, 1)]
     """
+    if any(step.feature == "history" for step in plan.rounds[r].steps):
+        return tuple(added for added in deal.board_cards[: r + 1] if added) or (0,)
     if r == 0 or not plan.rounds[r].recall:
         return (deal.sizes[r],)
     before = layout(plan, deal, r - 1)

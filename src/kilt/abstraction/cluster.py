@@ -136,13 +136,18 @@ class _Problem(NamedTuple):
     def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
         """Move each centroid to the mean of its points, again and again."""
         labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
+        best: Clustering | None = None  # means need not lower a sum of absolute differences
         while True:
             changed, costs = self.assign(centroids, labels)
             distortion = float(self.weights @ costs / self.weights.sum())
+            counts = np.bincount(labels, minlength=len(centroids))
+            if counts.all() and (best is None or distortion < best.distortion):
+                best = Clustering(centroids, labels.copy(), costs, distortion, done)
             over = done >= iterations or not changed or before - distortion <= tolerance * distortion
             if over or self.stop():
-                if not self.fill(centroids, np.bincount(labels, minlength=len(centroids)), costs):
-                    return Clustering(centroids, labels, costs, distortion, done)
+                if best:
+                    return best._replace(iterations=done)
+                self.fill(centroids, counts, costs)
                 continue
             before, done = distortion, done + 1
             sums, totals = self.add_up(labels, len(centroids))
@@ -192,8 +197,8 @@ class _Problem(NamedTuple):
         sums, totals = zip(*in_parts(part, len(self.data), self.threads, parts=8), strict=True)
         return np.sum(sums, axis=0), np.sum(totals, axis=0)
 
-    def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> bool:
-        """Move the centroids of empty clusters to the points that cost most; whether there were any."""
+    def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
+        """Move the centroids of empty clusters to the points that cost most."""
         empty = np.flatnonzero(totals == 0)
         if len(empty):
             dearest = np.argsort(-(self.weights * costs), kind="stable")[: len(empty)]
@@ -202,4 +207,3 @@ class _Problem(NamedTuple):
                     f"{len(centroids)} clusters are asked for, but there are fewer different points: ask for fewer"
                 )
             centroids[empty] = self.data[dearest]
-        return len(empty) > 0

@@ -46,7 +46,7 @@ from kilt.lanes import LANES
 KIND = "feature table"
 BINS = 50
 OPPONENTS = 8  # clusters of their hands
-OPPONENT_RESTARTS = 100
+OPPONENT_RESTARTS = 20
 WHOLE = 2**16 - 1  # OCHS of a complete board is in parts of this
 NO_CODES = np.zeros(0, dtype=np.int16)
 
@@ -161,18 +161,19 @@ class Features:
             raise AbstractionError(
                 f"{clusters} clusters of opponents are asked for; there are {len(start)} different hands: ask for fewer"
             )
-        table = self._histograms(0, BINS)
-        found = kmeans(
-            table.values * table.scale,
-            clusters,
-            weights=start.weights,
-            metric="emd",
-            restarts=OPPONENT_RESTARTS,
-            tolerance=0.0,
-        )
-        place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))  # the lower the cumulative histogram, the better
+
+        def make() -> Array:
+            table = self._histograms(0, BINS)
+            points = table.values * table.scale
+            found = kmeans(
+                points, clusters, weights=start.weights, metric="emd", restarts=OPPONENT_RESTARTS, tolerance=0.0
+            )
+            place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))  # the lower the cumulative one, the stronger
+            return place[found.labels].astype(np.uint8)
+
         _, row = start.row(())
-        members: FloatArray = (place[found.labels][row] == np.arange(clusters)[:, None]).astype(np.float64)
+        which = self._kept(f"opponents-{clusters}", make)[row]
+        members: FloatArray = (which == np.arange(clusters)[:, None]).astype(np.float64)
         return members
 
     def needs(self, feature: str, r: int, bins: int, opponents: int) -> dict[str, tuple[int, float]]:
@@ -197,6 +198,7 @@ class Features:
             chain(f"histograms-{bins}", bins, 1, 0 if feature == "history" else first)
         elif feature == "ochs":
             chain(f"histograms-{BINS}", BINS, 1, 0)
+            tables[f"opponents-{opponents}"] = len(self._spots(0)), 5.0
             name = f"ochs-{opponents}"
             tables[f"{name}-{sizes[-1]}"] = 2 * opponents * len(last), (30e-6 + 8e-6 * opponents) * len(last.boards)
             chain(name, opponents, WHOLE, first)
@@ -258,8 +260,9 @@ class Features:
                 self._made[name] = make()
             else:
                 place = self._folder / name
-                if not self._usable(place):
-                    artifact.write(place, KIND, {"values": make()}, parameters={"deal": repr(self.deal)})
+                with artifact.alone(place, wait=True):
+                    if not self._usable(place):
+                        artifact.write(place, KIND, {"values": make()}, parameters={"deal": repr(self.deal)})
                 self._made[name] = artifact.read(place, KIND, private=True).arrays["values"]
         return self._made[name]
 

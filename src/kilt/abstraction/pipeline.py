@@ -29,7 +29,7 @@ from kilt.abstraction.buckets import (
 from kilt.abstraction.features import Features, Tick
 from kilt.abstraction.plan import Plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
-from kilt.abstraction.steps import After, Before, Fitting, Means, Part, Potentials
+from kilt.abstraction.steps import MANY, After, Before, Fitting, Means, Part, Potentials
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -79,7 +79,7 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
             needed = features.needs(step.feature, r, plan.bins, plan.opponents)
             missing |= needed
             dimensions = DIMENSIONS[step.feature](plan, r) if step.feature in DIMENSIONS else 1
-            drawn = min(len(spots), plan.sample * max(1, groups // 10)) if step.feature in DIMENSIONS else 0
+            drawn = min(len(spots), max(plan.sample, MANY * (groups - 1))) if step.feature in DIMENSIONS else 0
             searched = 30e-9 + 10e-9 * dimensions
             seconds += len(spots) * (60e-9 + searched) + drawn * plan.iterations * plan.restarts * searched
             memory = max(memory, drawn * dimensions * 12 + sum(size for size, _ in needed.values()))
@@ -154,7 +154,7 @@ def _begin(identity: Identity, out: Path) -> None:
                 f"{out} is for another abstraction, {there.name} ({there.fingerprint}), not {identity.name} "
                 f"({identity.fingerprint}): choose another folder"
             )
-    elif out.exists() and any(out.iterdir()):
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise AbstractionError(f"{out} is there and holds no abstraction: choose another folder")
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)

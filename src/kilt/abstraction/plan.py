@@ -119,7 +119,7 @@ def plan_of(said: Mapping[str, Any]) -> Plan:
         steps = []
         for step in _checked(r, "steps", list):
             _no_others(step, {"feature", "buckets"}, f"a step of round {number + 1}")
-            steps.append(Step(_checked(step, "feature", str), step.get("buckets", 0)))
+            steps.append(Step(_checked(step, "feature", str), _checked({"buckets": 0} | step, "buckets", int)))
         if not steps:
             raise AbstractionError(f"round {number + 1} has no steps: give one at least")
         rounds.append(RoundPlan(_checked(r, "recall", bool), tuple(steps)))

@@ -31,6 +31,7 @@ from kilt.cards.deck import FloatArray, IntArray, subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
+MANY = 5_000  # points are drawn for each group, about, at least, where there are several
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
@@ -293,7 +294,7 @@ class Fitting(NamedTuple):
         self, points: Callable[[Part], Array], sample: int, groups: int, fitted: list[Fitted], fit: Fit
     ) -> Singles:
         """What is fitted to the points of each group, or to a sample of them, one group after another."""
-        share = min(1.0, sample * max(1, groups // 10) / len(self.spots))
+        share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.spots))
 
         def draw(part: Part) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
@@ -369,10 +370,13 @@ def _ochs(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
 
 
 def _bins(fitting: Fitting, r: int) -> Table:
-    """Histograms of a round; on a complete board the strength itself, whose differences are the same distances."""
+    """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
+
+    It is negative: the lower a cumulative histogram, the stronger the hand.
+    """
     features, bins = fitting.features, fitting.plan.bins
     if r == len(features.deal.sizes) - 1:
-        return Table(features.strengths()[:, None], bins / features.deal.top)
+        return Table(features.strengths()[:, None], -bins / features.deal.top)
     return features.histograms(r, bins)
 
 
