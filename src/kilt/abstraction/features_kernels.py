@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.spots_kernels import SpotTables, number_board
+from kilt.abstraction.spots_kernels import SpotTables, number_board, open_board
 from kilt.cards.boards_kernels import locate
 from kilt.cards.deck import ByteArray, FloatArray
 from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
@@ -97,20 +97,12 @@ def roll_back(
     """
     hands = len(t.bits)
     numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
-    known, dealt, deck = t.cards.shape[1], picks.shape[1], len(t.card_bit)
-    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(deck - known, dtype=np.int64)
+    known, dealt = t.cards.shape[1], picks.shape[1]
+    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     spot_hand = np.empty(hands, dtype=np.int64)
     for board in range(start, end):
-        count = number_board(t, board, numbers)
-        for hand in range(hands - 1, -1, -1):
-            if numbers[hand] >= 0:
-                spot_hand[numbers[hand]] = hand
+        count = open_board(t, board, numbers, spot_hand, rest)
         cards[:known] = t.cards[board]
-        left = 0
-        for card in range(deck):
-            if not np.any(t.cards[board] == card):
-                rest[left] = card
-                left += 1
         first = t.first[board]
         for pick in range(picks.shape[0]):
             for k in range(dealt):

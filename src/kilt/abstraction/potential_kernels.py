@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles, cost_of
-from kilt.abstraction.spots_kernels import SpotTables, number_board
+from kilt.abstraction.spots_kernels import SpotTables, open_board
 from kilt.cards.boards_kernels import locate
 from kilt.cards.deck import ByteArray, FloatArray
 from kilt.jit import kernel
@@ -31,19 +31,11 @@ def next_buckets(
     hands = len(t.bits)
     numbers, filled = np.empty(hands, dtype=np.int32), np.zeros(len(out), dtype=np.int32)
     spot_hand = np.empty(hands, dtype=np.int64)
-    known, dealt, deck = t.cards.shape[1], picks.shape[1], len(t.card_bit)
-    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(deck - known, dtype=np.int64)
+    known, dealt = t.cards.shape[1], picks.shape[1]
+    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     for board in range(start, end):
-        count = number_board(t, board, numbers)
-        for hand in range(hands - 1, -1, -1):
-            if numbers[hand] >= 0:
-                spot_hand[numbers[hand]] = hand
+        count = open_board(t, board, numbers, spot_hand, rest)
         cards[:known] = t.cards[board]
-        left = 0
-        for card in range(deck):
-            if not np.any(t.cards[board] == card):
-                rest[left] = card
-                left += 1
         base = t.first[board] - t.first[start]
         for pick in range(picks.shape[0]):
             held = np.int64(0)

@@ -35,6 +35,21 @@ def number_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32]) -> i
 
 
 @kernel
+def open_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
+    """Number the hands of a board; write a hand of each spot to `held_by`, and the cards that are left to `rest`."""
+    count: int = number_board(t, board, numbers)
+    for hand in range(len(numbers) - 1, -1, -1):
+        if numbers[hand] >= 0:
+            held_by[numbers[hand]] = hand
+    left = 0
+    for card in range(len(t.card_bit)):
+        if not np.any(t.cards[board] == card):
+            rest[left] = card
+            left += 1
+    return count
+
+
+@kernel
 def count_spots(t: SpotTables, first: IntArray) -> None:
     """Write where the spots of each board begin."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
