@@ -44,6 +44,7 @@ kilt solve --game leduc --algorithm cfr+ --iterations 1000
 kilt solve --game leduc --algorithm lp
 kilt cards strength "As Ah Kd Kc Ks 9d 2c"
 kilt cards equity AsKh "QQ+,AKs,A5s-A2s,KQs:0.5" --board Qd7h2c
+cd "$$(mktemp -d)" && kilt abstraction build "IR-KE-KO 20-30-30-30" --game royal.limit.2p --out cards && kilt abstraction where cards AsKh QdJdTc
 endef
 export TOUR
 
