@@ -6,7 +6,7 @@ from phevaluator import evaluate_cards
 
 import naive
 from kilt.cards import equity_kernels as kernels
-from kilt.cards.deck import FULL, RANKS, Deck
+from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import (
     board_rows,
     distribution,
@@ -207,50 +207,6 @@ def test_bad_input():
         hand_strength([0, 1, 2], np.ones(3))
     with pytest.raises(CardError, match="twice"):
         duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
-
-
-# 004, table 5.1: suited hands above the diagonal. In the text copy the rows of J, Q and K are shifted by one from
-# somewhere before the pair; they are put right here so that JJ, QQ and KK are with the top pairs.
-OPPONENT_CLUSTERS = """
-4 1 1 1 1 1 2 2 2 4 4 4 6
-1 6 1 1 1 1 2 2 3 4 4 6 6
-1 1 6 1 1 2 2 2 3 4 4 6 6
-1 1 1 6 3 3 3 3 3 4 4 6 6
-1 1 1 1 7 3 3 3 3 4 5 6 6
-1 1 1 2 3 7 3 3 5 5 5 6 7
-1 1 2 2 3 3 8 3 5 5 5 6 7
-2 2 2 2 3 3 3 8 5 5 5 7 7
-2 2 2 2 3 3 3 5 8 5 7 7 7
-2 2 4 4 4 4 5 5 5 8 7 7 7
-4 4 4 4 4 4 5 5 5 5 8 7 7
-4 4 4 6 6 6 6 6 7 7 7 8 7
-6 6 6 6 6 6 6 6 7 7 7 7 8
-"""
-
-
-@pytest.mark.slow
-def test_strength_against_opponent_clusters():
-    """004, figure 5.3: OCHS distances of four hands.
-
-    Its figures fit an L2 distance in which clusters count by their share of the 169 hands; the plain one is two to
-    three times as much. The clusters come from a garbled table, so the distances agree to 0.003 only; tests of
-    features have kilt's own clusters.
-    """
-    table = [line.split() for line in OPPONENT_CLUSTERS.split("\n") if line]
-    features, shares = [], []
-    for cluster in "12345678":
-        shapes = [
-            RANKS[max(i, j)] + RANKS[min(i, j)] + ("s" if j > i else "o" if j < i else "")
-            for i in range(13)
-            for j in range(13)
-            if table[i][j] == cluster
-        ]
-        features.append(hand_strength((), FULL.range(",".join(shapes)))[[row(hand) for hand in FOUR]])
-        shares.append(len(shapes) / 169)
-    ochs = np.stack(features, axis=1)
-    distances = [np.sqrt(shares @ (ochs[a] - ochs[b]) ** 2) for a, b in combinations(range(4), 2)]
-    np.testing.assert_allclose(distances, [0.066, 0.095, 0.104, 0.117, 0.105, 0.098], atol=0.003)
-    assert distances[0] == min(distances)  # pairs are alike
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

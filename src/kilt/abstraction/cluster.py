@@ -8,7 +8,7 @@ of the points, which is enough for a good start (Sculley 2010).
 
 >>> points = np.array([[0.0], [0.1], [0.9], [1.0]])
 >>> found = kmeans(points, 2)
->>> sorted(found.centroids.round(2).ravel().tolist()), round(found.distortion, 4)
+>>> [round(float(centroid), 2) for centroid in np.sort(found.centroids.ravel())], round(found.distortion, 4)
 ([0.05, 0.95], 0.0025)
 """
 

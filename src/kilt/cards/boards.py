@@ -99,7 +99,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
     >>> rounds = canonical_boards((3, 1))
     >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
     >>> FULL.name(rounds[-1].cards[board])
-    'As7h2dAh'
+    '2h7dAcAd'
     """
     every = [known_board((), deck), *rounds]
     start = np.concatenate([[0], np.cumsum([len(boards.weight) for boards in every])])
