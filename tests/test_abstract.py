@@ -55,7 +55,7 @@ def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent)
     solver = AbstractCfr(Seen.by(leduc, lossless), opponent)
     before = solver.seen.exploitability(solver.average())
     solver.step(400)
-    assert solver.seen.exploitability(solver.average()) < {"response": 0.06}.get(opponent, 0.003) < before / 20
+    assert solver.seen.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
 
 
 def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
+from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.vector import VectorGame, Walk
@@ -98,7 +100,10 @@ class AbstractCfr(Tables):
         self.iterations = 0
         self.regret, self.total = seen.table(), seen.table()
         # Of the opponents who are not abstracted: regrets, or 1 for the best action.
-        self.other = seen.game.table(np.float32) if opponent != "abstract" else np.zeros((0, 0), np.float32)
+        large = 8 * prod(seen.game.shape) > SINGLE
+        self.other: Table = np.zeros((0, 0))
+        if opponent != "abstract":
+            self.other = seen.game.table(np.float32 if large else np.float64)
         self.KEPT = ("regret", "total", "other")
 
     def step(self, iterations: int) -> None:
