@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.jit import inlined, kernel
+from kilt.jit import kernel
 from kilt.tree.flat import FlatNodes
 
 Choice: TypeAlias = npt.NDArray[np.int32]
@@ -41,33 +41,6 @@ def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: Float
                 reach[first + k] = reach[node] * strategy[slot + k]
 
 
-@inlined
-def pull_node(
-    nodes: FlatNodes,
-    strategy: FloatArray,
-    player: int,
-    node: int,
-    reach: FloatArray,
-    value: FloatArray,
-    slot_value: FloatArray,
-) -> None:
-    """Write the value of a node whose children have theirs, and add to the slots of its information set."""
-    actor = nodes.actor[node]
-    first = np.uint32(nodes.first_child[node])
-    total = 0.0
-    if actor == TERMINAL:
-        total = (1.0 if player == 0 else -1.0) * reach[node] * nodes.payoff[node]
-    elif actor == player:
-        slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
-        for k in range(nodes.children[node]):
-            slot_value[slot + k] += value[first + k]
-            total += strategy[slot + k] * value[first + k]
-    else:
-        for k in range(nodes.children[node]):
-            total += value[first + k]
-    value[node] = total
-
-
 @kernel
 def pull_values(
     nodes: FlatNodes,
@@ -85,18 +58,29 @@ def pull_values(
     information set: a best response. It is written to `choice`, −1 elsewhere. What follows an information set is worked
     out before it, wherever in the tree its nodes are; then its slots are complete, and it has its choice.
     """
+    sign = 1.0 if player == 0 else -1.0
     slot_value[:] = 0.0
     choice[:] = -1
-    if not best:
-        for node in range(len(nodes.actor) - 1, -1, -1):
-            pull_node(nodes, strategy, player, node, reach, value, slot_value)
-        return
     order, group = nodes.order[player], nodes.group[player]
     end = len(order)
-    for g in range(len(group) - 1, -1, -1):
-        begin = group[g]
+    for g in range(len(group) - 1 if best else 0, -1, -1):
+        begin = group[g] if best else 0
         for i in range(end - 1, begin - 1, -1):
-            pull_node(nodes, strategy, player, order[i], reach, value, slot_value)
+            node = np.uint32(order[i] if best else i)
+            actor = nodes.actor[node]
+            first = np.uint32(nodes.first_child[node])
+            total = 0.0
+            if actor == TERMINAL:
+                total = sign * reach[node] * nodes.payoff[node]
+            elif actor == player:
+                slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
+                for k in range(nodes.children[node]):
+                    slot_value[slot + k] += value[first + k]
+                    total += strategy[slot + k] * value[first + k]
+            else:
+                for k in range(nodes.children[node]):
+                    total += value[first + k]
+            value[node] = total
         if g > 0 and begin < end:
             start = nodes.infoset_start[g - 1]
             top = start
