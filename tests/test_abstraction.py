@@ -416,11 +416,10 @@ def test_members_are_the_hands_of_a_bucket(built):
     seen = Counter()
     for bucket in range(this.buckets):
         boards, hands = this.members(bucket)
-        for board, hand in zip(boards.tolist(), hands.tolist(), strict=True):
-            cards = this.spots.boards[board].tolist()
+        for cards, hand in zip(boards.tolist(), hands.tolist(), strict=True):
             assert not {*HOLES[hand]} & {*cards}
             assert built["PR-KE-KO 4-3-2"].bucket(HOLES[hand], cards) == bucket
-            seen[board, hand] += 1
+            seen[(*cards, hand)] += 1
     assert set(seen.values()) == {1}
     assert len(seen) == len(this.spots.boards) * comb(10, 2)
 

@@ -10,7 +10,7 @@ from scipy.stats import wasserstein_distance
 
 import naive
 from kilt.abstraction import cluster, cluster_kernels
-from kilt.abstraction.cluster import METRICS, kmeans, prepare
+from kilt.abstraction.cluster import METRICS, NO_BOUNDS, kmeans, prepare
 from kilt.abstraction.percentile import cut_points, percentiles
 from kilt.errors import AbstractionError
 
@@ -101,7 +101,9 @@ def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, 
     labels = np.where(rng.random(n) < 0.5, -1 - groups, old).astype(np.int32)
     before, costs = labels.copy(), np.full(n, -1, dtype=np.float32)
     start = n // 3
-    changed = cluster_kernels.assign(points, start, n, group, *found[:3], found.absolute, labels, costs)
+    changed = cluster_kernels.assign(
+        points, start, n, group, *found[:3], found.absolute, labels, costs, NO_BOUNDS, NO_BOUNDS, NO_BOUNDS
+    )
     assert changed == (labels != before).sum()
     assert (labels[:start] == before[:start]).all()
     assert (costs[:start] == -1).all()
@@ -114,7 +116,7 @@ def test_the_search_among_more_centroids_than_a_list_of_neighbours_has():
     assert len(centroids) > cluster.NEIGHBOURS + 1
     found = prepare(centroids, "l2", threads=2)
     labels, costs = np.full(300, -1, dtype=np.int32), np.empty(300, dtype=np.float32)
-    cluster_kernels.assign(points, 0, 300, 600, *found[:3], False, labels, costs)
+    cluster_kernels.assign(points, 0, 300, 600, *found[:3], False, labels, costs, NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
     assert_nearest(points, labels, costs, centroids, 600, np.zeros(300, dtype=int), "l2")
 
 

@@ -31,7 +31,9 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "phevaluator": ["bench"],
     "pyspiel": ["tree", "bench"],
     "rich": ["cli"],
-    "scipy": ["solve"],
+    "kmedoids": ["abstraction"],
+    "ot": ["abstraction"],
+    "scipy": ["abstraction", "solve"],
     "sklearn": ["bench"],
     "typer": ["cli"],
 }

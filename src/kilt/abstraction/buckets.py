@@ -18,15 +18,18 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import spots_kernels as kernels
+from kilt.abstraction.classes import Classes, Coded
+from kilt.abstraction.classes_kernels import look_up_coded
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
-from kilt.abstraction.plan import Plan, plan_of
+from kilt.abstraction.plan import Plan, PublicPlan, plan_of
 from kilt.abstraction.spots import Spots
 from kilt.artifact import Array
 from kilt.cards.deck import Deck, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 
 KIND = "card abstraction of a round"
+CLASSES = "classes of boards"
 DESCRIPTION = "abstraction.json"
 
 
@@ -39,6 +42,7 @@ class RoundBuckets(NamedTuple):
     centroids: Array | None  # [bucket, dimension] where they are means of something
     apart: Array | None  # [bucket, bucket] where their distance is another than that of the centroids
     figures: dict[str, Any]  # what was said when they were made
+    coded: Coded | None = None  # where the table has codes: what they are in each class of boards
 
     @property
     def buckets(self) -> int:
@@ -58,15 +62,29 @@ class RoundBuckets(NamedTuple):
     def rows(self, boards: IntArray) -> Labels:
         """[board, hand] the same for several boards."""
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
-        kernels.look_up(self.spots.tables, self.table, boards, buckets)
+        if self.coded:
+            classes, of = self.coded
+            look_up_coded(self.spots.tables, self.table, classes.spots.tables, classes.labels, of, boards, buckets)
+        else:
+            kernels.look_up(self.spots.tables, self.table, boards, buckets)
         return buckets
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """All of its hands on canonical boards: the boards, and the hands on them."""
-        boards, hands = np.nonzero(self.table == bucket)
-        bits, held = self.spots.tables.bits, self.spots.tables.card_bit[self.spots.tables.cards[boards]].sum(axis=1)
-        apart = (bits[hands] & held) == 0
-        return boards[apart], hands[apart]
+        """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""
+        tables = self.spots.tables
+        if self.coded:
+            label = bucket * self.coded.classes.number // self.buckets
+            boards, hands = np.nonzero((self.coded.bucket[label] == bucket)[self.table])
+        else:
+            boards, hands = np.nonzero(self.table == bucket)
+        apart = (tables.bits[hands] & tables.card_bit[tables.cards[boards]].sum(axis=1)) == 0
+        boards, hands = boards[apart], hands[apart]
+        if not self.coded:
+            return tables.cards[boards], hands
+        ways, found = self.coded.classes.within(self.spots)
+        member, way = np.nonzero(found[boards] == label)
+        places = np.array([[*first, *sorted({*range(tables.cards.shape[1])} - {*first})] for first in ways.tolist()])
+        return np.take_along_axis(tables.cards[boards[member]], places[way], axis=1), hands[member]
 
 
 @dataclass(frozen=True)
@@ -161,11 +179,29 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
     """
     if any(step.feature == "history" for step in plan.rounds[r].steps):
         return tuple(added for added in deal.board_cards[: r + 1] if added) or (0,)
+    public = plan.public_at(r)
     if r == 0 or not plan.rounds[r].recall:
-        return (deal.sizes[r],)
+        if public is None or plan.coded(r):
+            return (deal.sizes[r],)
+        known = public_layout(plan, deal, public)
+        return known if sum(known) == deal.sizes[r] else (*known, deal.sizes[r] - sum(known))
     before = layout(plan, deal, r - 1)
     added = deal.board_cards[r]
     return before if not added else (added,) if before == (0,) else (*before, added)
+
+
+def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
+    """How the boards are taken that have classes: the cards up to the first such round as a set, then up to the next.
+
+    >>> from dataclasses import replace
+    >>> from kilt.abstraction.plan import plan_named
+    >>> plan = plan_named("IR-KE-KO 169-5-5-5", (0, 3, 1, 1))
+    >>> flop, river = PublicPlan(2, 10), PublicPlan(4, 10)
+    >>> public_layout(replace(plan, public=(flop, river)), Deal(), river)
+    (3, 2)
+    """
+    sizes = [0, *(deal.sizes[one.round - 1] for one in plan.public if one.round <= public.round)]
+    return tuple(np.diff(sizes).tolist())
 
 
 def round_folder(path: Path, r: int) -> Path:
@@ -179,7 +215,24 @@ def load_round(path: Path, identity: Identity, r: int, *, check: bool = False) -
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
     spots = identity.deal.spots(layout(identity.plan, identity.deal, r))
-    arrays = found.arrays
-    return RoundBuckets(
-        spots, arrays["buckets"], arrays["sizes"], arrays.get("centroids"), arrays.get("apart"), found.figures
-    )
+    arrays, coded = found.arrays, None
+    public = identity.plan.public_at(r)
+    if public and "of_class" in arrays:
+        coded = Coded(load_classes(path, identity, public), arrays["of_class"])
+    means = arrays.get("centroids"), arrays.get("apart")
+    return RoundBuckets(spots, arrays["buckets"], arrays["sizes"], *means, found.figures, coded)
+
+
+def classes_folder(path: Path, public: PublicPlan) -> Path:
+    """Where the classes of a round's boards are."""
+    return path / f"boards-{public.round}"
+
+
+def load_classes(path: Path, identity: Identity, public: PublicPlan) -> Classes:
+    """Open the classes of boards of an abstraction."""
+    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
+    found = artifact.read(classes_folder(path, public), CLASSES, private=True)
+    if found.inputs.get("abstraction") != identity.fingerprint:
+        raise ArtifactError(f"they belong to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
+    labels = found.arrays["classes"]
+    return Classes(spots, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)

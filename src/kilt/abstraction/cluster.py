@@ -28,7 +28,10 @@ from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
 METRICS = {"l2": False, "emd": True}  # whether costs are sums of absolute differences
-NEIGHBOURS = 256
+NEIGHBOURS = 96
+AROUND = 32  # neighbours of a centroid whose moves are watched
+PARTS = 16  # that points are assigned in
+NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # where points are assigned once
 SEEDS_FROM = 40  # points for each cluster are enough to draw its seed from
 
 
@@ -103,8 +106,9 @@ def prepare(centroids: Singles, metric: str | bool, group: int | None = None, th
     lists = min(size - 1, NEIGHBOURS)
     near = np.empty((len(centroids), lists), dtype=np.int32)
     limits = np.empty((len(centroids), lists), dtype=np.float32)
+    columns = np.ascontiguousarray(centroids.T)
     in_parts(
-        lambda first, end: kernels.neighbours(centroids, first, end, size, absolute, near, limits),
+        lambda first, end: kernels.neighbours(columns, first, end, size, absolute, near, limits),
         len(centroids),
         threads,
     )
@@ -136,10 +140,11 @@ class _Problem(NamedTuple):
     def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
         """Move each centroid to the mean of its points, again and again."""
         labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
+        others, old = np.empty(len(self.data), dtype=np.float32), centroids
         best: Clustering | None = None  # means need not lower a sum of absolute differences
         while True:
-            changed, costs = self.assign(centroids, labels)
-            distortion = float(self.weights @ costs / self.weights.sum())
+            changed, costs = self.assign(centroids, labels, others, old)
+            distortion = float(np.average(costs, weights=self.weights))
             counts = np.bincount(labels, minlength=len(centroids))
             if counts.all() and (best is None or distortion < best.distortion):
                 best = Clustering(centroids, labels.copy(), costs, distortion, done)
@@ -147,9 +152,10 @@ class _Problem(NamedTuple):
             if over or self.stop():
                 if best:
                     return best._replace(iterations=done)
+                old = centroids.copy()
                 self.fill(centroids, counts, costs)
                 continue
-            before, done = distortion, done + 1
+            before, done, old = distortion, done + 1, centroids
             sums, totals = self.add_up(labels, len(centroids))
             centroids = (sums / np.where(totals > 0, totals, 1)[:, None]).astype(np.float32)
             self.fill(centroids, totals, costs)
@@ -162,7 +168,7 @@ class _Problem(NamedTuple):
             chosen = np.sort(rng.choice(len(self.data), batch, replace=False))
             part = self._replace(data=self.data[chosen], weights=self.weights[chosen])
             labels = np.full(batch, -1, dtype=np.int32)
-            part.assign(centroids, labels)
+            part.assign(centroids, labels, NO_BOUNDS, centroids)
             new_sums, new_totals = part.add_up(labels, len(totals))
             sums += new_sums
             totals += new_totals
@@ -173,16 +179,22 @@ class _Problem(NamedTuple):
                 break
         return centroids
 
-    def assign(self, centroids: Singles, labels: Labels) -> tuple[int, Singles]:
-        """Bring labels up to date; how many changed, and what the points cost."""
+    def assign(self, centroids: Singles, labels: Labels, others: Singles, old: Singles) -> tuple[int, Singles]:
+        """Bring labels up to date with centroids that were elsewhere before; how many changed, and what points cost."""
         clusters = prepare(centroids, self.absolute, threads=self.threads)
+        steps = np.abs(centroids - old)
+        steps = steps.sum(axis=1) if self.absolute else np.sqrt(np.square(steps).sum(axis=1))
+        around = clusters.near[:, :AROUND]
+        moved = steps[around].max(axis=1, initial=0.0)
+        edge = clusters.limits[:, around.shape[1] - 1] if around.size else np.full(len(centroids), np.inf, np.float32)
+        edges = 2 * edge if self.absolute else 2 * np.sqrt(edge)
         costs = np.empty(len(self.data), dtype=np.float32)
+        searched = clusters.group, *clusters[:3], self.absolute, labels, costs, others, moved, edges
         changed = in_parts(
-            lambda first, end: kernels.assign(
-                self.data, first, end, clusters.group, *clusters[:3], self.absolute, labels, costs
-            ),
+            lambda first, end: kernels.assign(self.data, first, end, *searched),
             len(self.data),
             self.threads,
+            parts=PARTS,
         )
         return sum(changed), costs
 

@@ -15,24 +15,42 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.cards.deck import FloatArray
-from kilt.jit import kernel, summing
+from kilt.jit import kernel
+
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)  # an index without a sign is not checked for being below 0
+
+CERTAIN = np.float32(1 - 1e-5)  # of a bound: the rest may be rounding
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int32]
+Index: TypeAlias = int | np.int64 | np.uint64
 
 
-@summing
-def cost_of(points: Singles, i: int, centroids: Singles, c: int, absolute: bool) -> np.float32:
-    """What a point costs at a centroid."""
-    total = np.float32(0)
-    if absolute:
-        for d in range(points.shape[1]):
-            total += abs(points[i, d] - centroids[c, d])
-    else:
-        for d in range(points.shape[1]):
-            apart = points[i, d] - centroids[c, d]
-            total += apart * apart
-    return total
+@kernel
+def cost_of(points: Singles, i: int, centroids: Singles, c: Index, absolute: bool) -> np.float32:
+    """What a point costs at a centroid: the sum of x · (a + b·x), which is x or x².
+
+    Four dimensions at a time, and what is left one by one: no branches, so that it is compiled into its callers.
+    """
+    here, there, size = np.uint64(i), np.uint64(c), np.uint64(points.shape[1])
+    a, b = np.float32(absolute), np.float32(not absolute)
+    t0, t1, t2, t3 = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+    d = np.uint64(0)
+    while d + THREE < size:
+        x0 = abs(points[here, d] - centroids[there, d])
+        x1 = abs(points[here, d + ONE] - centroids[there, d + ONE])
+        x2 = abs(points[here, d + TWO] - centroids[there, d + TWO])
+        x3 = abs(points[here, d + THREE] - centroids[there, d + THREE])
+        t0 += x0 * (a + b * x0)
+        t1 += x1 * (a + b * x1)
+        t2 += x2 * (a + b * x2)
+        t3 += x3 * (a + b * x3)
+        d += THREE + ONE
+    while d < size:
+        x0 = abs(points[here, d] - centroids[there, d])
+        t0 += x0 * (a + b * x0)
+        d += ONE
+    return (t0 + t1) + (t2 + t3)
 
 
 @kernel
@@ -76,45 +94,93 @@ def seed(
 
 @kernel
 def neighbours(
-    centroids: Singles, start: int, end: int, group: int, absolute: bool, near: Labels, limits: Singles
+    columns: Singles, start: int, end: int, group: int, absolute: bool, near: Labels, limits: Singles
 ) -> None:
     """Write the nearest neighbours of some centroids within their groups of `group` each.
 
-    Their limits are half or a quarter of what they cost there, infinite where the group has no more of them.
+    `columns` are the centroids [dimension, cluster], so that one is compared with many at once. The neighbours' limits
+    are half or a quarter of what they cost there, infinite where the group has no more of them.
     """
     divisor = np.float32(2 if absolute else 4)
-    apart = np.empty(group, dtype=np.float32)
-    for c in range(start, end):
+    apart, among = np.empty(group, dtype=np.float32), np.empty(group, dtype=np.int32)
+    lists = near.shape[1]
+    for c in range(start, end if lists else start):
         first = c - c % group
-        for o in range(group):
-            apart[o] = cost_of(centroids, c, centroids, first + o, absolute) / divisor
+        apart[:] = 0
+        for d in range(len(columns)):
+            others, here = columns[d, first : first + group], columns[d, c]
+            if absolute:
+                for o in range(group):
+                    apart[o] += abs(others[o] - here) / divisor
+            else:
+                for o in range(group):
+                    apart[o] += (others[o] - here) * (others[o] - here) / divisor
         apart[c - first] = np.inf
-        order = np.argsort(apart)
-        for j in range(near.shape[1]):
-            near[c, j], limits[c, j] = first + order[j], apart[order[j]]
+        last, count = np.partition(apart, lists - 1)[lists - 1], 0
+        for o in range(group):
+            if apart[o] <= last and o != c - first:
+                among[count] = o
+                count += 1
+        order = np.argsort(apart[among[:count]])
+        for j in range(lists):
+            near[c, j] = first + among[order[j]]
+            limits[c, j] = apart[among[order[j]]]
 
 
 @kernel
 def nearest(
-    points: Singles, i: int, hint: int, group: int, centroids: Singles, near: Labels, limits: Singles, absolute: bool
-) -> tuple[int, np.float32]:
-    """The cheapest centroid of the group of `hint` for a point, and what the point costs there."""
-    best, cost = hint, cost_of(points, i, centroids, hint, absolute)
-    lists = near.shape[1]
-    j = 0
-    while j < lists and limits[best, j] < cost:
-        other = near[best, j]
+    points: Singles,
+    i: int,
+    hint: Index,
+    cost: np.float32,
+    group: int,
+    centroids: Singles,
+    near: Labels,
+    limits: Singles,
+    absolute: bool,
+    two: bool,
+) -> tuple[Index, np.float32, np.float32]:
+    """The cheapest centroid of the group of `hint`, at which the point has this cost, and what it costs there.
+
+    If `two` are wanted, what it costs at the second cheapest as well.
+    """
+    best, lists, j = np.uint64(hint), np.uint64(near.shape[1]), np.uint64(0)
+    second = np.float32(np.inf) if two else cost
+    enough = _half(cost, second, absolute)
+    while j < lists and limits[best, j] < enough:
+        other = np.uint64(near[best, j])
         there = cost_of(points, i, centroids, other, absolute)
-        j += 1
+        j += ONE
         if there < cost:
-            best, cost, j = other, there, 0
-    if j == lists and lists + 1 < group:
-        first = best - best % group
-        for other in range(first, first + group):
-            there = cost_of(points, i, centroids, other, absolute)
-            if there < cost:
-                best, cost = other, there
-    return best, cost
+            second = cost if two else there
+            best, cost, j = other, there, np.uint64(0)
+            enough = _half(cost, second, absolute)
+        elif there < second:
+            second = there
+            enough = _half(cost, second, absolute)
+    if j == lists and lists + ONE < group:
+        first = best - best % np.uint64(group)
+        second = np.float32(np.inf)
+        for o in range(group):
+            other = first + np.uint64(o)
+            if other != best:
+                there = cost_of(points, i, centroids, other, absolute)
+                if there < cost:
+                    best, cost, second = other, there, cost
+                elif there < second:
+                    second = there
+    return np.int64(best), cost, second
+
+
+@kernel
+def _half(cost: np.float32, second: np.float32, absolute: bool) -> np.float32:
+    """A centroid whose limit is that much costs a point no less than the second."""
+    if absolute:
+        return (cost + second) / np.float32(2)
+    if cost == second:
+        return cost
+    half: np.float32 = (np.sqrt(cost) + np.sqrt(second)) / np.float32(2)
+    return half * half
 
 
 @kernel
@@ -129,20 +195,42 @@ def assign(
     absolute: bool,
     labels: Labels,
     costs: Singles,
+    others: Singles,
+    moved: Singles,
+    edges: Singles,
 ) -> int:
     """Bring the labels of some points up to date, within their groups, and write their costs; how many changed.
 
-    The label −1 − g is that of a point of group g which has none yet. Points that follow each other are much alike: the
-    search begins at the cluster of the last one of the group.
+    The label −1 − g is that of a point of group g which has none yet: its search begins at the best of some centroids.
+
+    `others`, if it is not empty, keeps a distance that all other centroids have from each point, at least. Since then,
+    the neighbours of a centroid within its edge have `moved` by so much at most, and the rest are beyond the edge. Most
+    points are found to stay where they are by this alone (Hamerly 2010).
     """
-    changed = 0
-    hints = np.arange(len(centroids) // group) * group
+    changed, two = 0, len(others) > 0
+    apart_of_pivots = max(int(np.sqrt(group)), 1)
     for i in range(start, end):
         before = labels[i]
-        hint = before if before >= 0 else hints[-1 - before]
-        best, cost = nearest(points, i, hint, group, centroids, near, limits, absolute)
+        if before >= 0:
+            hint, cost = np.int64(before), cost_of(points, i, centroids, before, absolute)
+        else:
+            first = (-1 - before) * group
+            hint, cost = np.int64(first), np.float32(np.inf)
+            for other in range(first, first + group, apart_of_pivots):
+                there = cost_of(points, i, centroids, other, absolute)
+                if there < cost:
+                    hint, cost = np.int64(other), there
+        if two and before >= 0:
+            apart = cost if absolute else np.sqrt(cost)
+            bound = min(others[i] - moved[hint], edges[hint] - apart)
+            if apart < bound * CERTAIN:
+                costs[i], others[i] = cost, bound
+                continue
+        best, cost, second = nearest(points, i, hint, cost, group, centroids, near, limits, absolute, two)
         changed += best != before
-        labels[i], costs[i], hints[best // group] = best, cost, best
+        labels[i], costs[i] = best, cost
+        if two:
+            others[i] = second if absolute else np.sqrt(second)
     return changed
 
 

@@ -114,6 +114,10 @@ class Features:
         codes: npt.NDArray[np.int16] = self._kept("strengths", make)
         return codes
 
+    def levels(self) -> int:
+        """How many different strengths there are on complete boards."""
+        return int(np.count_nonzero(np.bincount(self.strengths())))
+
     def moments(self, r: int) -> Table:
         """HS and HS² of a round's spots, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)

@@ -6,8 +6,9 @@ A round that is finished stays: a build that was stopped goes on with the next o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import comb, prod
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -17,19 +18,28 @@ import numpy as np
 from kilt import artifact
 from kilt.abstraction import spots_kernels
 from kilt.abstraction.buckets import (
+    CLASSES,
     DESCRIPTION,
     KIND,
     CardAbstraction,
     Identity,
     RoundBuckets,
+    classes_folder,
     layout,
+    load_classes,
     load_round,
+    public_layout,
     round_folder,
 )
-from kilt.abstraction.features import Features, Tick
-from kilt.abstraction.plan import Plan
+from kilt.abstraction.classes import Classes, high_cards_last
+from kilt.abstraction.features import Deal, Features, Tick
+from kilt.abstraction.hierarchical import code_steps, sort_codes
+from kilt.abstraction.partition import partition
+from kilt.abstraction.plan import METHODS as WAY_OF
+from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
-from kilt.abstraction.steps import MANY, After, Before, Fitting, Means, Part, Potentials
+from kilt.abstraction.public import METHODS, MOST, Comparing, States, base_plan, hand_by_hand
+from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -43,8 +53,29 @@ DIMENSIONS: dict[str, Callable[[Plan, int], int]] = {  # of the points that k-me
 def check(identity: Identity) -> None:
     """Raise AbstractionError where a plan does not fit the deal."""
     plan, deal = identity.plan, identity.deal
-    if len(plan.rounds) != len(deal.board_cards):
-        raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {len(deal.board_cards)}")
+    rounds = len(deal.board_cards)
+    if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # classes of boards may stand alone
+        raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
+    for place, public in enumerate(plan.public):
+        r = public.round - 1
+        if not 0 <= r < rounds:
+            raise AbstractionError(f"boards of round {public.round} are to have classes; the game has 1 to {rounds}")
+        if deal.board_cards[r] == 0:
+            raise AbstractionError(
+                f"round {public.round} has no new public cards: choose another for classes of boards"
+            )
+        if place and plan.public[place - 1].round == public.round:
+            raise AbstractionError(f"boards of round {public.round} are to have classes twice: say it once")
+        if plan.rounds and plan.rounds[r].recall and r > 0:
+            raise AbstractionError(
+                f"round {public.round} has classes of boards and remembers buckets: use recall = false"
+            )
+    for r, this in enumerate(plan.rounds):
+        if plan.coded(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
+            raise AbstractionError(
+                f"round {r + 1} has codes, so it can neither remember buckets nor look ahead, nor be looked at: "
+                "use codes = 0 in [public]"
+            )
 
 
 class Estimate(NamedTuple):
@@ -64,16 +95,18 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
     missing: dict[str, tuple[int, float]] = {}
     tables, seconds, memory, before = 0, 0.0, 0, 1
     for r, this in enumerate(plan.rounds):
-        spots = deal.spots(layout(plan, deal, r))
-        groups = before if this.recall else 1
-        before = groups * this.buckets or len(spots)
-        if before > len(spots):
+        spots, public, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
+        inside = prod(one.classes for one in plan.public if one.round - 1 <= r)
+        groups = before if this.recall and r > 0 else 1 if coded else inside
+        before = (inside if coded else groups) * this.buckets or len(spots)
+        sorts = min(public.codes, len(spots)) if public and coded else before
+        if sorts > len(spots):
             raise AbstractionError(
-                f"{before:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
+                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
                 "hands: ask for fewer"
             )
-        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(before - 1).itemsize
-        if before == len(spots):
+        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
+        if sorts == len(spots):
             continue
         for step in this.steps:
             needed = features.needs(step.feature, r, plan.bins, plan.opponents)
@@ -100,14 +133,18 @@ def ground_metric(plan: Plan, r: int) -> str:
     return "l2" if feature == "ochs" else "emd"
 
 
+def rests_on(plan: Plan, r: int) -> set[int]:
+    """The rounds that must be there first: the one before if remembered, the next if looked at."""
+    needed = {r - 1} if plan.rounds[r].recall and r > 0 else set()
+    return needed | ({r + 1} & set(range(len(plan.rounds))) if looks_ahead(plan, r) else set())
+
+
 def in_order(plan: Plan) -> list[int]:
-    """The rounds, each after those that it rests on: the one before if remembered, the next if looked at."""
+    """The rounds, each after those that it rests on."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
-            needed = {r - 1} if plan.rounds[r].recall and r > 0 else set()
-            needed |= {r + 1} & set(rounds) if looks_ahead(plan, r) else set()
-            if r not in found and needed <= set(found):
+            if r not in found and rests_on(plan, r) <= set(found):
                 found.append(r)
                 break
         else:
@@ -129,19 +166,113 @@ def build(
     With so many `seconds`, each round may move centroids for its share of them only: what comes out then depends on the
     machine.
     """
+    build_rounds(
+        identity, out, range(len(identity.plan.rounds)), Features(identity.deal, cache, threads, tick), seconds
+    )
+    return CardAbstraction.load(out)
+
+
+def build_rounds(
+    identity: Identity, out: Path, wanted: Iterable[int], features: Features, seconds: float | None = None
+) -> dict[int, RoundBuckets]:
+    """Build some rounds, and those that they rest on."""
     check(identity)
+    plan = identity.plan
+    needed = set(wanted)
+    while more := set[int]().union(*(rests_on(plan, r) for r in needed)) - needed:
+        needed |= more
     with artifact.alone(out):
         _begin(identity, out)
-        features = Features(identity.deal, cache, threads, tick)
+        classes: dict[int, Classes] = {}
+        for public in plan.public:
+            classes[public.round] = build_classes(identity, out, public, classes, features)
         done: dict[int, RoundBuckets] = {}
-        for r in in_order(identity.plan):
+        for r in (r for r in in_order(plan) if r in needed):
             try:
                 done[r] = load_round(out, identity, r)
             except ArtifactError:
-                share = None if seconds is None else seconds / len(identity.plan.rounds)
-                _build_round(identity, out, r, features, done, share, tick)
+                share = None if seconds is None else seconds / len(needed)
+                _build_round(identity, out, r, features, done, classes, share)
                 done[r] = load_round(out, identity, r)
-    return CardAbstraction.load(out)
+    return done
+
+
+def build_classes(
+    identity: Identity, out: Path, public: PublicPlan, earlier: Mapping[int, Classes], features: Features
+) -> Classes:
+    """Sort the boards of a round into classes: inside each class of an earlier round, if there is one."""
+    try:
+        return load_classes(out, identity, public)
+    except ArtifactError:
+        pass
+    began, deal, r = perf_counter(), identity.deal, public.round - 1
+    spots = deal.spots(public_layout(identity.plan, deal, public))
+    inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
+    if public.boards:
+        ready = _ready_classes(identity, public)
+        artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
+        return load_classes(out, identity, public)
+    before = earlier[max(earlier)] if earlier else None
+    parent = before.of(spots.tables.cards) if before else np.zeros(len(spots.boards), dtype=np.int32)
+    labels, error = np.empty(len(parent), dtype=np.int32), 0.0
+    base = partial(_base_round, public, deal, features, out)
+    arrays: dict[str, Array] = {}
+    for group in range(before.number if before else 1):
+        chosen = np.flatnonzero(parent == group)
+        if len(chosen) > MOST:
+            raise AbstractionError(
+                f"round {public.round} has {len(chosen):,} boards to be compared; at most {MOST:,} can be: choose an "
+                "earlier round, or more classes before it"
+            )
+        if len(chosen) < public.classes:
+            raise AbstractionError(
+                f"{public.classes} classes are asked for; there are {len(chosen)} boards: ask for so many at most"
+            )
+        states, said = States(deal, r, spots, chosen), partial(features.tick, f"boards of round {public.round}")
+        kept = out / f"distances-{public.round}" if before is None else None
+        comparing = Comparing(states, public, base, features, identity.plan.bins, kept, identity.fingerprint, said)
+        distances = METHODS[public.method](comparing)
+        way = public.clustering or WAY_OF[public.method]
+        found = partition(distances, public.classes, way=way, restarts=public.restarts, seed=public.seed)
+        if found.clusters < public.classes:
+            raise AbstractionError(
+                f"the boards fell into {found.clusters} classes, not {public.classes}: use another way than {way}"
+            )
+        labels[chosen] = group * public.classes + high_cards_last(found.labels, states.boards, deal.deck)
+        error += found.error * len(chosen) / len(labels)
+        if before is None:
+            arrays["distances"] = distances
+    figures = {"error": error, "seconds": perf_counter() - began}
+    artifact.write(folder, CLASSES, {"classes": labels} | arrays, inputs=inputs, figures=figures)
+    return load_classes(out, identity, public)
+
+
+def _ready_classes(identity: Identity, public: PublicPlan) -> Classes:
+    """Classes that are there already."""
+    there = Identity.read(Path(public.boards))
+    same = [one for one in there.plan.public if one.round == public.round]
+    if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
+        raise AbstractionError(f"{public.boards} has no classes of the boards of round {public.round} of these cards")
+    classes = load_classes(Path(public.boards), there, same[0])
+    if classes.number != public.classes:
+        raise AbstractionError(
+            f"{public.boards} has {classes.number} classes, not {public.classes}: say classes = {classes.number}"
+        )
+    return classes
+
+
+def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r: int) -> RoundBuckets:
+    """The buckets of a round of the base: of an abstraction that is there, or of one that is built in the cache."""
+    folder = Path(public.base)
+    if public.base and (folder / DESCRIPTION).is_file():
+        there = Identity.read(folder)
+        if there.deal != deal:
+            raise AbstractionError(f"{folder} is an abstraction of other cards than these: use one of the same game")
+        return load_round(folder, there, r)
+    plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
+    identity = Identity(public.base or f"base for {public.method}", deal, plan)
+    place = features.folder / "bases" / identity.fingerprint if features.folder else out / f"base-{public.round}"
+    return build_rounds(identity, place, [r], features)[r]
 
 
 def _begin(identity: Identity, out: Path) -> None:
@@ -167,23 +298,27 @@ def _build_round(
     r: int,
     features: Features,
     done: dict[int, RoundBuckets],
+    classes: Mapping[int, Classes],
     seconds: float | None,
-    tick: Tick,
 ) -> None:
     began = perf_counter()
-    plan, deal, what = identity.plan, identity.deal, f"round {r + 1}"
-    spots = deal.spots(layout(plan, deal, r))
+    plan, deal, what, tick = identity.plan, identity.deal, f"round {r + 1}", features.tick
+    spots, steps = deal.spots(layout(plan, deal, r)), plan.rounds[r].steps
+    public = plan.public_at(r)
+    known = classes[public.round] if public else None
     before, after = None, None
     if plan.rounds[r].recall and r > 0:
         before = Before(done[r - 1].spots, done[r - 1].table, done[r - 1].buckets)
+    elif known and not plan.coded(r):
+        everyone = len(known.spots.tables.bits)
+        before = Before(known.spots, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
     coming = done.get(r + 1) if looks_ahead(plan, r) else None
     if coming and coming.centroids is not None:
         absolute = ground_metric(plan, r + 1) == "emd"
         ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart)
         after = After(coming.spots, coming.table, ground)
-    said = partial(tick, f"{what}: fitting")
-    fitting = Fitting(plan, features, r, spots, before, after, seconds, said)
-    fitted = fitting.fit(plan.rounds[r].steps)
+    fitting = Fitting(plan, features, r, spots, before, after, seconds, partial(tick, f"{what}: fitting"))
+    fitted = fitting.fit(code_steps(fitting) if plan.coded(r) else steps)
     buckets = fitted[-1].buckets
     dtype, shape = np.min_scalar_type(buckets - 1), (len(spots.boards), len(spots.tables.bits))
     inputs = {"abstraction": identity.fingerprint}
@@ -193,7 +328,7 @@ def _build_round(
         def write(part: Part) -> tuple[Array, float]:
             labels, costs = fitting.sort(part, fitted)
             spots_kernels.spread(spots.tables, part.start, part.end, labels, table)
-            cost = 0.0 if costs is None else float(part.weights @ costs.astype(np.float64))
+            cost = 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())
             return np.bincount(labels, part.weights.astype(np.float64), buckets), cost
 
         sizes, cost = np.zeros(buckets), 0.0
@@ -202,14 +337,38 @@ def _build_round(
             cost += some_cost
         if not sizes.all():
             raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: ask for fewer")
-        new.save("sizes", sizes.astype(np.int64))
-        match fitted[-1]:
-            case Means(clusters=clusters):
-                new.save("centroids", clusters.centroids)
-            case Potentials(after=ahead, means=means):
-                new.save("centroids", centres_of(means, ahead.ground))
-                if r > 0:
-                    new.save("apart", apart_of(means, ahead.ground, features.threads))
+        if known and plan.coded(r):
+            sorted_in = sort_codes(fitting, steps, known, table, buckets)
+            new.save("of_class", sorted_in.bucket)
+            new.save("sizes", sorted_in.sizes)
+            new.figures["codes"] = buckets
+        else:
+            new.save("sizes", sizes.astype(np.int64))
+            _save_means(new, fitted[-1], r, features.threads)
         if isinstance(fitted[-1], Means | Potentials):
             new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began
+
+
+def _save_means(new: artifact.Draft, last: Fitted, r: int, threads: int) -> None:
+    """Keep what the buckets are means of, for rounds before that look ahead and for those who compare boards."""
+    match last:
+        case Means(clusters=clusters):
+            new.save("centroids", clusters.centroids)
+        case Potentials(after=ahead, means=means):
+            new.save("centroids", centres_of(means, ahead.ground))
+            if r > 0:
+                new.save("apart", apart_of(means, ahead.ground, threads))
+
+
+def pair_seconds(identity: Identity, public: PublicPlan, features: Features) -> tuple[float, int]:
+    """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
+    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
+    some = np.linspace(0, len(spots.boards) - 1, 6).astype(np.int64)
+    states = States(identity.deal, public.round - 1, spots, some)
+    pair = hand_by_hand(states, public.ground, features, identity.plan.bins).pair
+    pair(0, 1)
+    began = perf_counter()
+    for place in range(len(some) - 1):
+        pair(place, place + 1)
+    return (perf_counter() - began) / (len(some) - 1), comb(len(spots.boards), 2)

@@ -21,21 +21,25 @@ PA      ``potential``: k-means on the earth mover's distance between histograms 
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from kilt.abstraction.features import BINS, OPPONENTS
+from kilt.abstraction.partition import WAYS
 from kilt.errors import AbstractionError
 
 CANONICAL = "canonical"
 FEATURES = ("ehs2", "ehs", "histogram", "ochs", "history", "potential", CANONICAL)
 TECHNIQUES = {"KE": "histogram", "KO": "ochs", "KH": "history", "PA": "potential"}
 RECALL = {"PR": True, "IR": False}
+METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}  # of comparing boards, and then of clustering
+GROUNDS = ("history", "histogram")
 SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of 004
 
 
@@ -67,10 +71,40 @@ class RoundPlan:
 
 
 @dataclass(frozen=True)
+class PublicPlan:
+    """Classes of the boards of a round; the rounds from there on have buckets of their own in each class (000, 2.1)."""
+
+    round: int  # 1 is the first
+    classes: int  # inside each class of the round before that has some
+    method: str = "tartanian7"
+    clustering: str = ""  # left out: as in the paper of the method
+    base: str = ""  # the abstraction that tells boards apart: a name or a folder; left out: as in the paper
+    ground: str = "history"  # what tells hands apart for the earth mover's distance: this, or histogram
+    exact: bool = False  # whether that moves all hands one by one
+    boards: str = ""  # a folder with classes that `kilt abstraction boards` made: they are taken as they are
+    codes: int = 5000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
+    restarts: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise AbstractionError(
+                f"unknown method {self.method!r} of comparing boards: use one of {', '.join(METHODS)}"
+            )
+        if self.clustering and self.clustering not in WAYS:
+            raise AbstractionError(f"unknown clustering {self.clustering!r}: use one of {', '.join(WAYS)}")
+        if self.ground not in GROUNDS:
+            raise AbstractionError(f"unknown distance of hands {self.ground!r}: use one of {', '.join(GROUNDS)}")
+        if self.classes < 1:
+            raise AbstractionError(f"{self.classes} classes of boards are asked for: ask for 1 or more")
+
+
+@dataclass(frozen=True)
 class Plan:
     """An abstraction of all rounds, and how k-means is to go about it."""
 
     rounds: tuple[RoundPlan, ...]
+    public: tuple[PublicPlan, ...] = ()  # in the order of their rounds
     bins: int = BINS  # of histograms
     opponents: int = OPPONENTS  # clusters of OCHS
     sample: int = 1_000_000  # points that centroids are fitted to, at most; all points are assigned in any case
@@ -79,9 +113,21 @@ class Plan:
     restarts: int = 1
     seed: int = 0
 
+    def public_at(self, r: int) -> PublicPlan | None:
+        """The classes of boards that a round knows: those of the last round that has some, up to this one."""
+        return next((public for public in reversed(self.public) if public.round - 1 <= r), None)
+
+    def coded(self, r: int) -> bool:
+        """Whether the hands of a round have codes first, which become buckets in each class of boards."""
+        public = self.public_at(r)
+        return public is not None and public.codes > 0 and public.round - 1 < r
+
     def toml(self) -> str:
         """The whole plan as text."""
-        lines = [f"{field.name} = {getattr(self, field.name)}" for field in fields(self) if field.name != "rounds"]
+        numbers = (field.name for field in fields(self) if field.name not in ("rounds", "public"))
+        lines = [f"{name} = {getattr(self, name)}" for name in numbers]
+        for public in self.public:
+            lines += ["", "[[public]]", *(f"{name} = {json.dumps(value)}" for name, value in asdict(public).items())]
         for r in self.rounds:
             steps = ", ".join(f'{{ feature = "{step.feature}", buckets = {step.buckets} }}' for step in r.steps)
             lines += ["", "[[rounds]]", f"recall = {str(r.recall).lower()}", f"steps = [{steps}]"]
@@ -114,7 +160,7 @@ def plan_of(said: Mapping[str, Any]) -> Plan:
     """A plan from plain data."""
     known = {field.name for field in fields(Plan)}
     rounds = []
-    for number, r in enumerate(_checked(said, "rounds", list)):
+    for number, r in enumerate(_checked({"rounds": [], **said} if "public" in said else said, "rounds", list)):
         _no_others(r, {"recall", "steps"}, f"round {number + 1}")
         steps = []
         for step in _checked(r, "steps", list):
@@ -124,11 +170,23 @@ def plan_of(said: Mapping[str, Any]) -> Plan:
             raise AbstractionError(f"round {number + 1} has no steps: give one at least")
         rounds.append(RoundPlan(_checked(r, "recall", bool), tuple(steps)))
     _no_others(said, known, "the plan")
-    numbers = {name: _checked(said, name, int) for name in known - {"rounds"} if name in said}
+    numbers = {name: _checked(said, name, int) for name in known - {"rounds", "public"} if name in said}
     for name, value in numbers.items():
         if value < (least := 0 if name in ("seed", "batch") else 1):
             raise AbstractionError(f"{name} is {value}: give {least} or more")
-    return Plan(tuple(rounds), **numbers)
+    return Plan(tuple(rounds), _public(said), **numbers)
+
+
+def _public(said: Mapping[str, Any]) -> tuple[PublicPlan, ...]:
+    """The classes of boards: one section, or several for several rounds."""
+    sections = said.get("public", [])
+    found = []
+    kinds = {field.name: type(field.default) if field.default is not MISSING else int for field in fields(PublicPlan)}
+    for section in sections if isinstance(sections, list) else [sections]:
+        _no_others(section, set(kinds), "public")
+        asked = {name: _checked(section, name, kinds[name]) for name in {"round", "classes", *section}}
+        found.append(PublicPlan(**asked))
+    return tuple(sorted(found, key=lambda public: public.round))
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
@@ -167,6 +225,11 @@ def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[Step
     if len(nested) == 1:
         nested = _oblong(nested[0])
     return tuple(Step(("ehs2", "ehs")[place % 2], number) for place, number in enumerate(nested))
+
+
+def percentile_steps(buckets: int) -> tuple[Step, ...]:
+    """Nested percentiles before the last round: so many buckets."""
+    return _steps("PHS", (buckets,), last=False)
 
 
 def _oblong(buckets: int) -> tuple[int, ...]:

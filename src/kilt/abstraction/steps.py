@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction import cluster_kernels, potential, potential_kernels, spots_kernels
-from kilt.abstraction.cluster import Clusters, kmeans, prepare
+from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import Features, Table
 from kilt.abstraction.percentile import cut_points
@@ -32,6 +32,7 @@ from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
 MANY = 5_000  # points are drawn for each group, about, at least, where there are several
+PERCENTILES = {"ehs", "ehs2"}  # features that are single values
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
@@ -140,9 +141,9 @@ class Means(NamedTuple):
     def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
         points, labels = self.points(part), -1 - groups
-        costs = np.empty(len(points), dtype=np.float32)
-        c = self.clusters
-        cluster_kernels.assign(points, 0, len(points), c.group, *c[:3], c.absolute, labels, costs)
+        costs: Singles = np.empty(len(points), dtype=np.float32)
+        c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
+        cluster_kernels.assign(points, 0, len(points), c.group, *c[:3], c.absolute, labels, costs, *bounds)
         return labels, costs
 
 
@@ -200,7 +201,7 @@ class Fitting(NamedTuple):
                     f"{groups * step.buckets:,} buckets are asked for in round {self.r + 1}, but there are only "
                     f"{len(self.spots):,} different hands: ask for fewer"
                 )
-            elif step.feature in ("ehs", "ehs2"):
+            elif step.feature in PERCENTILES:
                 fitted.append(self._percentiles(step, groups, fitted))
             elif step.feature == "potential":
                 fitted.append(self._potentials(step, groups, fitted))
@@ -226,11 +227,29 @@ class Fitting(NamedTuple):
             parts=min(count, len(self.spots.boards)),
         )
 
-    def _percentiles(self, step: Step, groups: int, fitted: list[Fitted]) -> Percentiles:
-        last = self.r == len(self.features.deal.sizes) - 1
-        values = (
-            self.features.strengths() if last else self.features.moments(self.r).values[:, int(step.feature == "ehs2")]
+    @property
+    def last(self) -> bool:
+        """Whether the board is complete."""
+        return self.r == len(self.features.deal.sizes) - 1
+
+    def points(self, feature: str) -> Callable[[Part], Singles]:
+        """What gives the points of some spots."""
+        if feature in POINTS:
+            return POINTS[feature](self)[0]
+        if feature in PERCENTILES:
+            return _table_points(self, [(self.r, Table(self._values(feature)[:, None], 1.0))])
+        raise AbstractionError(
+            f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
         )
+
+    def _values(self, feature: str) -> Array:
+        """[spot, the board taken as a set] a single value."""
+        if self.last:
+            return self.features.strengths()
+        return self.features.moments(self.r).values[:, int(feature == "ehs2")]
+
+    def _percentiles(self, step: Step, groups: int, fitted: list[Fitted]) -> Percentiles:
+        values = self._values(step.feature)
         sets = self.features.deal.spots((self.features.deal.sizes[self.r],))
         codes, levels = _codes(np.asarray(values), sets.weights)
 
@@ -357,24 +376,24 @@ def _table_points(fitting: Fitting, tables: list[tuple[int, Table]]) -> Callable
 
 def _histogram(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
     """The earth mover's distance, in bins."""
-    return _table_points(fitting, [(fitting.r, _bins(fitting, fitting.r))]), "emd"
+    return _table_points(fitting, [(fitting.r, bins_of(fitting.features, fitting.plan.bins, fitting.r))]), "emd"
 
 
 def _history(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
     """The mean earth mover's distance over this round and all before it (001)."""
-    return _table_points(fitting, [(r, _bins(fitting, r)) for r in range(fitting.r + 1)]), "emd"
+    rounds = range(fitting.r + 1)
+    return _table_points(fitting, [(r, bins_of(fitting.features, fitting.plan.bins, r)) for r in rounds]), "emd"
 
 
 def _ochs(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
     return _table_points(fitting, [(fitting.r, fitting.features.ochs(fitting.r, fitting.plan.opponents))]), "l2"
 
 
-def _bins(fitting: Fitting, r: int) -> Table:
+def bins_of(features: Features, bins: int, r: int) -> Table:
     """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
 
     It is negative: the lower a cumulative histogram, the stronger the hand.
     """
-    features, bins = fitting.features, fitting.plan.bins
     if r == len(features.deal.sizes) - 1:
         return Table(features.strengths()[:, None], -bins / features.deal.top)
     return features.histograms(r, bins)

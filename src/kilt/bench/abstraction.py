@@ -20,7 +20,7 @@ from kilt.errors import MissingPeerError
 
 LARGE = "IR-KE-KO 169-5000-5000-5000"
 SMALL = "IR-KE-KO 169-500-500-500"
-POINTS, CLUSTERS, ITERATIONS, ROUNDS = 200_000, 500, 20, 3  # of the contest
+POINTS, CLUSTERS, ITERATIONS, ROUNDS = 200_000, 500, 40, 3  # of the contest
 BOARDS = 20_000  # to be looked up
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
 from typing import NamedTuple
@@ -90,14 +91,24 @@ def _two_four(*, long: bool) -> list[Figure]:
         figures.append(
             Figure("two_four_best_response_seconds", "[2-4] hold'em: both best responses", whole["response"], "s")
         )
-        began = perf_counter()
-        solver = VectorCfr(two, "cfr+", np.float32, averaging=False)
-        while (above := two.exploitability(solver.average()) / (game.rules.big_blind / 1000)) > 1:
-            # It falls about with the square of the iterations: go to where it may be low enough, not too far at once.
-            solver.step(int(min(max(solver.iterations * (above**0.5 - 1), 5), max(solver.iterations / 2, 20))))
-        taken = perf_counter() - began
+        taken = _seconds_to_one_mbb(two, game.rules.big_blind)
         figures.append(
             Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: CFR+ below 1 mbb/g, two threads", taken, "s")
         )
         figures.append(Figure("two_four_peak_gb", "… memory at most", getrusage(RUSAGE_SELF).ru_maxrss / 1e6, "GB"))
     return figures
+
+
+def _seconds_to_one_mbb(game: VectorGame, big_blind: int) -> float:
+    """How long CFR+ takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
+    began = perf_counter()
+    solver = VectorCfr(game, "cfr+", np.float32, averaging=False)
+    step, seen = 40, list[tuple[int, float]]()
+    while True:
+        solver.step(step)
+        seen.append((solver.iterations, game.exploitability(solver.average()) * 1000 / big_blind))
+        if seen[-1][1] <= 1:
+            return perf_counter() - began
+        (x, y), (x_before, y_before) = seen[-1], seen[-2] if len(seen) > 1 else (1, 1e5)
+        slope = max(log(y_before / y) / log(x / x_before), 1.0)
+        step = max(3, int(min(x * (y ** (1 / slope) - 1), x)))

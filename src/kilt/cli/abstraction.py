@@ -16,7 +16,9 @@ from kilt.cli.show import AsJson, count, duration, errors, out, print_json, prin
 
 if TYPE_CHECKING:
     from kilt.abstraction.buckets import CardAbstraction, Identity, RoundBuckets
-    from kilt.abstraction.features import Tick
+    from kilt.abstraction.classes import Classes
+    from kilt.abstraction.features import Deal, Tick
+    from kilt.abstraction.plan import PublicPlan
 
 app = typer.Typer(help="Card abstractions: which hands are to be played alike.", no_args_is_help=True)
 
@@ -24,6 +26,7 @@ DEFAULT_GAME = "holdem.limit.2p"
 SHOWN = 12  # buckets of a round
 DRAWN, NAMED = 25, 5  # hands of a bucket that are looked at, and that are named
 BINS_SHOWN = 25
+SAMPLES = 4  # boards of a class
 
 Plan = Annotated[
     str,
@@ -109,9 +112,165 @@ def build(
 
 
 @app.command()
-def plan(plan: Plan, game: GameOption = DEFAULT_GAME) -> None:
+def plan(
+    plan: Plan,
+    game: GameOption = DEFAULT_GAME,
+    classes: Annotated[
+        int | None,
+        typer.Option(
+            "--classes",
+            "-c",
+            metavar="C",
+            help="Sort the boards of a round into C classes; rounds from there on have their buckets in each class.",
+        ),
+    ] = None,
+    round_number: Annotated[
+        int, typer.Option("--round", "-r", metavar="R", help="The round whose boards have classes (2 is the flop).")
+    ] = 2,
+) -> None:
     """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say."""
-    typer.echo(_identity(plan, game).plan.toml(), nl=False)
+    from dataclasses import replace
+
+    from kilt.abstraction.pipeline import check
+    from kilt.abstraction.plan import PublicPlan
+
+    identity = _identity(plan, game)
+    if classes is not None:
+        identity = replace(identity, plan=replace(identity.plan, public=(PublicPlan(round_number, classes),)))
+    check(identity)
+    typer.echo(identity.plan.toml(), nl=False)
+
+
+@app.command()
+def boards(
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="M", help="How boards are compared: tartanian7, waugh or schmid.")
+    ] = "tartanian7",
+    clusters: Annotated[int, typer.Option("--clusters", "-c", metavar="C", help="How many classes.")] = 60,
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            "-b",
+            metavar="RUN|NAME",
+            help="The abstraction that tells hands apart. Left out: as in the paper.",
+        ),
+    ] = "",
+    game: GameOption = DEFAULT_GAME,
+    round_number: Annotated[int, typer.Option("--round", "-r", metavar="R", help="Whose boards (2 is the flop).")] = 2,
+    clustering: Annotated[
+        str,
+        typer.Option(
+            "--clustering",
+            metavar="WAY",
+            help="sum, printed, average, means or medoids. Left out: as in the paper of the method.",
+        ),
+    ] = "",
+    ground: Annotated[
+        str, typer.Option("--ground", metavar="D", help="schmid: what tells hands apart, history or histogram.")
+    ] = "history",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="schmid: move all hands one by one. Takes days; can be stopped and goes on.")
+    ] = False,
+    restarts: Annotated[int, typer.Option("--restarts", metavar="N", help="Keep the best of N clusterings.")] = 1,
+    curve: Annotated[
+        int, typer.Option("--curve", metavar="K", help="Draw the error with 1 to K classes as well (001, figure 4).")
+    ] = 0,
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="RUN", help="The folder. Left out: one named after the method."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="T", help="How many threads. Left out: all cores.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Sort the boards of a round into classes, by what hands make of them, and draw what came out.
+
+    The same command goes on with one that was stopped, or shows what is there. An abstraction uses the classes if its
+    plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`).
+    """
+    from os import cpu_count
+
+    from kilt.abstraction.buckets import Identity, load_classes
+    from kilt.abstraction.features import Features
+    from kilt.abstraction.pipeline import build as build_abstraction
+    from kilt.abstraction.pipeline import check, pair_seconds
+    from kilt.abstraction.plan import Plan, PublicPlan
+    from kilt.artifact import cache_folder
+
+    threads = threads or cpu_count() or 1
+    public = PublicPlan(round_number, clusters, method, clustering, base, ground, exact, restarts=restarts, seed=seed)
+    identity = Identity(f"{method} {clusters}", _deal(game), Plan((), (public,)))
+    check(identity)
+    folder = to or Path(f"boards-{method}-{clusters}")
+    try:
+        with _ticking() as tick:
+            if exact:
+                each, pairs = pair_seconds(identity, public, Features(identity.deal, cache_folder(), threads, tick))
+                say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
+            build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick)
+    except KeyboardInterrupt:
+        say(f"stopped; what is known is kept in {folder}: the same command goes on")
+        raise typer.Exit(130) from None
+    _show_classes(identity, public, folder, load_classes(folder, identity, public), curve, as_json=as_json)
+
+
+def _show_classes(
+    identity: Identity, public: PublicPlan, folder: Path, classes: Classes, curve: int, *, as_json: bool
+) -> None:
+    """Print and draw classes of boards."""
+    import numpy as np
+
+    from kilt.abstraction.classes import describe
+    from kilt.abstraction.partition import errors as errors_of
+    from kilt.viz.boards import plot_balance, plot_classes, plot_distances, plot_errors
+
+    deck, spots = identity.deal.deck, classes.spots
+    deals = np.bincount(classes.labels, spots.ways) / spots.ways.sum()
+    rng, samples, words = np.random.default_rng(public.seed), [], []
+    for label in range(classes.number):
+        mine = np.flatnonzero(classes.labels == label)
+        samples.append(spots.tables.cards[np.sort(rng.permutation(mine)[:SAMPLES])])
+        words.append(describe(spots.tables.cards[mine], spots.ways[mine], deck))
+    title = f"{classes.number} classes of boards: {public.method}"
+    plot_classes(samples, words, deals, deck, title, folder / "classes.png")
+    sizes = np.bincount(classes.labels, minlength=classes.number)
+    plot_balance(sizes, deals, title, folder / "balance.png")
+    if classes.distances is not None:
+        plot_distances(classes.distances, classes.labels, title, folder / "distances.png")
+        if curve:
+            found = errors_of(classes.distances, curve, seed=public.seed)
+            plot_errors(found, f"k-medoids, {public.method}", folder / "errors.png")
+    rows: list[dict[str, Any]] = [
+        {
+            "class": label,
+            "boards": int(sizes[label]),
+            "share": float(deals[label]),
+            "description": words[label],
+            "examples": [deck.name(board) for board in samples[label]],
+        }
+        for label in range(classes.number)
+    ]
+    if as_json:
+        print_json({"folder": str(folder), "method": public.method, **classes.figures, "classes": rows})
+        return
+    print_table(
+        title,
+        ["class", "boards", "of deals", "for example", "what they are"],
+        [
+            [
+                str(row["class"]),
+                str(row["boards"]),
+                f"{row['share']:.2%}",
+                ", ".join(row["examples"]),
+                row["description"],
+            ]
+            for row in rows
+        ],
+    )
+    say(f"all of it is in {folder}, with pictures: classes.png, distances.png, balance.png")
 
 
 @app.command()
@@ -198,8 +357,16 @@ def where(
 def _identity(plan: str, game: str) -> Identity:
     """What is to be built."""
     from kilt.abstraction.buckets import Identity
-    from kilt.abstraction.features import Deal
     from kilt.abstraction.plan import load_plan
+
+    deal = _deal(game)
+    name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
+    return Identity(name, deal, load_plan(plan, deal.board_cards))
+
+
+def _deal(game: str) -> Deal:
+    """How the cards of a game are dealt."""
+    from kilt.abstraction.features import Deal
     from kilt.errors import AbstractionError
     from kilt.games import load_game
     from kilt.games.holdem import Holdem
@@ -207,8 +374,7 @@ def _identity(plan: str, game: str) -> Identity:
     rules = load_game(game)
     if not isinstance(rules, Holdem):
         raise AbstractionError(f"{game} has no cards: abstractions are for games of poker")
-    name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
-    return Identity(name, Deal.of(rules), load_plan(plan, rules.rules.board_cards))
+    return Deal.of(rules)
 
 
 def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str, Any]:
@@ -222,7 +388,7 @@ def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str
     chosen = np.random.default_rng(number).permutation(len(boards))[:DRAWN]
     holes, names, counts = deal.deck.holes(deal.hole_cards), [], []
     for place in chosen:
-        cards = this.spots.boards[boards[place]]
+        cards = boards[place]
         on = f" on {deal.deck.name(cards)}" if len(cards) else ""
         names.append(deal.deck.name(holes[hands[place]]) + on)
         ends = distribution(cards.tolist(), deal.deck, board_size=deal.sizes[-1], hole_cards=deal.hole_cards)

@@ -1,0 +1,122 @@
+"""Classes of public states: which boards are to be taken for the same, from some round on (000, section 2.1).
+
+Later rounds know the class, since all players saw the board that it is about. They need no table of boards as dealt:
+hands have *codes*, which depend on the board as a set, and each class turns codes into buckets in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt.abstraction import classes_kernels as kernels
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.spots import Spots
+from kilt.artifact import Array
+from kilt.cards.deck import Deck, FloatArray, IntArray
+
+MOSTLY = 0.75  # of the boards
+
+
+class Classes(NamedTuple):
+    """Classes of boards."""
+
+    spots: Spots  # whose boards they are
+    labels: Labels  # [board]
+    number: int
+    distances: Array | None = None  # [board, board] that they were made from, where all boards were compared
+    figures: Mapping[str, Any] = {}  # what was said when they were made
+
+    def of(self, boards: IntArray) -> Labels:
+        """[board] the class of any boards, of this round or of later ones."""
+        found = np.empty((len(boards), 1), dtype=np.int32)
+        size = self.spots.boards.shape[1]
+        kernels.find_classes(self.spots.tables, self.labels, boards, np.arange(size)[None], found)
+        labels: Labels = found[:, 0]
+        return labels
+
+    def within(self, spots: Spots) -> tuple[IntArray, Labels]:
+        """Which cards of later boards may be those that were seen here: [way, card] places, and [board, way] classes.
+
+        Where the later boards are dealt in rounds, the first cards are; where they are sets, any may be.
+        """
+        ways = np.array(_ways(range(sum(spots.dealt)), self.spots.dealt if len(spots.dealt) == 1 else ()))
+        if len(spots.dealt) > 1 or not ways.size:
+            ways = np.arange(self.spots.boards.shape[1])[None]
+        found = np.empty((len(spots.boards), len(ways)), dtype=np.int32)
+        kernels.find_classes(self.spots.tables, self.labels, spots.tables.cards, ways, found)
+        return ways, found
+
+    def weigh(self, spots: Spots, codes: Labels | IntArray, count: int) -> FloatArray:
+        """[class, code] of how many deals each code is in each class; `codes` are [board, hand] of later boards."""
+        _, found = self.within(spots)
+        weights = np.zeros((self.number, count))
+        kernels.weigh_codes(spots.tables, spots.ways, codes, found, weights)
+        return weights
+
+
+class Coded(NamedTuple):
+    """How codes become buckets."""
+
+    classes: Classes
+    bucket: Labels  # [class, code]
+
+
+def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
+    """The same classes in another order: those with low boards first."""
+    ranks = -np.sort(-(boards // deck.suits), axis=1) @ float(deck.ranks) ** -np.arange(boards.shape[1])
+    height = np.bincount(labels, ranks) / np.bincount(labels)
+    order: Labels = np.argsort(np.argsort(height)).astype(np.int32)
+    return order[labels]
+
+
+def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
+    """What most of some boards have in common, in a line.
+
+    >>> from kilt.cards.deck import FULL
+    >>> describe(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)
+    'A high, unpaired, one suit, connected'
+    """
+    ranks, suits = np.sort(boards // deck.suits, axis=1), np.sort(boards % deck.suits, axis=1)
+    share = weights / weights.sum()
+    order = np.argsort(ranks[:, -1], kind="stable")
+    below = np.cumsum(share[order])
+    low, high = ranks[order[np.minimum(np.searchsorted(below, [0.1, 0.9]), len(order) - 1)], -1].tolist()
+    names = deck.rank_names
+    words = [f"{names[high]} high" if low == high else f"{names[low]} to {names[high]} high"]
+    different = 1 + (np.diff(ranks, axis=1) > 0).sum(axis=1)
+    colours = 1 + (np.diff(suits, axis=1) > 0).sum(axis=1)
+    around = np.where(ranks == deck.ranks - 1, -1, ranks)  # an ace may be low
+    width = np.minimum(ranks.max(axis=1) - ranks.min(axis=1), around.max(axis=1) - around.min(axis=1))
+    size = boards.shape[1]
+    for is_so, yes, no in (
+        (different < size, "paired", "unpaired"),
+        (colours == 1, "one suit", ""),
+        (colours == 2, "two suits", ""),
+        (colours == size, "all suits different", ""),
+        ((width < 5) & (different == size), "connected", ""),
+    ):
+        often = float(share[is_so].sum())
+        if size > 1 and often >= MOSTLY:
+            words.append(yes if often > 0.995 else f"mostly {yes}")
+        elif size > 1 and no and often <= 1 - MOSTLY:
+            words.append(no if often < 0.005 else f"mostly {no}")
+    return ", ".join(words)
+
+
+def _ways(places: Sequence[int], dealt: Sequence[int]) -> list[tuple[int, ...]]:
+    """All choices of so many places, then of so many of the rest, and so on.
+
+    >>> _ways(range(3), (1, 1))
+    [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    """
+    if not dealt:
+        return [()]
+    found = []
+    for first in combinations(places, dealt[0]):
+        rest = [place for place in places if place not in first]
+        found += [(*first, *others) for others in _ways(rest, dealt[1:])]
+    return found

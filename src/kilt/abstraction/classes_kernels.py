@@ -1,0 +1,64 @@
+"""Compiled loops of `classes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.spots_kernels import SpotTables
+from kilt.cards.boards_kernels import locate
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.jit import kernel
+
+
+@kernel
+def find_classes(public: SpotTables, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
+    """Write to `found` [board, way] the class of the cards in these places."""
+    cards = np.empty(ways.shape[1], dtype=np.int64)
+    for b in range(len(boards)):
+        for way in range(len(ways)):
+            for place in range(len(cards)):
+                cards[place] = boards[b, ways[way, place]]
+            known, _ = locate(public.boards, cards)
+            found[b, way] = labels[known]
+
+
+@kernel
+def weigh_codes(t: SpotTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
+    """Add to `weights` [class, code] the deals of all boards, each in the classes that were found for it."""
+    often = np.zeros(len(weights))
+    for board in range(len(codes)):
+        held = np.int64(0)
+        for card in t.cards[board]:
+            held |= t.card_bit[card]
+        for label in found[board]:
+            often[label] += deals[board]
+        for label in found[board]:
+            if often[label] > 0:
+                for hand in range(codes.shape[1]):
+                    if t.bits[hand] & held == 0:
+                        weights[label, codes[board, hand]] += often[label]
+                often[label] = 0.0
+
+
+@kernel
+def look_up_coded(
+    t: SpotTables,
+    table: npt.NDArray[Any],
+    public: SpotTables,
+    labels: Labels,
+    bucket: Labels,
+    boards: IntArray,
+    buckets: Labels,
+) -> None:
+    """Write the bucket of each hand on some boards, whose first cards tell their class, from the hands' codes."""
+    size = public.cards.shape[1]
+    for b in range(len(boards)):
+        board, turned = locate(t.boards, boards[b])
+        known, _ = locate(public.boards, boards[b, :size])
+        row, moved, mine = table[board], t.moved[turned], bucket[labels[known]]
+        for hand in range(buckets.shape[1]):
+            buckets[b, hand] = mine[row[moved[hand]]]

@@ -1,0 +1,116 @@
+"""Private buckets inside classes of boards (000, algorithm 1).
+
+In the round of the classes, hands are sorted class by class as they are inside the buckets of an earlier round. Later
+rounds would need a bucket for each hand on each board as dealt, 2.4 billion on the river. Instead hands get a code that
+depends on the board as a set, one of some thousands, fine enough to stand for the hand; and each class sorts the codes
+into its buckets, by the same features and with the weights that they have there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction import cluster_kernels
+from kilt.abstraction.classes import Classes
+from kilt.abstraction.cluster import kmeans
+from kilt.abstraction.cluster_kernels import Labels, Singles
+from kilt.abstraction.percentile import percentiles
+from kilt.abstraction.plan import Plan, Step, percentile_steps
+from kilt.abstraction.steps import PERCENTILES, Before, Fitting, Part
+from kilt.artifact import Array
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.errors import AbstractionError
+from kilt.jit import in_parts
+
+
+class InClasses(NamedTuple):
+    """What classes make of codes."""
+
+    bucket: Labels  # [class, code]
+    sizes: IntArray  # [bucket] of how many deals
+
+
+def code_steps(fitting: Fitting) -> tuple[Step, ...]:
+    """How codes are made: as the buckets of the round are, but many, and the same for all classes."""
+    public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
+    codes = public.codes if public else 0
+    features = {step.feature for step in steps}
+    if features <= PERCENTILES and fitting.last:
+        return (Step("ehs", min(codes, fitting.features.levels())),)
+    if features <= PERCENTILES:
+        return percentile_steps(codes)
+    return (Step(steps[-1].feature, min(codes, len(fitting.spots))),)
+
+
+def sort_codes(fitting: Fitting, steps: tuple[Step, ...], classes: Classes, codes: Array, count: int) -> InClasses:
+    """Sort the codes of a round, [board, hand], into the buckets of each class."""
+    weights = classes.weigh(fitting.spots, codes, count)
+    points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
+    buckets = np.prod([step.buckets for step in steps], dtype=int)
+    bucket = np.zeros((classes.number, count), dtype=np.int32)
+
+    def some(first: int, end: int) -> None:
+        for label in range(first, end):
+            used = np.flatnonzero(weights[label])
+            if len(used) < buckets:
+                raise AbstractionError(
+                    f"class {label} of the boards has {len(used)} codes of hands in round {fitting.r + 1}, too few for "
+                    f"{buckets} buckets: ask for fewer buckets, or for more codes"
+                )
+            sorted_in = _nested(
+                fitting.plan, steps, {name: p[used] for name, p in points.items()}, weights[label, used]
+            )
+            bucket[label] = label * buckets
+            bucket[label, used] += sorted_in
+
+    in_parts(some, classes.number, fitting.features.threads, parts=classes.number)
+    sizes = np.bincount(bucket.ravel(), weights.ravel(), classes.number * buckets).astype(np.int64)
+    return InClasses(bucket, sizes)
+
+
+def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
+    """[code, dimension] the mean of a feature over the hands of a code."""
+    points, table = fitting.points(feature), Before(fitting.spots, codes, count)
+
+    def add(part: Part) -> tuple[FloatArray, FloatArray]:
+        data, mine = points(part), part.groups(table)
+        sums, totals = np.zeros((count, data.shape[1])), np.zeros(count)
+        cluster_kernels.add_up(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)
+        return sums, totals
+
+    sums, totals = (np.sum(column, axis=0) for column in zip(*fitting.parts(add), strict=True))
+    means: Singles = (sums / np.maximum(totals, 1)[:, None]).astype(np.float32)
+    return means
+
+
+def _nested(plan: Plan, steps: tuple[Step, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
+    """[code] buckets of one class, step inside step."""
+    labels, groups = np.zeros(len(weights), dtype=np.int32), 1
+    for step in steps:
+        inside = np.empty_like(labels)
+        for group in range(groups):
+            mine = np.flatnonzero(labels == group)
+            inside[mine] = group * step.buckets + _sorted(plan, step, points[step.feature][mine], weights[mine])
+        labels, groups = inside, groups * step.buckets
+    return labels
+
+
+def _sorted(plan: Plan, step: Step, points: Singles, weights: FloatArray) -> Labels:
+    """[code] one of the step's buckets, the weakest first."""
+    if step.feature in PERCENTILES:
+        return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)
+    metric = "l2" if step.feature == "ochs" else "emd"
+    found = kmeans(
+        points,
+        step.buckets,
+        weights=weights,
+        metric=metric,
+        iterations=plan.iterations,
+        restarts=plan.restarts,
+        seed=plan.seed,
+    )
+    strength = found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1)
+    weakest_first: Labels = np.argsort(np.argsort(strength)).astype(np.int32)
+    return weakest_first[found.labels]

@@ -1,0 +1,161 @@
+"""Clusters from a matrix of distances, where there are no means to move: of public states (000, section 2.3; 001).
+
+======== ============================================================================================================
+name     what a point's distance from a cluster is, and how points move
+======== ============================================================================================================
+sum      the sum of its distances from the members; one point after another. 000, algorithm 3, so that it ends
+printed  the same, but all points at once from the clusters of the pass before: algorithm 3 as printed. Every point
+         likes small clusters best, an empty one most of all, so all may end up in the same few
+average  the mean of its distances from the members; a point moves where that lowers Σ over clusters of Σ d / size
+means    the same with squared distances: if these are L2, that is k-means
+medoids  the distance from the member in the middle (001): FasterPAM (Schubert and Rousseeuw 2021)
+======== ============================================================================================================
+
+All start from the seeds of k-means++, which need no more than distances between points.
+
+>>> line = np.array([0.0, 1.0, 9.0, 10.0, 11.0])
+>>> partition(np.abs(line[:, None] - line), 2).labels.tolist()
+[0, 0, 1, 1, 1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction import partition_kernels as kernels
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.artifact import Array
+from kilt.cards.deck import FloatArray
+from kilt.errors import AbstractionError
+
+PASSES = 200  # at most: the other ways end by themselves, the printed one need not
+
+
+class Partition(NamedTuple):
+    """Points in clusters."""
+
+    labels: Labels  # [point]; clusters in the order of their first points
+    clusters: int  # that have points
+    error: float  # what was lowered, for each point; for medoids the mean distance from them
+    passes: int
+
+
+def partition(
+    distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
+) -> Partition:
+    """Sort points into at most `k` clusters; the best of several restarts."""
+    check_distances(distances)
+    if way not in WAYS:
+        raise AbstractionError(f"unknown clustering {way!r}: use one of {', '.join(WAYS)}")
+    if not 1 <= k <= len(distances):
+        raise AbstractionError(f"{k} classes are asked for; there are {len(distances)}: ask for 1 to {len(distances)}")
+    found = []
+    for restart in range(restarts):
+        seeds = draw_seeds(distances, k, np.random.default_rng([seed, restart]))
+        found.append(_numbered(*WAYS[way](distances, seeds, passes)))
+    return min(found, key=lambda one: (-one.clusters, one.error))
+
+
+def check_distances(distances: Array) -> None:
+    """Raise AbstractionError where a matrix cannot be one of distances."""
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
+        raise AbstractionError(f"distances have the shape {distances.shape}: a square matrix is needed")
+    wrong = np.argwhere(~np.isfinite(distances) | (distances < 0))
+    if len(wrong):
+        i, j = wrong[0]
+        raise AbstractionError(f"the distance of {i} and {j} is {distances[i, j]}: it must be a number, 0 or more")
+    if np.diagonal(distances).any() or not np.array_equal(distances, distances.T):
+        raise AbstractionError("distances must be the same both ways, and 0 from a point to itself")
+
+
+def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Points far from each other: each is drawn in proportion to its squared distance from those before."""
+    seeds = [int(rng.integers(len(distances)))]
+    nearest = distances[seeds[0]].astype(np.float64)
+    while len(seeds) < k:
+        chance = nearest**2
+        chance[seeds] = 0.0
+        if not chance.any():  # the rest are doubles of seeds
+            chance[:] = 1.0
+            chance[seeds] = 0.0
+        seeds.append(int(rng.choice(len(distances), p=chance / chance.sum())))
+        nearest = np.minimum(nearest, distances[seeds[-1]])
+    return np.array(seeds)
+
+
+def _by_sum(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
+    return _moving(distances, seeds, passes, mean=False)
+
+
+def _by_average(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
+    return _moving(distances, seeds, passes, mean=True)
+
+
+def _by_means(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
+    return _moving(np.square(distances), seeds, passes, mean=True)
+
+
+def _moving(distances: Array, seeds: npt.NDArray[np.int64], passes: int, *, mean: bool) -> tuple[Labels, float, int]:
+    labels, sums = _nearest(distances, seeds), np.empty((len(distances), len(seeds)))
+    done: int = kernels.move_points(np.ascontiguousarray(distances, dtype=np.float32), passes, mean, labels, sums)
+    own = sums[np.arange(len(labels)), labels]
+    if mean:
+        own = own / np.bincount(labels)[labels]
+    return labels, float(own.mean()), done
+
+
+def _as_printed(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
+    labels, before, done = _nearest(distances, seeds), np.empty(0, dtype=np.int32), 0
+    while done < passes and not np.array_equal(before, labels):
+        sums = _cluster_distances(distances, labels, len(seeds))
+        before, labels, done = labels, np.argmin(sums, axis=1).astype(np.int32), done + 1
+    sums = _cluster_distances(distances, labels, len(seeds))
+    return labels, float(sums[np.arange(len(labels)), labels].mean()), done
+
+
+def _by_medoids(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
+    import kmedoids  # type: ignore[import-untyped]
+
+    found = kmedoids.fasterpam(np.ascontiguousarray(distances, dtype=np.float32), seeds.copy(), max_iter=passes)
+    labels = found.labels.astype(np.int32)
+    medoids = found.medoids.astype(np.int64)
+    return labels, float(distances[np.arange(len(labels)), medoids[labels]].mean()), int(found.n_iter)
+
+
+WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, float, int]]] = {
+    "sum": _by_sum,
+    "printed": _as_printed,
+    "average": _by_average,
+    "means": _by_means,
+    "medoids": _by_medoids,
+}
+
+
+def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
+    """[k − 1] the error with 1, 2, … up to `most` clusters (001, figure 4)."""
+    found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
+    return np.array(found)
+
+
+def _nearest(distances: Array, seeds: npt.NDArray[np.int64]) -> Labels:
+    """[point] the seed that it is nearest to; a seed is its own."""
+    labels: Labels = np.argmin(distances[:, seeds], axis=1).astype(np.int32)
+    labels[seeds] = np.arange(len(seeds), dtype=np.int32)
+    return labels
+
+
+def _cluster_distances(distances: Array, labels: Labels, k: int) -> npt.NDArray[Any]:
+    """[point, cluster] the sum of distances from the members."""
+    members = np.zeros((len(labels), k), dtype=distances.dtype)
+    members[np.arange(len(labels)), labels] = 1
+    return distances @ members
+
+
+def _numbered(labels: Labels, error: float, passes: int) -> Partition:
+    used, first, again = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))
+    return Partition(order[again].astype(np.int32), len(used), error, passes)

@@ -1,0 +1,250 @@
+"""Distances between public states, in three published ways.
+
+A public state is what all players see: in poker a board, up to a renaming of suits. It is told by the private hands
+that go with it, and these by the buckets that a *base abstraction* puts them into.
+
+tartanian7
+    The share of hands that are in no bucket of both boards: half the L1 distance of their counts (000, algorithm 2).
+    Whatever private cards lead to a bucket, it is the same bucket.
+waugh
+    L2 between tables of transitions: the chance that a hand of bucket i in the round before is in bucket j on this
+    board (Waugh et al. 2009, as 000 tells it). Boards that swap the roles of two ranks are far apart.
+schmid
+    The earth mover's distance between the two sets of hands (001): how far hands must be moved, at the least, to make
+    one set the other. Between hands, distances are those of histograms of hand strength, of this round or of this one
+    and all before. Exactly, that is a transport problem of 1,176 by 1,176 hands for each pair of flops. Much the same
+    comes out, far sooner, where each hand is moved to the centroid of its bucket first: what two boards have in common
+    stays where it is, and only a small transport is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.abstraction import public_kernels as kernels
+from kilt.abstraction.buckets import RoundBuckets
+from kilt.abstraction.cluster_kernels import Singles
+from kilt.abstraction.features import Deal, Features, Table
+from kilt.abstraction.plan import CANONICAL, Plan, PublicPlan, RoundPlan, Step, plan_named
+from kilt.abstraction.spots import Spots
+from kilt.abstraction.steps import bins_of
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.errors import AbstractionError, ArtifactError
+from kilt.jit import in_parts
+
+Share: TypeAlias = Callable[[float], None]
+Counts: TypeAlias = npt.NDArray[np.uint16]
+
+KIND = "distances of boards"
+BOARDS = 256  # that are looked up at once
+MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
+BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 250  # of the bases that stand for those of the papers
+SAVED_EVERY = 30.0  # seconds
+
+
+class States(NamedTuple):
+    """Some public states of a round: boards."""
+
+    deal: Deal
+    r: int
+    spots: Spots  # whose boards they are
+    chosen: IntArray  # which of them
+
+    @property
+    def boards(self) -> IntArray:
+        """[board, card]."""
+        return self.spots.tables.cards[self.chosen]
+
+    @property
+    def hands(self) -> int:
+        """How many hands each goes with."""
+        return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
+
+    def counts(self, base: RoundBuckets) -> Counts:
+        """[board, bucket] how many hands are in each bucket of the base: the table T of algorithm 2."""
+        counts = np.zeros((len(self.chosen), base.buckets), dtype=np.uint16)
+        for start in range(0, len(counts), BOARDS):
+            some = self.boards[start : start + BOARDS]
+            kernels.count_buckets(self.spots.tables, some, base.rows(some), counts[start : start + BOARDS])
+        return counts
+
+
+class Comparing(NamedTuple):
+    """What boards are compared by, and where distances are kept that take long."""
+
+    states: States
+    public: PublicPlan
+    base: Callable[[int], RoundBuckets]  # the buckets of a round of the base
+    features: Features
+    bins: int
+    folder: Path | None  # for distances as far as they are known
+    fingerprint: str
+    tick: Share
+
+
+def base_plan(deal: Deal, public: PublicPlan) -> Plan:
+    """The base abstraction of a paper, or one like it for other decks; only the rounds that are needed get built."""
+    hands = [len(deal.spots((size,))) for size in deal.sizes]
+    if public.method == "schmid":
+        rounds = [RoundPlan(False, (Step(CANONICAL),)) for _ in hands]
+        prototypes = min(PROTOTYPES, max(hands[public.round - 1] // 10, 1))
+        rounds[public.round - 1] = RoundPlan(False, (Step(public.ground, prototypes),))
+        return Plan(tuple(rounds))
+    if public.method == "waugh":
+        return plan_named("PR-PHS-PHS " + "-".join(str(min(WAUGH_BUCKETS, hands[0])) for _ in hands), deal.board_cards)
+    sizes = [hands[0], *(min(BUCKETS, max(count // 10, 1)) for count in hands[1:])]
+    return plan_named("IR-KE-KO " + "-".join(map(str, sizes)), deal.board_cards)
+
+
+def tartanian7(comparing: Comparing) -> Singles:
+    """[board, board] the share of hands that are in no bucket of both (000, algorithm 2)."""
+    states = comparing.states
+    counts = states.counts(comparing.base(states.r))
+    return total_variation(counts, states.hands, comparing.features.threads, comparing.tick)
+
+
+def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
+    """[row, row] half the L1 distance of rows of counts, as a share of all hands."""
+    distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
+    in_parts(
+        lambda first, end: kernels.total_variation(counts, first, end, hands, distances), len(counts), threads, tick
+    )
+    return distances
+
+
+def waugh(comparing: Comparing) -> Singles:
+    """[board, board] L2 between tables of transitions from the round before."""
+    from scipy.sparse import csr_array
+
+    states, r = comparing.states, comparing.states.r
+    if r == 0:
+        raise AbstractionError("the first round has no round before it: use tartanian7 or schmid")
+    before, base, entries, ends = comparing.base(r - 1), comparing.base(r), [], [0]
+    size = before.spots.boards.shape[1]
+    for board in states.boards:
+        apart = states.spots.row(board)[1] >= 0
+        now, then = base.row(board)[apart], before.row(board[:size])[apart]
+        cells, counts = np.unique(then * np.int64(base.buckets) + now, return_counts=True)
+        entries.append((cells, counts / np.bincount(then)[cells // base.buckets]))
+        ends.append(ends[-1] + len(cells))
+    columns, values = (np.concatenate(column) for column in zip(*entries, strict=True))
+    table = csr_array((values, columns, np.array(ends)), shape=(len(states.boards), before.buckets * base.buckets))
+    products = (table @ table.T).toarray()
+    squares = np.diagonal(products)
+    distances: Singles = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0)).astype(np.float32)
+    np.fill_diagonal(distances, 0)
+    return np.maximum(distances, distances.T)
+
+
+class Transports(NamedTuple):
+    """Earth mover's distances between boards whose hands have been moved to the centroids of their buckets."""
+
+    counts: Counts  # [board, bucket]
+    ground: FloatArray  # [bucket, bucket]
+    hands: int
+
+    def pair(self, i: int, j: int) -> float:
+        """Of two boards."""
+        import ot  # type: ignore[import-untyped]
+
+        places, amounts = np.empty((2, self.counts.shape[1]), dtype=np.int32)
+        above, below = kernels.differences(self.counts[i], self.counts[j], places, amounts)
+        if above == 0:
+            return 0.0
+        give, take = amounts[:above].astype(float), amounts[below:].astype(float)
+        costs = self.ground[np.ix_(places[:above], places[below:])]
+        return float(ot.emd2(give, take, costs, check_marginals=False)) / self.hands
+
+
+class Exactly(NamedTuple):
+    """The same of all hands one by one."""
+
+    states: States
+    tables: list[tuple[Spots, Table]]  # of this round and, as the case may be, of those before
+
+    def points(self, board: int) -> Singles:
+        """[hand, dimension] whose L1 distance is that of hands."""
+        cards, pieces = self.states.boards[board], []
+        apart = self.states.spots.row(cards)[1] >= 0
+        for spots, table in self.tables:
+            rows = spots.row(cards[: spots.boards.shape[1]])[1][apart]
+            pieces.append(table.values[rows] * (table.scale / len(self.tables)))
+        return np.concatenate(pieces, axis=1, dtype=np.float32)
+
+    def pair(self, i: int, j: int) -> float:
+        """Of two boards."""
+        import ot
+        from scipy.spatial.distance import cdist
+
+        mine, theirs = self.points(i), self.points(j)
+        share = np.full(len(mine), 1 / len(mine))
+        return float(ot.emd2(share, share, cdist(mine, theirs, "cityblock"), numItermax=10_000_000))
+
+
+def schmid(comparing: Comparing) -> Singles:
+    """[board, board] earth mover's distances of the hands (001), in bins of the histograms."""
+    states, public = comparing.states, comparing.public
+    if public.exact:
+        return all_pairs(hand_by_hand(states, public.ground, comparing.features, comparing.bins).pair, comparing)
+    return all_pairs(transports(states, comparing.base(states.r)).pair, comparing)
+
+
+def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
+    """Distances of all hands one by one."""
+    rounds = range(states.r + 1) if ground == "history" else [states.r]
+    return Exactly(
+        states, [(features.deal.spots((features.deal.sizes[r],)), bins_of(features, bins, r)) for r in rounds]
+    )
+
+
+def transports(states: States, base: RoundBuckets) -> Transports:
+    """Distances by way of a base whose buckets are means of histograms."""
+    from scipy.spatial.distance import cdist
+
+    if base.centroids is None or base.apart is not None:
+        raise AbstractionError("the base has no centroids to move hands to: use one that is made with KE or KH")
+    return Transports(states.counts(base), cdist(base.centroids, base.centroids, "cityblock"), states.hands)
+
+
+def all_pairs(pair: Callable[[int, int], float], comparing: Comparing) -> Singles:
+    """[board, board] one distance after another. Now and then what is known is kept, and one who is stopped goes on."""
+    count = len(comparing.states.chosen)
+    first, second = np.triu_indices(count, 1)
+    known, done = np.zeros(len(first), dtype=np.float32), 0
+    inputs = {"boards": comparing.fingerprint}
+    if comparing.folder:
+        try:
+            found = artifact.read(comparing.folder, KIND)
+            if found.inputs == inputs:
+                known, done = found.arrays["distances"].copy(), int(found.figures["done"])
+        except ArtifactError:
+            pass
+
+    def some(start: int, end: int) -> None:
+        for place in range(done + start, done + end):
+            known[place] = pair(int(first[place]), int(second[place]))
+
+    step = 64
+    while done < len(first):
+        began = perf_counter()
+        step = min(step, len(first) - done)
+        in_parts(some, step, comparing.features.threads, parts=min(step, 64))
+        done += step
+        step = int(step * np.clip(SAVED_EVERY / (perf_counter() - began), 0.5, 4)) + 1
+        comparing.tick(done / len(first))
+        if comparing.folder:
+            artifact.write(comparing.folder, KIND, {"distances": known}, inputs=inputs, figures={"done": done})
+    distances = np.zeros((count, count), dtype=np.float32)
+    distances[first, second] = distances[second, first] = known
+    return distances
+
+
+METHODS: dict[str, Callable[[Comparing], Singles]] = {"tartanian7": tartanian7, "waugh": waugh, "schmid": schmid}

@@ -1,0 +1,93 @@
+"""Pictures of classes of boards: what is in them, how far apart they are, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.artifact import Array, os_errors
+from kilt.cards.deck import Deck, FloatArray, IntArray
+
+SUIT_COLOURS = {"c": "#2e8b57", "d": "#2f6fd6", "h": "#c8102e", "s": "black"}
+SUIT_SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+ROW = 0.26  # inches
+
+
+def plot_classes(
+    samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
+) -> None:
+    """Draw a sheet: for each class its share of all deals, some boards and a description (001, figure 3)."""
+    most = max(len(boards) for boards in samples)
+    figure = Figure(figsize=(5.6 + 0.8 * most, 0.9 + ROW * len(samples)), dpi=150)
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0 - 0.7 / figure.get_figheight()))
+    axes.set_xlim(0, figure.get_figwidth())
+    axes.set_ylim(len(samples), -1)
+    axes.axis("off")
+    for x, name in ((0.55, "class"), (1.25, "of deals"), (1.55, "for example")):
+        axes.text(x, -0.5, name, ha="left" if x > 1.5 else "right", va="center", fontsize=7, color="grey")
+    for label, boards in enumerate(samples):
+        if label % 2:
+            axes.axhspan(label, label + 1, color="#f2f2f2", lw=0)
+        axes.text(0.55, label + 0.5, str(label), ha="right", va="center", fontsize=8)
+        axes.text(1.25, label + 0.5, f"{shares[label]:.1%}", ha="right", va="center", fontsize=8)
+        for place, board in enumerate(boards):
+            for k, card in enumerate(np.sort(board)[::-1]):
+                rank, suit = tuple(deck.name([int(card)]))
+                x = 1.55 + 0.8 * place + 0.22 * k
+                text = f"{rank}{SUIT_SIGNS[suit]}"
+                axes.text(x, label + 0.5, text, va="center", fontsize=8, color=SUIT_COLOURS[suit])
+        axes.text(1.75 + 0.8 * most, label + 0.5, words[label], va="center", fontsize=8)
+    _save(figure, path)
+
+
+def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
+    """Draw all distances, the boards ordered by class, with lines between classes."""
+    order = np.argsort(labels, kind="stable")
+    figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    axes = figure.subplots()
+    image = axes.imshow(distances[np.ix_(order, order)], cmap="viridis", interpolation="nearest")
+    ends = np.cumsum(np.bincount(labels))[:-1] - 0.5
+    for end in ends if len(ends) < 100 else ():
+        axes.axhline(end, color="white", lw=0.3)
+        axes.axvline(end, color="white", lw=0.3)
+    axes.set_xlabel("boards, class by class")
+    figure.colorbar(image, label="distance")
+    _save(figure, path)
+
+
+def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Path) -> None:
+    """Draw the size of each class: in boards up to suits, and in deals."""
+    figure = Figure(figsize=(8.4, 4.2), dpi=150, layout="constrained")
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    place = np.arange(len(boards))
+    above, below = figure.subplots(2, 1, sharex=True)
+    for axes, sizes, name in ((above, boards, "boards up to suits"), (below, 100 * deals, "% of deals")):
+        axes.bar(place, sizes, color="#4477aa")
+        axes.axhline(np.mean(sizes), color="grey", lw=0.8, ls="--")
+        axes.set_ylabel(name)
+    below.set_xlabel("class (the dashed line is the mean)")
+    _save(figure, path)
+
+
+def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
+    """Draw the error against the number of classes (001, figure 4)."""
+    figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    axes = figure.subplots()
+    axes.plot(np.arange(1, len(errors) + 1), errors, marker="o", ms=3)
+    axes.set_xlabel("classes")
+    axes.set_ylabel("mean distance from the medoid")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: str | Path) -> None:
+    with os_errors(f"{path} cannot be written"):
+        figure.savefig(path)
