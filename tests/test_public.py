@@ -1,0 +1,453 @@
+"""Distances and classes of boards, and abstractions inside them."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, permutations
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+import naive
+from kilt.abstraction import public as module
+from kilt.abstraction.buckets import CardAbstraction, Identity, load_classes
+from kilt.abstraction.classes import describe
+from kilt.abstraction.features import Deal, Features
+from kilt.abstraction.pipeline import build, build_rounds, estimate, pair_seconds
+from kilt.abstraction.plan import Plan, PublicPlan, RoundPlan, Step, plan_named, plan_of
+from kilt.abstraction.public import Comparing, States, hand_by_hand, schmid, tartanian7, transports, waugh
+from kilt.cards.deck import FULL, Deck
+from kilt.errors import AbstractionError, KiltError
+
+SHORT = Deal(Deck(4, 3), 2, (0, 2, 1, 1))
+HOLES = [tuple(hand) for hand in SHORT.deck.holes().tolist()]
+BASE = replace(plan_named("IR-KE-KO 10-30-20-10", SHORT.board_cards), bins=12, opponents=3)
+
+
+def plan(name, *public, **more):
+    """With numbers that suit a short deck."""
+    return replace(plan_named(name, SHORT.board_cards), bins=12, opponents=3, public=public, **more)
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    return Features(SHORT, tmp_path_factory.mktemp("features"))
+
+
+@pytest.fixture(scope="module")
+def base(features, tmp_path_factory):
+    return build_rounds(Identity("base", SHORT, BASE), tmp_path_factory.mktemp("base") / "run", range(4), features)
+
+
+@pytest.fixture(scope="module")
+def states():
+    spots = SHORT.spots((2,))
+    return States(SHORT, 1, spots, np.arange(len(spots.boards)))
+
+
+def comparing(states, base, features, folder=None, **asked):
+    public = PublicPlan(states.r + 1, 2, **asked)
+    return Comparing(states, public, base.__getitem__, features, 12, folder, "test", lambda share: None)
+
+
+def hands_on(board):
+    return [hand for hand in HOLES if not set(hand) & set(board)]
+
+
+# ── distances ──
+
+
+def test_algorithm_2_is_half_the_l1_distance_of_counts(states, base, features):
+    found = tartanian7(comparing(states, base, features))
+    counts = np.zeros((len(states.boards), base[1].buckets), dtype=int)
+    for b, board in enumerate(states.boards.tolist()):
+        row = base[1].row(board)
+        for hand in hands_on(board):
+            counts[b, row[SHORT.deck.hole_index(hand)]] += 1
+    assert (counts.sum(axis=1) == states.hands).all()
+    assert np.array_equal(states.counts(base[1]), counts)
+    np.testing.assert_allclose(found, np.abs(counts[:, None] - counts).sum(axis=2) / 2 / states.hands, atol=1e-6)
+    as_printed = states.hands - np.minimum(counts[:, None], counts).sum(axis=2)
+    np.testing.assert_allclose(found, as_printed / states.hands, atol=1e-6)
+
+
+def test_boards_that_differ_by_suits_are_at_no_distance(base):
+    for board in naive.all_hands((2,), SHORT.deck):
+        rows = []
+        for suits in permutations(range(3)):
+            other = naive.rename(board, suits, SHORT.deck)
+            row = base[1].row(other)
+            rows.append(sorted(int(row[SHORT.deck.hole_index(hand)]) for hand in hands_on(other)))
+        assert all(row == rows[0] for row in rows)
+
+
+def test_transitions_are_compared_by_l2(states, base, features):
+    found = waugh(comparing(states, base, features))
+    tables = np.zeros((len(states.boards), base[0].buckets, base[1].buckets))
+    first = base[0].row(())
+    for b, board in enumerate(states.boards.tolist()):
+        row = base[1].row(board)
+        for hand in hands_on(board):
+            place = SHORT.deck.hole_index(hand)
+            tables[b, first[place], row[place]] += 1
+    totals = tables.sum(axis=2, keepdims=True)
+    tables = np.divide(tables, totals, out=np.zeros_like(tables), where=totals > 0)
+    flat = tables.reshape(len(tables), -1)
+    np.testing.assert_allclose(found, cdist(flat, flat), atol=1e-5)
+
+
+@pytest.mark.parametrize("ground", ["history", "histogram"])
+def test_hand_by_hand_is_the_best_matching(states, features, ground):
+    exactly = hand_by_hand(states, ground, features, 12)
+    rng = np.random.default_rng(0)
+    for i, j in rng.integers(0, len(states.boards), (4, 2)).tolist():
+        apart = naive_ground(states.boards[i].tolist(), states.boards[j].tolist(), ground)
+        rows, columns = linear_sum_assignment(apart)
+        assert exactly.pair(i, j) == pytest.approx(apart[rows, columns].mean(), abs=1e-5)
+
+
+def naive_ground(mine, theirs, ground):
+    """Distances of hands on two boards, from the histograms of all that can come."""
+
+    def points(board):
+        found = []
+        for hand in hands_on(board):
+            sizes = [0, 2] if ground == "history" else [2]
+            rows = [histogram(hand, tuple(board[:size])) for size in sizes]
+            found.append(np.concatenate(rows) / len(sizes))
+        return np.array(found)
+
+    return cdist(points(mine), points(theirs), "cityblock")
+
+
+@cache
+def histogram(hand, board):
+    strengths = naive.final_strengths(hand, board, (0, 2, 3, 4), SHORT.deck)
+    return np.array(naive.cumulative_histogram(strengths, SHORT.top, 12)) / len(strengths)
+
+
+@pytest.mark.parametrize("ground", ["history", "histogram"])
+def test_prototypes_of_all_hands_give_the_exact_distance(states, features, tmp_path, ground):
+    """As many prototypes as there are different hands: nothing is moved before the transport."""
+    different = len(np.unique(hand_points(states, features, ground), axis=0))
+    rounds = [RoundPlan(False, (Step("canonical"),)) for _ in range(4)]
+    rounds[1] = RoundPlan(False, (Step(ground, different),))
+    fine = Identity("fine", SHORT, Plan(tuple(rounds), bins=12))
+    by_way_of = transports(states, build_rounds(fine, tmp_path / "fine", [1], features)[1])
+    exactly = hand_by_hand(states, ground, features, 12)
+    for i, j in combinations(range(0, len(states.boards), 3), 2):
+        assert by_way_of.pair(i, j) == pytest.approx(exactly.pair(i, j), abs=1e-4)
+
+
+def hand_points(states, features, ground):
+    exactly = hand_by_hand(states, ground, features, 12)
+    return np.concatenate([exactly.points(b) for b in range(len(states.boards))]).round(6)
+
+
+def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, monkeypatch):
+    whole = schmid(comparing(states, base, features))
+    monkeypatch.setattr(module, "SAVED_EVERY", 0.0)  # after every block
+    asked, pair = [], module.Transports.pair
+
+    def tired(self, i, j):
+        asked.append((i, j))
+        if len(asked) == 90:
+            raise KeyboardInterrupt
+        return pair(self, i, j)
+
+    monkeypatch.setattr(module.Transports, "pair", tired)
+    with pytest.raises(KeyboardInterrupt):
+        schmid(comparing(states, base, features, tmp_path / "kept"))
+    assert np.array_equal(schmid(comparing(states, base, features, tmp_path / "kept")), whole)
+    pairs = comb(len(states.boards), 2)
+    assert pairs < len(asked) < pairs + 90  # some were asked for twice, not all
+    assert (whole == whole.T).all()
+    assert (np.diagonal(whole) == 0).all()
+
+
+def test_an_honest_estimate(states, features):
+    seconds, pairs = pair_seconds(Identity("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features)
+    assert pairs == comb(len(states.boards), 2)
+    assert 0 < seconds < 5
+
+
+# ── the examples of 000, on the full deck ──
+
+
+def test_the_hands_of_two_boards():
+    spots = Deal().spots((3,))
+    two = np.array([spots.row(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
+    states = States(Deal(), 1, spots, two)
+    assert states.hands * len(two) == 2352
+    assert sum(int((spots.row(board)[1] >= 0).sum()) for board in states.boards) == 2352
+
+
+@pytest.mark.slow
+def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
+    """AhKs3d and AhKs2d: near by what hands become, far by which hands become it (000, section 2.2)."""
+    deal = Deal(board_cards=(0, 3))  # strengths on the flop are enough to show it
+    rounds = RoundPlan(False, (Step("canonical"),)), RoundPlan(False, (Step("ehs", 1000),))
+    features = Features(deal, None, 2)
+    found = build_rounds(Identity("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
+    spots = deal.spots((3,))
+    states = States(deal, 1, spots, np.arange(len(spots.boards)))
+    alike = [spots.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
+    apart = {}
+    for method in (tartanian7, waugh):
+        mine = method(comparing(states, found, features))[alike[0]]
+        apart[method.__name__] = mine[alike[1]] / np.median(mine)
+    assert apart["tartanian7"] < 0.35
+    assert apart["waugh"] > 0.6
+
+
+# ── classes, and buckets inside them ──
+
+
+def test_classes_partition_all_boards(features, tmp_path):
+    public = PublicPlan(2, 5)
+    identity = Identity("classes", SHORT, Plan((), (public,), bins=12))
+    build(identity, tmp_path / "run", cache=features.folder)
+    classes = load_classes(tmp_path / "run", identity, public)
+    boards = np.array(list(naive.all_hands((2,), SHORT.deck)))
+    labels = classes.of(boards)
+    assert set(labels.tolist()) == set(range(5))
+    assert len(boards) == comb(12, 2)
+    for board, label in zip(boards.tolist(), labels.tolist(), strict=True):
+        others = [naive.rename(board, suits, SHORT.deck) for suits in permutations(range(3))]
+        assert set(classes.of(np.array(others)).tolist()) == {label}
+    assert classes.distances.shape == (len(classes.labels),) * 2
+    assert classes.figures["error"] > 0
+
+
+CASES = {
+    "codes": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=60)),
+    "percentiles": plan("IR-PHS-PHS 4-4-4-3", PublicPlan(2, 4, codes=40)),
+    "each hand by itself": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=0)),
+    "inside what was before": replace(
+        plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=0)),
+        rounds=tuple(
+            replace(r, recall=k > 1) for k, r in enumerate(plan_named("IR-KE-KO 10-3-3-2", SHORT.board_cards).rounds)
+        ),
+    ),
+    "histories": plan("IR-KH-KH 10-3-3-2", PublicPlan(2, 4, codes=60)),
+    "the third round": plan("IR-KE-KO 10-12-3-2", PublicPlan(3, 4, base="IR-KE-KO 10-9-9-9", codes=40)),
+    "two rounds": plan(
+        "IR-KE-KO 10-3-3-2", PublicPlan(2, 3, codes=50), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9", codes=50)
+    ),
+    "waugh": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, method="waugh", base="IR-KE-KO 10-9-9-9", codes=60)),
+    "schmid": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, method="schmid", codes=60)),
+}
+
+
+@pytest.fixture(scope="module")
+def built(features, tmp_path_factory):
+    found = {}
+
+    def get(name):
+        if name not in found:
+            out = tmp_path_factory.mktemp("built") / "run"
+            found[name] = build(Identity(name, SHORT, CASES[name]), out, cache=features.folder), out
+        return found[name]
+
+    return get
+
+
+def known_classes(case, found, out, boards):
+    """[board] the class of some boards, by the last round that has classes."""
+    r = SHORT.sizes.index(boards.shape[1])
+    public = CASES[case].public_at(r)
+    return load_classes(out, found.identity, public).of(boards) if public else None
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_bucket_is_that_of_two_classes(built, case):
+    found, out = built(case)
+    rng = np.random.default_rng(1)
+    deals = np.array([rng.permutation(12)[:6] for _ in range(3000)])
+    for r, size in enumerate(SHORT.sizes):
+        this = found.rounds[r]
+        boards = deals[:, 2 : 2 + size]
+        rows = this.rows(np.ascontiguousarray(boards))
+        mine = rows[np.arange(len(deals)), [SHORT.deck.hole_index(deal[:2]) for deal in deals.tolist()]]
+        assert mine.min() >= 0
+        assert mine.max() < this.buckets
+        labels = known_classes(case, found, out, boards)
+        if labels is not None:
+            number = labels.max() + 1
+            assert np.array_equal(mine * number // this.buckets, labels)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_bucket_is_used_and_sizes_count_all_deals(built, case):
+    """Over all deals of the board in order, each weighed the same."""
+    found, _ = built(case)
+    for r, this in enumerate(found.rounds):
+        dealt = [cards for cards in SHORT.board_cards[: r + 1] if cards]
+        boards = np.array(list(naive.all_hands(dealt, SHORT.deck))) if dealt else np.zeros((1, 0), dtype=np.int64)
+        counts = np.zeros(this.buckets)
+        for board, row in zip(boards.tolist(), this.rows(boards), strict=True):
+            for hand in hands_on(board):
+                counts[row[SHORT.deck.hole_index(hand)]] += 1
+        assert (counts > 0).all()
+        np.testing.assert_allclose(this.sizes / this.sizes.sum(), counts / counts.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_suits_make_no_difference(built, case):
+    found, _ = built(case)
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        deal = rng.permutation(12)[:6].tolist()
+        for size in SHORT.sizes:
+            buckets = {
+                found.bucket(other[:2], other[2 : 2 + size])
+                for other in (naive.rename(deal, suits, SHORT.deck) for suits in permutations(range(3)))
+            }
+            assert len(buckets) == 1
+
+
+@pytest.mark.parametrize("case", ["codes", "each hand by itself", "two rounds"])
+def test_members_are_the_hands_of_a_bucket(built, case):
+    found, _ = built(case)
+    for this in found.rounds[1:]:
+        for bucket in range(0, this.buckets, 3):
+            boards, hands = this.members(bucket)
+            assert len(boards)
+            for board, hand in list(zip(boards.tolist(), hands.tolist(), strict=True))[:40]:
+                assert found.bucket(HOLES[hand], board) == bucket
+
+
+def test_codes_sort_as_the_naive_twin_does(built):
+    """Percentiles of a class: hands in order of strength, code by code, in shares as equal as codes allow."""
+    found, _ = built("percentiles")
+    last = found.rounds[3]
+    classes = last.coded.classes
+    boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))[::7]
+    strengths = {}
+    for board, row, label in zip(boards.tolist(), last.rows(boards), classes.of(boards), strict=True):
+        values = naive.board_strengths(tuple(board), SHORT.deck, 2)
+        for hand in hands_on(board):
+            strengths.setdefault((int(label), int(row[SHORT.deck.hole_index(hand)])), []).append(values[hand])
+    for (label, bucket), values in strengths.items():
+        weaker = strengths.get((label, bucket - 1))
+        assert weaker is None or max(weaker) <= min(values)
+
+
+def test_later_classes_are_inside_earlier_ones(built):
+    found, out = built("two rounds")
+    flop, turn = (load_classes(out, found.identity, public) for public in found.identity.plan.public)
+    boards = np.array(list(naive.all_hands((2, 1), SHORT.deck)))
+    assert (flop.number, turn.number) == (3, 6)
+    assert np.array_equal(turn.of(boards) // 2, flop.of(boards))
+    assert len(set(turn.of(boards).tolist())) == 6
+
+
+def test_classes_that_are_there_can_be_used(features, tmp_path):
+    public = PublicPlan(2, 4)
+    ready = Identity("ready", SHORT, Plan((), (public,), bins=12))
+    build(ready, tmp_path / "ready", cache=features.folder)
+    using = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, boards=str(tmp_path / "ready"), codes=60))
+    identity = Identity("using", SHORT, using)
+    build(identity, tmp_path / "using", cache=features.folder)
+    labels = [
+        load_classes(tmp_path / name, one, one.plan.public[0]).labels
+        for name, one in (("ready", ready), ("using", identity))
+    ]
+    assert np.array_equal(*labels)
+    wrong = Identity("wrong", SHORT, replace(using, public=(replace(using.public[0], classes=5),)))
+    with pytest.raises(AbstractionError, match="has 4 classes, not 5"):
+        build(wrong, tmp_path / "wrong", cache=features.folder)
+
+
+def test_building_goes_on_and_loads_again(features, tmp_path, built):
+    found, _ = built("codes")
+    again = Identity("codes", SHORT, CASES["codes"])
+    build_rounds(again, tmp_path / "run", [1], features)
+    before = (tmp_path / "run" / "boards-2" / "manifest.json").stat().st_mtime_ns
+    whole = build(again, tmp_path / "run", cache=features.folder)
+    assert (tmp_path / "run" / "boards-2" / "manifest.json").stat().st_mtime_ns == before
+    boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))[::50]
+    assert np.array_equal(whole.rounds[3].rows(boards), found.rounds[3].rows(boards))
+    assert CardAbstraction.load(tmp_path / "run").identity == whole.identity
+
+
+def test_plans_are_written_and_read():
+    for case in CASES.values():
+        import tomllib
+
+        assert plan_of(tomllib.loads(case.toml())) == case
+    one = plan_of({"rounds": [], "public": {"round": 2, "classes": 7}})
+    assert one.public == (PublicPlan(2, 7),)
+
+
+@pytest.mark.parametrize(
+    ("public", "said"),
+    [
+        (PublicPlan(1, 3), "no new public cards"),
+        (PublicPlan(5, 3), "the game has 1 to 4"),
+        (PublicPlan(2, 100), "there are"),
+        (PublicPlan(2, 6, clustering="printed"), "fell into"),
+        (PublicPlan(2, 3, base="nowhere/at/all"), "is no abstraction"),
+        (PublicPlan(2, 3, boards="nowhere"), "there is no abstraction at nowhere"),
+    ],
+)
+def test_bad_public_plans(features, tmp_path, public, said):
+    with pytest.raises(KiltError, match=said):
+        build(Identity("bad", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+    assert not (tmp_path / "run" / f"boards-{public.round}").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PublicPlan(2, 3, method="guess"), "use one of tartanian7"),
+        (lambda: PublicPlan(2, 3, clustering="guess"), "use one of sum"),
+        (lambda: PublicPlan(2, 3, ground="guess"), "use one of history"),
+        (lambda: PublicPlan(2, 0), "ask for 1 or more"),
+    ],
+)
+def test_words_that_mean_nothing(make, said):
+    with pytest.raises(AbstractionError, match=said):
+        make()
+
+
+def test_plans_that_cannot_be(features, tmp_path):
+    twice = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 3), PublicPlan(2, 4))
+    remembers = plan("PR-KE-KO 2-3-3-2", PublicPlan(2, 3, codes=0))
+    coded = replace(CASES["inside what was before"], public=(PublicPlan(2, 3, codes=50),))
+    for wrong, said in ((twice, "say it once"), (remembers, "recall = false"), (coded, "use codes = 0")):
+        with pytest.raises(AbstractionError, match=said):
+            build(Identity("wrong", SHORT, wrong), tmp_path / "run", cache=features.folder)
+    few = plan("IR-KE-KO 10-3-3-50", PublicPlan(2, 4, codes=20))
+    with pytest.raises(AbstractionError, match="for more codes"):
+        build(Identity("few", SHORT, few), tmp_path / "few", cache=features.folder)
+    assert not (tmp_path / "few" / "round-4").exists()
+
+
+def test_a_base_of_other_cards_is_refused(features, tmp_path):
+    other = Deal(Deck(3, 4), 2, (0, 2, 1, 1))
+    build_rounds(Identity("other", other, replace(BASE, public=())), tmp_path / "other", [1], Features(other))
+    asked = Identity("mine", SHORT, Plan((), (PublicPlan(2, 3, base=str(tmp_path / "other")),), bins=12))
+    with pytest.raises(AbstractionError, match="other cards"):
+        build(asked, tmp_path / "mine", cache=features.folder)
+
+
+def test_estimates_know_of_classes():
+    coded, direct = (estimate(Identity("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
+    assert 0 < coded.tables < direct.tables
+
+
+@pytest.mark.parametrize(
+    ("boards", "words"),
+    [
+        (["2c2d7h", "3c3d8h"], "7 to 8 high, paired, all suits different"),
+        (["AcKcQc"], "A high, unpaired, one suit, connected"),
+        (["Ac2c3d"], "A high, unpaired, two suits, connected"),
+        (["Tc6d2h", "Tc6c2h"], "T high, unpaired"),
+    ],
+)
+def test_descriptions(boards, words):
+    cards = np.array([FULL.cards(board) for board in boards])
+    assert describe(cards, np.ones(len(cards), dtype=np.int64), FULL) == words
