@@ -164,3 +164,68 @@ def test_descriptions_that_are_damaged(built, tmp_path):
     for broken in ("{", json.dumps(said | {"plan": "rounds = []x"}), json.dumps(said | {"deal": {}})):
         (run / "abstraction.json").write_text(broken)
         assert "damaged" in refused("abstraction", "show", run)
+
+
+# ── classes of boards ──
+
+
+@pytest.fixture(scope="module")
+def classes(game, tmp_path_factory):
+    run = tmp_path_factory.mktemp("classes") / "boards"
+    return run, answer("abstraction", "boards", "-g", game, "--clusters", 4, "--curve", 3, "--out", run)
+
+
+def test_boards_are_sorted_and_drawn(classes):
+    run, said = classes
+    assert [row["class"] for row in said["classes"]] == [0, 1, 2, 3]
+    assert sum(row["share"] for row in said["classes"]) == pytest.approx(1)
+    assert all(row["boards"] > 0 and row["description"] and row["examples"] for row in said["classes"])
+    for picture in ("classes", "distances", "balance", "errors"):
+        assert (run / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    assert answer("abstraction", "show", run)["classes"] == said["classes"]
+    shown = kilt("abstraction", "show", run).stdout
+    assert "4 classes of boards" in shown
+
+
+def test_the_same_command_shows_what_is_there(classes, game):
+    run, said = classes
+    before = (run / "boards-2" / "manifest.json").stat().st_mtime_ns
+    assert answer("abstraction", "boards", "-g", game, "--clusters", 4, "--out", run)["classes"] == said["classes"]
+    assert (run / "boards-2" / "manifest.json").stat().st_mtime_ns == before
+    assert "another abstraction" in refused("abstraction", "boards", "-g", game, "--clusters", 5, "--out", run)
+
+
+def test_an_abstraction_with_classes(classes, game, tmp_path):
+    run, _ = classes
+    text = kilt("abstraction", "plan", "IR-KE-KO 20-5-5-4", "-g", game, "--classes", 4).stdout
+    text = text.replace('boards = ""', f"boards = {json.dumps(str(run))}").replace("codes = 2000", "codes = 100")
+    (tmp_path / "mine.toml").write_text(text)
+    made = answer("abstraction", "build", tmp_path / "mine.toml", "-g", game, "--out", tmp_path / "mine")
+    assert [r["buckets"] for r in made["rounds"]] == [20, 20, 20, 16]
+    where = answer("abstraction", "where", tmp_path / "mine", "AsKh", "QdJdTcTh")
+    assert where["round"] == 3
+    assert len(where["examples"]) == 5
+    rows = answer("abstraction", "show", tmp_path / "mine", "--round", 4, "--bucket", 3)["buckets"]
+    assert rows[0]["bucket"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--method", "guess"], "use one of tartanian7, waugh, schmid"),
+        (["--clustering", "guess"], "use one of sum"),
+        (["--round", 1], "no new public cards"),
+        (["--round", 7], "the game has 1 to 4"),
+        (["--clusters", 5000], "ask for fewer"),
+        (["--base", "nowhere"], "is no abstraction"),
+    ],
+)
+def test_boards_that_cannot_be_sorted(game, tmp_path, options, said):
+    assert said in refused("abstraction", "boards", "-g", game, "--out", tmp_path / "run", *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_hand_by_hand_says_how_long_it_takes(game, tmp_path):
+    options = ["--method", "schmid", "--exact", "--clusters", 3, "--out", tmp_path / "run"]
+    said = kilt("abstraction", "boards", "-g", game, *options).stderr
+    assert "pairs of boards at" in said

@@ -33,7 +33,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "rich": ["cli"],
     "kmedoids": ["abstraction"],
     "ot": ["abstraction"],
-    "scipy": ["abstraction", "solve"],
+    "scipy": ["abstraction", "bench", "solve"],
     "sklearn": ["bench"],
     "typer": ["cli"],
 }

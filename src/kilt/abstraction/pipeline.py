@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from math import comb, prod
+from math import prod
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -17,28 +17,23 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import spots_kernels
+from kilt.abstraction.boards import build_classes, check_public
 from kilt.abstraction.buckets import (
-    CLASSES,
     DESCRIPTION,
     KIND,
     CardAbstraction,
     Identity,
     RoundBuckets,
-    classes_folder,
     layout,
-    load_classes,
     load_round,
-    public_layout,
     round_folder,
 )
-from kilt.abstraction.classes import Classes, high_cards_last
+from kilt.abstraction.classes import Classes
 from kilt.abstraction.features import Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
-from kilt.abstraction.partition import partition
-from kilt.abstraction.plan import METHODS as WAY_OF
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
-from kilt.abstraction.public import METHODS, MOST, Comparing, States, base_plan, hand_by_hand
+from kilt.abstraction.public import base_plan
 from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
@@ -57,19 +52,9 @@ def check(identity: Identity) -> None:
     if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # classes of boards may stand alone
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
-        r = public.round - 1
-        if not 0 <= r < rounds:
-            raise AbstractionError(f"boards of round {public.round} are to have classes; the game has 1 to {rounds}")
-        if deal.board_cards[r] == 0:
-            raise AbstractionError(
-                f"round {public.round} has no new public cards: choose another for classes of boards"
-            )
-        if place and plan.public[place - 1].round == public.round:
-            raise AbstractionError(f"boards of round {public.round} are to have classes twice: say it once")
-        if plan.rounds and plan.rounds[r].recall and r > 0:
-            raise AbstractionError(
-                f"round {public.round} has classes of boards and remembers buckets: use recall = false"
-            )
+        check_public(identity, place)
+        if not public.boards and not public.exact:
+            _base_identity(public, deal)
     for r, this in enumerate(plan.rounds):
         if plan.coded(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
             raise AbstractionError(
@@ -185,7 +170,9 @@ def build_rounds(
         _begin(identity, out)
         classes: dict[int, Classes] = {}
         for public in plan.public:
-            classes[public.round] = build_classes(identity, out, public, classes, features)
+            base = partial(_base_round, public, identity.deal, features, out)
+            before = classes[max(classes)] if classes else None
+            classes[public.round] = build_classes(identity, out, public, before, features, base)
         done: dict[int, RoundBuckets] = {}
         for r in (r for r in in_order(plan) if r in needed):
             try:
@@ -197,82 +184,24 @@ def build_rounds(
     return done
 
 
-def build_classes(
-    identity: Identity, out: Path, public: PublicPlan, earlier: Mapping[int, Classes], features: Features
-) -> Classes:
-    """Sort the boards of a round into classes: inside each class of an earlier round, if there is one."""
-    try:
-        return load_classes(out, identity, public)
-    except ArtifactError:
-        pass
-    began, deal, r = perf_counter(), identity.deal, public.round - 1
-    spots = deal.spots(public_layout(identity.plan, deal, public))
-    inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
-    if public.boards:
-        ready = _ready_classes(identity, public)
-        artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
-        return load_classes(out, identity, public)
-    before = earlier[max(earlier)] if earlier else None
-    parent = before.of(spots.tables.cards) if before else np.zeros(len(spots.boards), dtype=np.int32)
-    labels, error = np.empty(len(parent), dtype=np.int32), 0.0
-    base = partial(_base_round, public, deal, features, out)
-    arrays: dict[str, Array] = {}
-    for group in range(before.number if before else 1):
-        chosen = np.flatnonzero(parent == group)
-        if len(chosen) > MOST:
-            raise AbstractionError(
-                f"round {public.round} has {len(chosen):,} boards to be compared; at most {MOST:,} can be: choose an "
-                "earlier round, or more classes before it"
-            )
-        if len(chosen) < public.classes:
-            raise AbstractionError(
-                f"{public.classes} classes are asked for; there are {len(chosen)} boards: ask for so many at most"
-            )
-        states, said = States(deal, r, spots, chosen), partial(features.tick, f"boards of round {public.round}")
-        kept = out / f"distances-{public.round}" if before is None else None
-        comparing = Comparing(states, public, base, features, identity.plan.bins, kept, identity.fingerprint, said)
-        distances = METHODS[public.method](comparing)
-        way = public.clustering or WAY_OF[public.method]
-        found = partition(distances, public.classes, way=way, restarts=public.restarts, seed=public.seed)
-        if found.clusters < public.classes:
-            raise AbstractionError(
-                f"the boards fell into {found.clusters} classes, not {public.classes}: use another way than {way}"
-            )
-        labels[chosen] = group * public.classes + high_cards_last(found.labels, states.boards, deal.deck)
-        error += found.error * len(chosen) / len(labels)
-        if before is None:
-            arrays["distances"] = distances
-    figures = {"error": error, "seconds": perf_counter() - began}
-    artifact.write(folder, CLASSES, {"classes": labels} | arrays, inputs=inputs, figures=figures)
-    return load_classes(out, identity, public)
-
-
-def _ready_classes(identity: Identity, public: PublicPlan) -> Classes:
-    """Classes that are there already."""
-    there = Identity.read(Path(public.boards))
-    same = [one for one in there.plan.public if one.round == public.round]
-    if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
-        raise AbstractionError(f"{public.boards} has no classes of the boards of round {public.round} of these cards")
-    classes = load_classes(Path(public.boards), there, same[0])
-    if classes.number != public.classes:
-        raise AbstractionError(
-            f"{public.boards} has {classes.number} classes, not {public.classes}: say classes = {classes.number}"
-        )
-    return classes
-
-
 def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r: int) -> RoundBuckets:
     """The buckets of a round of the base: of an abstraction that is there, or of one that is built in the cache."""
-    folder = Path(public.base)
-    if public.base and (folder / DESCRIPTION).is_file():
-        there = Identity.read(folder)
-        if there.deal != deal:
-            raise AbstractionError(f"{folder} is an abstraction of other cards than these: use one of the same game")
-        return load_round(folder, there, r)
-    plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
-    identity = Identity(public.base or f"base for {public.method}", deal, plan)
+    identity = _base_identity(public, deal)
+    if public.base and (Path(public.base) / DESCRIPTION).is_file():
+        return load_round(Path(public.base), identity, r)
     place = features.folder / "bases" / identity.fingerprint if features.folder else out / f"base-{public.round}"
     return build_rounds(identity, place, [r], features)[r]
+
+
+def _base_identity(public: PublicPlan, deal: Deal) -> Identity:
+    """What the base is: the abstraction in a folder, or one that is to be built."""
+    if public.base and (Path(public.base) / DESCRIPTION).is_file():
+        there = Identity.read(Path(public.base))
+        if there.deal != deal:
+            raise AbstractionError(f"{public.base} is an abstraction of other cards: use one of this game")
+        return there
+    plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
+    return Identity(public.base or f"base for {public.method}", deal, plan)
 
 
 def _begin(identity: Identity, out: Path) -> None:
@@ -359,16 +288,3 @@ def _save_means(new: artifact.Draft, last: Fitted, r: int, threads: int) -> None
             new.save("centroids", centres_of(means, ahead.ground))
             if r > 0:
                 new.save("apart", apart_of(means, ahead.ground, threads))
-
-
-def pair_seconds(identity: Identity, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
-    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
-    some = np.linspace(0, len(spots.boards) - 1, 6).astype(np.int64)
-    states = States(identity.deal, public.round - 1, spots, some)
-    pair = hand_by_hand(states, public.ground, features, identity.plan.bins).pair
-    pair(0, 1)
-    began = perf_counter()
-    for place in range(len(some) - 1):
-        pair(place, place + 1)
-    return (perf_counter() - began) / (len(some) - 1), comb(len(spots.boards), 2)

@@ -82,7 +82,7 @@ class PublicPlan:
     ground: str = "history"  # what tells hands apart for the earth mover's distance: this, or histogram
     exact: bool = False  # whether that moves all hands one by one
     boards: str = ""  # a folder with classes that `kilt abstraction boards` made: they are taken as they are
-    codes: int = 5000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
+    codes: int = 2000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
     restarts: int = 1
     seed: int = 0
 

@@ -13,8 +13,8 @@ schmid
     The earth mover's distance between the two sets of hands (001): how far hands must be moved, at the least, to make
     one set the other. Between hands, distances are those of histograms of hand strength, of this round or of this one
     and all before. Exactly, that is a transport problem of 1,176 by 1,176 hands for each pair of flops. Much the same
-    comes out, far sooner, where each hand is moved to the centroid of its bucket first: what two boards have in common
-    stays where it is, and only a small transport is left.
+    comes out, far sooner, where the hands of a board that are in one bucket of the base are gathered at their mean
+    first: some sixty heaps are left of them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Counts: TypeAlias = npt.NDArray[np.uint16]
 
 KIND = "distances of boards"
 BOARDS = 256  # that are looked up at once
-MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
-BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 250  # of the bases that stand for those of the papers
+BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # of the bases that stand for those of the papers
 SAVED_EVERY = 30.0  # seconds
+STEPS = 10_000_000  # of the network simplex, at most
 
 
 class States(NamedTuple):
@@ -144,28 +144,8 @@ def waugh(comparing: Comparing) -> Singles:
     return np.maximum(distances, distances.T)
 
 
-class Transports(NamedTuple):
-    """Earth mover's distances between boards whose hands have been moved to the centroids of their buckets."""
-
-    counts: Counts  # [board, bucket]
-    ground: FloatArray  # [bucket, bucket]
-    hands: int
-
-    def pair(self, i: int, j: int) -> float:
-        """Of two boards."""
-        import ot  # type: ignore[import-untyped]
-
-        places, amounts = np.empty((2, self.counts.shape[1]), dtype=np.int32)
-        above, below = kernels.differences(self.counts[i], self.counts[j], places, amounts)
-        if above == 0:
-            return 0.0
-        give, take = amounts[:above].astype(float), amounts[below:].astype(float)
-        costs = self.ground[np.ix_(places[:above], places[below:])]
-        return float(ot.emd2(give, take, costs, check_marginals=False)) / self.hands
-
-
 class Exactly(NamedTuple):
-    """The same of all hands one by one."""
+    """Earth mover's distances of boards, from all hands one by one."""
 
     states: States
     tables: list[tuple[Spots, Table]]  # of this round and, as the case may be, of those before
@@ -181,37 +161,56 @@ class Exactly(NamedTuple):
 
     def pair(self, i: int, j: int) -> float:
         """Of two boards."""
-        import ot
-        from scipy.spatial.distance import cdist
+        share = np.full(self.states.hands, 1 / self.states.hands)
+        return moved(share, share, self.points(i), self.points(j))
 
-        mine, theirs = self.points(i), self.points(j)
-        share = np.full(len(mine), 1 / len(mine))
-        return float(ot.emd2(share, share, cdist(mine, theirs, "cityblock"), numItermax=10_000_000))
+
+class Gathered(NamedTuple):
+    """The same of hands that have been gathered: all those of a board and a bucket, at their mean."""
+
+    first: IntArray  # [board + 1] where its heaps begin
+    hands: FloatArray  # [heap] how many there are, as a share of the board's
+    places: Singles  # [heap, dimension] their mean
+
+    def pair(self, i: int, j: int) -> float:
+        """Of two boards."""
+        mine, theirs = (slice(*self.first[board : board + 2]) for board in (i, j))
+        return moved(self.hands[mine], self.hands[theirs], self.places[mine], self.places[theirs])
+
+
+def moved(give: FloatArray, take: FloatArray, mine: Singles, theirs: Singles) -> float:
+    """The earth mover's distance between weighted points, whose own distances are L1."""
+    import ot  # type: ignore[import-untyped]
+    from scipy.spatial.distance import cdist
+
+    return float(ot.emd2(give, take, cdist(mine, theirs, "cityblock"), numItermax=STEPS, check_marginals=False))
 
 
 def schmid(comparing: Comparing) -> Singles:
     """[board, board] earth mover's distances of the hands (001), in bins of the histograms."""
     states, public = comparing.states, comparing.public
-    if public.exact:
-        return all_pairs(hand_by_hand(states, public.ground, comparing.features, comparing.bins).pair, comparing)
-    return all_pairs(transports(states, comparing.base(states.r)).pair, comparing)
+    exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
+    return all_pairs((exactly if public.exact else gather(exactly, comparing.base(states.r))).pair, comparing)
 
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
     """Distances of all hands one by one."""
-    rounds = range(states.r + 1) if ground == "history" else [states.r]
-    return Exactly(
-        states, [(features.deal.spots((features.deal.sizes[r],)), bins_of(features, bins, r)) for r in rounds]
-    )
+    rounds, deal = range(states.r + 1) if ground == "history" else [states.r], features.deal
+    return Exactly(states, [(deal.spots((deal.sizes[r],)), bins_of(features, bins, r)) for r in rounds])
 
 
-def transports(states: States, base: RoundBuckets) -> Transports:
-    """Distances by way of a base whose buckets are means of histograms."""
-    from scipy.spatial.distance import cdist
-
-    if base.centroids is None or base.apart is not None:
-        raise AbstractionError("the base has no centroids to move hands to: use one that is made with KE or KH")
-    return Transports(states.counts(base), cdist(base.centroids, base.centroids, "cityblock"), states.hands)
+def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
+    """Distances of hands that are gathered by the buckets of a base."""
+    first, hands, places = [0], [], []
+    for board, cards in enumerate(exactly.states.boards):
+        points, row = exactly.points(board), base.row(cards)[exactly.states.spots.row(cards)[1] >= 0]
+        used, heap, counts = np.unique(row, return_inverse=True, return_counts=True)
+        sums = np.zeros((len(used), points.shape[1]))
+        np.add.at(sums, heap, points)
+        first.append(first[-1] + len(used))
+        hands.append(counts / len(row))
+        places.append((sums / counts[:, None]).astype(np.float32))
+    return Gathered(np.array(first), np.concatenate(hands), np.concatenate(places))
 
 
 def all_pairs(pair: Callable[[int, int], float], comparing: Comparing) -> Singles:

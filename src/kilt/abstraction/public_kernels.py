@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -36,23 +34,3 @@ def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands:
             for bucket in range(len(mine)):
                 common += min(mine[bucket], theirs[bucket])
             distances[i, j] = distances[j, i] = (hands - common) / hands
-
-
-@kernel
-def differences(
-    mine: npt.NDArray[Any], theirs: npt.NDArray[Any], places: npt.NDArray[np.int32], amounts: npt.NDArray[np.int32]
-) -> tuple[int, int]:
-    """Write where one count is above the other, and by how much, and from the end where it is below; return how many.
-
-    What both have in common stays where it is: with a metric, no transport is better.
-    """
-    above, below = 0, len(places)
-    for bucket in range(len(mine)):
-        more = np.int32(mine[bucket]) - np.int32(theirs[bucket])
-        if more > 0:
-            places[above], amounts[above] = bucket, more
-            above += 1
-        elif more < 0:
-            below -= 1
-            places[below], amounts[below] = bucket, -more
-    return above, below

@@ -193,10 +193,11 @@ def boards(
     """
     from os import cpu_count
 
+    from kilt.abstraction.boards import pair_seconds
     from kilt.abstraction.buckets import Identity, load_classes
     from kilt.abstraction.features import Features
     from kilt.abstraction.pipeline import build as build_abstraction
-    from kilt.abstraction.pipeline import check, pair_seconds
+    from kilt.abstraction.pipeline import check
     from kilt.abstraction.plan import Plan, PublicPlan
     from kilt.artifact import cache_folder
 
@@ -294,10 +295,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what an abstraction is like: sizes and distortion, and examples of what is in its buckets."""
-    from kilt.abstraction.buckets import CardAbstraction
+    from kilt.abstraction.buckets import CardAbstraction, load_classes
     from kilt.errors import AbstractionError
 
     found = CardAbstraction.load(run)
+    if not found.rounds:
+        for public in found.identity.plan.public:
+            _show_classes(found.identity, public, run, load_classes(run, found.identity, public), 0, as_json=as_json)
+        return
     if round_number is None and (bucket or picture):
         raise AbstractionError("buckets and pictures are those of one round: add --round R")
     if round_number is None:

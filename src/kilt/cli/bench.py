@@ -43,6 +43,16 @@ def abstraction(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def public(as_json: AsJson = False, long: Long = False) -> None:
+    """Distances and classes of all flops, on all cores; with --long, whole hierarchical abstractions."""
+    from kilt.bench.public import run
+
+    with errors.status("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench public", figures, as_json=as_json)
+
+
+@app.command()
 def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run

@@ -1,0 +1,136 @@
+"""From a plan to classes of boards on disk: compare all boards of a round, cluster them, keep what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import comb
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.buckets import CLASSES, Identity, RoundBuckets, classes_folder, load_classes, public_layout
+from kilt.abstraction.classes import Classes, high_cards_last
+from kilt.abstraction.features import Features
+from kilt.abstraction.partition import partition
+from kilt.abstraction.plan import METHODS as WAY_OF
+from kilt.abstraction.plan import PublicPlan
+from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
+from kilt.artifact import Array
+from kilt.errors import AbstractionError, ArtifactError
+
+MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
+
+
+def check_public(identity: Identity, place: int) -> None:
+    """Raise AbstractionError where classes do not fit the deal."""
+    plan, deal = identity.plan, identity.deal
+    public, rounds = plan.public[place], len(deal.board_cards)
+    r = public.round - 1
+    if not 0 <= r < rounds:
+        raise AbstractionError(f"boards of round {public.round} are to have classes; the game has 1 to {rounds}")
+    if deal.board_cards[r] == 0:
+        raise AbstractionError(f"round {public.round} has no new public cards: choose another for classes of boards")
+    if place and plan.public[place - 1].round == public.round:
+        raise AbstractionError(f"boards of round {public.round} are to have classes twice: say it once")
+    boards = len(deal.spots(public_layout(plan, deal, public)).boards)
+    if public.classes > boards:
+        raise AbstractionError(f"{public.classes} classes are asked for; there are {boards} boards: ask for fewer")
+    if not place and boards > MOST:
+        raise AbstractionError(
+            f"round {public.round} has {boards:,} boards, too many to compare all of them: choose an earlier round, or "
+            "let an earlier round have classes too"
+        )
+    if public.boards and place:
+        raise AbstractionError(
+            f"classes of round {public.round} are inside others: they cannot be taken from {public.boards}"
+        )
+    if public.boards:
+        ready_classes(identity, public)
+    if plan.rounds and plan.rounds[r].recall and r > 0:
+        raise AbstractionError(f"round {public.round} has classes of boards and remembers buckets: use recall = false")
+
+
+def build_classes(
+    identity: Identity,
+    out: Path,
+    public: PublicPlan,
+    before: Classes | None,
+    features: Features,
+    base: Callable[[int], RoundBuckets],
+) -> Classes:
+    """Sort the boards of a round into classes: inside each class of an earlier round, if there is one.
+
+    `base` gives the buckets of a round of the base abstraction. What is there already is not made again.
+    """
+    try:
+        return load_classes(out, identity, public)
+    except ArtifactError:
+        pass
+    began, deal, r = perf_counter(), identity.deal, public.round - 1
+    spots = deal.spots(public_layout(identity.plan, deal, public))
+    inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
+    if public.boards:
+        ready = ready_classes(identity, public)
+        artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
+        return load_classes(out, identity, public)
+    parent = before.of(spots.tables.cards) if before else np.zeros(len(spots.boards), dtype=np.int32)
+    labels, error = np.empty(len(parent), dtype=np.int32), 0.0
+    arrays: dict[str, Array] = {}
+    for group in range(before.number if before else 1):
+        chosen = np.flatnonzero(parent == group)
+        if len(chosen) > MOST:
+            raise AbstractionError(
+                f"a class has {len(chosen):,} boards of round {public.round}, too many to compare all of them: use "
+                "more classes before"
+            )
+        if len(chosen) < public.classes:
+            raise AbstractionError(
+                f"{public.classes} classes are asked for; a class before them has {len(chosen)} boards: ask for fewer"
+            )
+        states, said = States(deal, r, spots, chosen), partial(features.tick, f"boards of round {public.round}")
+        kept = out / f"distances-{public.round}" if before is None else None
+        comparing = Comparing(states, public, base, features, identity.plan.bins, kept, identity.fingerprint, said)
+        distances = METHODS[public.method](comparing)
+        way = public.clustering or WAY_OF[public.method]
+        found = partition(distances, public.classes, way=way, restarts=public.restarts, seed=public.seed)
+        if found.clusters < public.classes:
+            raise AbstractionError(
+                f"the boards fell into {found.clusters} classes, not {public.classes}: use another way than {way}"
+            )
+        labels[chosen] = group * public.classes + high_cards_last(found.labels, states.boards, deal.deck)
+        error += found.error * len(chosen) / len(labels)
+        if before is None:
+            arrays["distances"] = distances
+    figures = {"error": error, "seconds": perf_counter() - began}
+    artifact.write(folder, CLASSES, {"classes": labels} | arrays, inputs=inputs, figures=figures)
+    return load_classes(out, identity, public)
+
+
+def ready_classes(identity: Identity, public: PublicPlan) -> Classes:
+    """Classes that are there already."""
+    there = Identity.read(Path(public.boards))
+    same = [one for one in there.plan.public if one.round == public.round]
+    if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
+        raise AbstractionError(f"{public.boards} has no classes of the boards of round {public.round} of these cards")
+    classes = load_classes(Path(public.boards), there, same[0])
+    if classes.number != public.classes:
+        raise AbstractionError(
+            f"{public.boards} has {classes.number} classes, not {public.classes}: say classes = {classes.number}"
+        )
+    return classes
+
+
+def pair_seconds(identity: Identity, public: PublicPlan, features: Features) -> tuple[float, int]:
+    """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
+    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
+    some = np.linspace(0, len(spots.boards) - 1, 6).astype(np.int64)
+    states = States(identity.deal, public.round - 1, spots, some)
+    pair = hand_by_hand(states, public.ground, features, identity.plan.bins).pair
+    pair(0, 1)
+    began = perf_counter()
+    for place in range(len(some) - 1):
+        pair(place, place + 1)
+    return (perf_counter() - began) / (len(some) - 1), comb(len(spots.boards), 2)
