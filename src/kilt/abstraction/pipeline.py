@@ -6,7 +6,7 @@ A round that is finished stays: a build that was stopped goes on with the next o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -31,7 +31,7 @@ from kilt.abstraction.buckets import (
 from kilt.abstraction.classes import Classes
 from kilt.abstraction.features import Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
-from kilt.abstraction.plan import Plan, PublicPlan, load_plan
+from kilt.abstraction.plan import Plan, PublicPlan, Step, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
 from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
@@ -79,28 +79,39 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
     features = Features(deal, cache)
     missing: dict[str, tuple[int, float]] = {}
     tables, seconds, memory, before = 0, 0.0, 0, 1
+
+    def sort(plan: Plan, r: int, steps: Sequence[Step], groups: int) -> None:
+        nonlocal seconds, memory
+        hands = len(deal.spots(layout(plan, deal, r)))
+        for step in steps:
+            needed = features.needs(step.feature, r, plan.bins, plan.opponents)
+            missing.update(needed)
+            searched, dimensions, drawn = 0.0, 1, 0
+            if step.feature in DIMENSIONS:
+                dimensions = DIMENSIONS[step.feature](plan, r)
+                drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
+                searched = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions)
+            seconds += hands * (100e-9 + searched) + drawn * plan.iterations * plan.restarts * searched
+            memory = max(memory, drawn * dimensions * 12 + sum(size for size, _ in needed.values()))
+
+    for public in plan.public:
+        base = _base_identity(public, deal)
+        if not public.boards and not (cache and artifact.exists(_base_folder(base, cache) / f"round-{public.round}")):
+            sort(base.plan, public.round - 1, base.plan.rounds[public.round - 1].steps, 1)
     for r, this in enumerate(plan.rounds):
-        spots, public, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
+        spots, now, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
         inside = prod(one.classes for one in plan.public if one.round - 1 <= r)
         groups = before if this.recall and r > 0 else 1 if coded else inside
         before = (inside if coded else groups) * this.buckets or len(spots)
-        sorts = min(public.codes, len(spots)) if public and coded else before
+        sorts = min(now.codes, len(spots)) if now and coded else before
         if sorts > len(spots):
             raise AbstractionError(
                 f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
                 "hands: ask for fewer"
             )
         tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
-        if sorts == len(spots):
-            continue
-        for step in this.steps:
-            needed = features.needs(step.feature, r, plan.bins, plan.opponents)
-            missing |= needed
-            dimensions = DIMENSIONS[step.feature](plan, r) if step.feature in DIMENSIONS else 1
-            drawn = min(len(spots), max(plan.sample, MANY * (groups - 1))) if step.feature in DIMENSIONS else 0
-            searched = 30e-9 + 10e-9 * dimensions
-            seconds += len(spots) * (60e-9 + searched) + drawn * plan.iterations * plan.restarts * searched
-            memory = max(memory, drawn * dimensions * 12 + sum(size for size, _ in needed.values()))
+        if sorts < len(spots):
+            sort(plan, r, [Step(this.steps[-1].feature, sorts)] if coded else this.steps, groups)
     seconds += sum(time for _, time in missing.values())
     return Estimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
 
@@ -189,8 +200,12 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
     identity = _base_identity(public, deal)
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         return load_round(Path(public.base), identity, r)
-    place = features.folder / "bases" / identity.fingerprint if features.folder else out / f"base-{public.round}"
+    place = _base_folder(identity, features.folder) if features.folder else out / f"base-{public.round}"
     return build_rounds(identity, place, [r], features)[r]
+
+
+def _base_folder(identity: Identity, cache: Path) -> Path:
+    return cache / "bases" / identity.fingerprint
 
 
 def _base_identity(public: PublicPlan, deal: Deal) -> Identity:
