@@ -43,9 +43,9 @@ class Classes(NamedTuple):
 
         Where the later boards are dealt in rounds, the first cards are; where they are sets, any may be.
         """
-        ways = np.array(_ways(range(sum(spots.dealt)), self.spots.dealt if len(spots.dealt) == 1 else ()))
-        if len(spots.dealt) > 1 or not ways.size:
-            ways = np.arange(self.spots.boards.shape[1])[None]
+        as_set = len(spots.dealt) == 1
+        places, size = range(spots.boards.shape[1]), self.spots.boards.shape[1]
+        ways = np.array(_ways(places, self.spots.dealt) if as_set else [places[:size]])
         found = np.empty((len(spots.boards), len(ways)), dtype=np.int32)
         kernels.find_classes(self.spots.tables, self.labels, spots.tables.cards, ways, found)
         return ways, found
