@@ -411,6 +411,19 @@ def test_lossless_rounds_tell_all_hands_apart(built, name):
             assert (r, name) != (0, name)  # the first round is lossless in all three
 
 
+def test_small_groups_are_taken_whole(cache, tmp_path, monkeypatch):
+    """Whatever the sample: with ten points for forty groups, each has all of its own."""
+    monkeypatch.setattr(steps, "MANY", 0)
+    plan = replace(PLANS["PR-KE-KO 4-3-2"], sample=10)
+    found = build(Identity("few", SHORT, plan), tmp_path / "few", cache=cache)
+    assert [this.buckets for this in found.rounds] == [4, 12, 24]
+    whole = build(Identity("all", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "all", cache=cache)
+    assert found.rounds[1].figures["distortion"] < 1.3 * whole.rounds[1].figures["distortion"]
+    monkeypatch.setattr(steps, "FEW", 0)
+    with pytest.raises(AbstractionError, match="clusters are asked for"):
+        build(Identity("none", SHORT, replace(plan, seed=1)), tmp_path / "none", cache=cache)
+
+
 def test_members_are_the_hands_of_a_bucket(built):
     this = built["PR-KE-KO 4-3-2"].rounds[1]
     seen = Counter()

@@ -33,8 +33,10 @@ from kilt.jit import in_parts
 
 MANY = 5_000  # points are drawn for each group, about, at least, where there are several
 PERCENTILES = {"ehs", "ehs2"}  # features that are single values
+FEW = 1_000  # or else all of the group's points are taken
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
 Stop: TypeAlias = Callable[[], bool]
 Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
@@ -315,14 +317,19 @@ class Fitting(NamedTuple):
         """What is fitted to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.spots))
 
-        def draw(part: Part) -> tuple[Array, FloatArray, Labels]:
+        def draw(part: Part, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
-            chosen = np.flatnonzero(rng.random(part.count) < share) if share < 1 else slice(None)
+            chosen = rng.random(part.count) < share
             group, _ = self.sort(part, fitted)
+            if few is not None:  # the rest of small groups
+                chosen = few[group] & ~chosen
             return points(part)[chosen], part.weights[chosen].astype(np.float64), group[chosen]
 
-        drawn = zip(*self.parts(draw, lambda share: self.tick(share / 4)), strict=True)
-        data, weights, group = (np.concatenate(pieces) for pieces in drawn)
+        drawn = self.parts(draw, lambda share: self.tick(share / 4))
+        often = np.sum([np.bincount(group, minlength=groups) for *_, group in drawn], axis=0)
+        if share < 1 and often.min() < FEW:
+            drawn += self.parts(partial(draw, few=often < FEW))
+        data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(groups + 1))
         end_of_time = inf if self.seconds is None else perf_counter() + self.seconds
