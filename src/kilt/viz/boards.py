@@ -71,6 +71,7 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
         axes.bar(place, sizes, color="#4477aa")
         axes.axhline(np.mean(sizes), color="grey", lw=0.8, ls="--")
         axes.set_ylabel(name)
+    below.xaxis.get_major_locator().set_params(integer=True)
     below.set_xlabel("class (the dashed line is the mean)")
     _save(figure, path)
 
