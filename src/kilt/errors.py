@@ -8,6 +8,7 @@
     ├── AbstractionError an abstraction that cannot be built as asked, or does not fit a game
     ├── ArtifactError    arrays on disk that are missing, damaged, of another kind, or that there is no room for
     ├── RunError         a run that cannot be started or continued as asked: algorithm, budget, folder
+    ├── PlayError        a match that cannot begin or go on: an agent, a network, a protocol
     └── MissingPeerError an optional package that a command compares itself with is not installed
 
 A message says what is wrong, the value, the bound and the remedy.
@@ -36,6 +37,10 @@ class ArtifactError(KiltError):
 
 class RunError(KiltError):
     """A run of a solver that cannot be started or continued as asked."""
+
+
+class PlayError(KiltError):
+    """A match that cannot begin, or cannot go on."""
 
 
 class MissingPeerError(KiltError):

@@ -1,0 +1,101 @@
+"""What an agent is: something that picks an action in a real match. Those here look at no cards; `BASELINES` has all.
+
+An agent sees a `Spot`, answers with a legal action as the ACPC writes it, and remembers nothing: all that happened is
+in the spot, and all that it draws at random comes from the spot's `key`. So a hand can be played again, elsewhere too.
+
+>>> from kilt.games import load_game
+>>> spot = Spot(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
+>>> BASELINES["always-call"].act(spot), BASELINES["always-raise"].act(spot)
+('c', 'r200')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from kilt.draws import uniform
+from kilt.games.holdem import RAISE, Betting
+from kilt.strategy.fixed import AGENTS, chances
+
+
+class Spot(NamedTuple):
+    """What a player sees when it is their turn."""
+
+    position: Betting  # they are its actor
+    hand: tuple[int, ...]  # their private cards
+    board: tuple[int, ...]  # in the order of dealing
+    key: int  # 64 random bits, the same all through a hand: see `draw`
+
+    def draw(self, number: int) -> float:
+        """A random number from 0 to 1, 1 excluded: equal for equal keys and numbers."""
+        return float(uniform(np.uint64(self.key), np.uint64(number)))
+
+
+class Agent(Protocol):
+    """A player."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and logs."""
+
+    def act(self, spot: Spot) -> str:
+        """A legal action: ``f``, ``c``, ``r`` in limit games, ``r300`` to raise to 300 chips in no-limit games."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An agent of `strategy.fixed`: it has habits, and raises by the least in no-limit games."""
+
+    name: str
+    habits: str  # the name they have there
+
+    def act(self, spot: Spot) -> str:
+        """The action that a habit picks."""
+        actions, bounds = spot.position.passive_actions(), spot.position.raise_bounds()
+        if bounds:
+            limit = spot.position.rules.betting == "limit"
+            actions = (*actions, RAISE if limit else f"{RAISE}{bounds[0]}")
+        share = chances(self.habits, actions).tolist()
+        return pick(actions, share, spot.draw(2 * len(spot.position.history)))
+
+
+@dataclass(frozen=True)
+class Random:
+    """An agent that folds, calls or raises, each equally often where it is legal, and raises to any legal level."""
+
+    name: str = "random"
+
+    def act(self, spot: Spot) -> str:
+        """Any action."""
+        position, number = spot.position, 2 * len(spot.position.history)
+        actions, bounds = position.passive_actions(), position.raise_bounds()
+        kinds = (*actions, RAISE) if bounds else actions
+        kind = pick(kinds, [1 / len(kinds)] * len(kinds), spot.draw(number))
+        if kind != RAISE or bounds is None or position.rules.betting == "limit":
+            return kind
+        least, most = bounds
+        return f"{RAISE}{least + int(spot.draw(number + 1) * (most - least + 1))}"
+
+
+def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
+    """The action that a uniform random number picks, when each has its share.
+
+    >>> pick(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
+    'c'
+    """
+    for action, part in zip(actions, share, strict=True):
+        draw -= part
+        if draw < 0:
+            return action
+    return max(zip(share, actions, strict=True))[1]  # shares that add up to a little less than 1
+
+
+BASELINES: dict[str, Agent] = {
+    **{name: Fixed(name, name) for name in AGENTS if name != "call-or-raise"},
+    "probe": Fixed("probe", "call-or-raise"),  # 004, section 6.3.2: it never folds
+    "random": Random(),
+}

@@ -1,0 +1,106 @@
+"""A dealer: shuffles, asks agents for their actions, and says who won what.
+
+What happens in a hand is a function of the dealer's seed, the number of the hand and the agents. Duplicate hands are
+dealt the same cards with the players swapped, so that luck cancels.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> dealer = Dealer(load_game("holdem.nolimit.2p"), seed=1)
+>>> hand = dealer.play(0, (BASELINES["always-raise"], BASELINES["always-fold"]))
+>>> hand.position.history, hand.payoffs  # the small blind acts first
+('f', (50.0, -50.0))
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from kilt.errors import GameError, PlayError
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.holdem import Betting, Holdem
+from kilt.play.agent import Agent, Spot
+
+KEPT = 1 << 18  # positions that are remembered
+
+
+class Cards(NamedTuple):
+    """What is dealt in a hand."""
+
+    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat]
+    board: tuple[int, ...]  # of all rounds
+
+
+class Hand(NamedTuple):
+    """A hand that was played."""
+
+    number: int
+    position: Betting  # at its end
+    cards: Cards
+    payoffs: tuple[float, float]  # [seat] in chips
+    players: tuple[str, str]  # [seat] their names
+
+    @property
+    def board(self) -> tuple[int, ...]:
+        """The cards that were seen."""
+        return self.cards.board[: self.position.rules.board_size(self.position.round)]
+
+
+class Dealer:
+    """Deals and plays hands."""
+
+    def __init__(self, game: Holdem, seed: int = 0) -> None:
+        self.game, self.seed = game, seed
+        self._start = game.start()
+        self._after: dict[tuple[str, str], Betting] = {}
+
+    def deal(self, number: int) -> Cards:
+        """The cards of a hand."""
+        rules = self.game.rules
+        held = rules.hole_cards
+        drawn = self._random(number, "cards").sample(
+            range(rules.deck.size), 2 * held + rules.board_size(rules.rounds - 1)
+        )
+        holes = tuple(drawn[:held]), tuple(drawn[held : 2 * held])
+        return Cards(holes, tuple(drawn[2 * held :]))
+
+    def keys(self, number: int) -> tuple[int, int]:
+        """[seat] what agents draw at random from, in a hand."""
+        drawn = self._random(number, "keys")
+        return drawn.getrandbits(64), drawn.getrandbits(64)
+
+    def play(self, number: int, agents: tuple[Agent, Agent], cards: Cards | None = None) -> Hand:
+        """Play a hand; `agents` are by seat."""
+        cards, keys = cards or self.deal(number), self.keys(number)
+        sizes = [self.game.rules.board_size(r) for r in range(self.game.rules.rounds)]
+        position = self._start
+        while position.actor != TERMINAL:
+            seat = position.actor
+            if seat == CHANCE:
+                position = self.after(position, "/")
+                continue
+            spot = Spot(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
+            action = agents[seat].act(spot)
+            try:
+                position = self.after(position, action)
+            except GameError as error:
+                raise PlayError(f"{agents[seat].name} cannot go on in hand {number}: {error}") from None
+        return self.ended(number, position, cards, (agents[0].name, agents[1].name))
+
+    def after(self, position: Betting, action: str) -> Betting:
+        """The position after an action; GameError where it is not legal. Positions are remembered."""
+        found = self._after.get((position.history, action))
+        if found is None:
+            if len(self._after) >= KEPT:
+                self._after.clear()
+            found = self._after[position.history, action] = position.after(action)
+        return found
+
+    def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
+        """The record of a hand that is over."""
+        deck = self.game.deck
+        hands = deck.hole_index(cards.holes[0]), deck.hole_index(cards.holes[1])
+        return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)
+
+    def _random(self, number: int, what: str) -> random.Random:
+        return random.Random(f"{self.seed} {number} {what}")
