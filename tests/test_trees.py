@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import naive
+from kilt.abstraction.actions import actions_of
 from kilt.cards.boards import canonical_boards, card_permutations, hand_permutations
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.isomorphism import Isomorphism
@@ -12,7 +13,7 @@ from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
-from kilt.tree.betting import betting_tree, pot_menu
+from kilt.tree.betting import betting_tree
 from kilt.tree.flat import flat_tree
 from kilt.tree.payoff import leaf_values, payoff_matrix
 from kilt.tree.public import public_tree
@@ -102,12 +103,10 @@ def test_betting_trees(name):
 
 
 def test_menus_choose_among_legal_raises():
-    tree = betting_tree(load_game("holdem.nolimit.2p"), pot_menu(0.5, 1.0, all_in=False))
+    tree = betting_tree(load_game("holdem.nolimit.2p"), actions_of("50%, 1x"))
     check_shape(tree.nodes)
     first = [tree.labels[child] for child in range(1, 1 + tree.nodes.children[0])]
     assert first == ["f", "c", "r200", "r300"]  # half the pot would be 100: brought up to the least raise
-    with pytest.raises(GameError, match="above 0"):
-        pot_menu(0.5, -1.0)
 
 
 def test_no_menu_means_all_raises():

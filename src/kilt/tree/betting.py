@@ -6,8 +6,8 @@ In no-limit games a *menu* picks the raises that the tree has out of those that 
 >>> tree = betting_tree(load_game("holdem.limit.2p"))
 >>> [int(np.sum((tree.nodes.actor >= 0) & (tree.nodes.round == r))) for r in range(4)]  # 004, table 5.2
 [8, 70, 630, 5670]
->>> pot = betting_tree(load_game("holdem.nolimit.2p"), pot_menu(1.0))
->>> pot.history(pot.nodes.first_child[0] + 2)  # the first raise: the size of the pot after calling
+>>> pot = betting_tree(load_game("holdem.nolimit.2p"), lambda position: [300] if max(position.spent) < 300 else [])
+>>> pot.history(pot.nodes.first_child[0] + 2)
 'r300'
 """
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from kilt.cards.deck import ByteArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL, Game, Position
-from kilt.games.holdem import Betting
+from kilt.games.holdem import Betting, Holdem
 
 MOST_NODES = 20_000_000
 
@@ -95,7 +95,7 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
             leaf.append(len(leaves) if position.actor == TERMINAL else -1)
             if position.actor == TERMINAL:
                 leaves.append(position)
-            actions = position.actions() if menu is None else _on_menu(position, menu)
+            actions = _on_menu(position, menu)
             first_child.append(node + len(queue) + 1)
             children.append(len(actions))
             following = openings if position.actor == CHANCE else queue
@@ -112,30 +112,43 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
     return BettingTree(nodes, tuple(labels), tuple(leaves))
 
 
-def pot_menu(*fractions: float, all_in: bool = True) -> Menu:
-    """Raises by fractions of the pot after calling, brought up to the least legal raise, and all-in on request.
+class BettingSize(NamedTuple):
+    """How large a betting tree is."""
+
+    nodes: int
+    decisions: tuple[int, ...]  # [round]
+    actions: tuple[int, ...]  # [round] of all its decisions together
+
+
+def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
+    """The size of `betting_tree`, which is not written out: positions that go on alike are counted once.
 
     >>> from kilt.games import load_game
-    >>> sorted(pot_menu(0.5, 1.0)(load_game("holdem.nolimit.2p").start()))
-    [200, 300, 20000]
+    >>> betting_size(load_game("holdem.limit.2p"))[:2]
+    (17221, (8, 70, 630, 5670))
     """
-    if any(not fraction > 0 for fraction in fractions):
-        raise GameError(f"bet sizes are {fractions}: every fraction of the pot must be above 0")
+    rounds = game.rules.rounds
+    known: dict[tuple[object, ...], npt.NDArray[np.int64]] = {}
 
-    def menu(position: Betting) -> set[int]:
-        bounds = position.raise_bounds()
-        if bounds is None:
-            return set()
-        level = max(position.spent)
-        levels = {level + round(fraction * 2 * level) for fraction in fractions}
-        raises = {min(max(to, bounds[0]), bounds[1]) for to in levels}
-        return raises | {bounds[1]} if all_in else raises
+    def count(position: Betting) -> npt.NDArray[np.int64]:
+        going_on = position.round, position.actor, position.spent, position.raises, position.last_raise, position.to_act
+        key = (*going_on, position.folded)
+        if key not in known:
+            actions = _on_menu(position, menu)
+            total = np.zeros(1 + 2 * rounds, dtype=np.int64)
+            total[0] = 1
+            if position.actor >= 0:
+                total[1 + position.round] = 1
+                total[1 + rounds + position.round] = len(actions)
+            known[key] = sum((count(position.after(action)) for action in actions), total)
+        return known[key]
 
-    return menu
+    nodes, *rest = count(game.start()).tolist()
+    return BettingSize(nodes, tuple(rest[:rounds]), tuple(rest[rounds:]))
 
 
-def _on_menu(position: Position, menu: Menu) -> tuple[str, ...]:
-    """The legal actions, with the raises of a no-limit game cut down to the menu."""
-    if not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
+def _on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
+    """The legal actions, with the raises of a no-limit game cut down to the menu, if there is one."""
+    if menu is None or not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
         return position.actions()
     return (*position.passive_actions(), *(f"r{to}" for to in sorted(menu(position))))

@@ -1,0 +1,105 @@
+"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction: 000, section 5).
+
+=========  =================================================================================
+size       raises
+=========  =================================================================================
+``75%``    by so much of the pot as it is after calling
+``0.75x``  the same in pots
+``m``      by the least that is legal
+``a``      all-in
+=========  =================================================================================
+
+Commas split the sizes that may be chosen. Within a round, ``;`` goes on to what the next raise may be; ``/`` goes on to
+the next round, as in ACPC histories. The last part stands for all that follow. So ``1x, a / 50%, 1x, a; a`` raises by
+the pot or all-in in the first round; later on it bets half the pot, the pot or all-in, and then raises all-in only.
+
+Sizes below the least legal raise become that, and sizes near all-in become all-in; those that come to the same number
+of chips are one. Folding and calling are always there, so that no menu is without a legal action.
+
+>>> from kilt.games import load_game
+>>> sorted(actions_of("33%, 1x, a")(load_game("holdem.nolimit.2p").start()))
+[200, 300, 20000]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, isfinite
+from typing import TypeAlias
+
+from kilt.errors import AbstractionError
+from kilt.games.holdem import Betting
+
+NEAR = 0.8  # of a stack: what puts in more is all-in
+
+Sizes: TypeAlias = tuple[float, ...]  # in pots; 0 is the least raise, inf is all-in
+Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """A menu: `tree.betting.Menu`, from what the language says, for both players or for each."""
+
+    text: tuple[str, ...]
+    near: float = NEAR
+
+    def __post_init__(self) -> None:
+        if len(self.text) not in (1, 2):
+            raise AbstractionError(f"bet sizes are given {len(self.text)} times: once, or for each of the two players")
+        if not 0 < self.near <= 1:
+            raise AbstractionError(f"`near` is {self.near:g}: the share of a stack that counts as all-in is 0 to 1")
+        assert self._rounds  # what cannot be read is said now
+
+    @cached_property
+    def _rounds(self) -> tuple[Rounds, ...]:
+        return tuple(_parse(text) for text in self.text)
+
+    def __call__(self, position: Betting) -> set[int]:
+        """The levels to which the actor may raise."""
+        bounds = position.raise_bounds()
+        if bounds is None:
+            return set()
+        least, most = bounds
+        rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
+        raises = rounds[min(position.round, len(rounds) - 1)]
+        level = max(position.spent)
+        levels = set()
+        for size in raises[min(position.raises, len(raises) - 1)]:
+            to = most if size == inf else max(level + round(size * 2 * level), least)
+            levels.add(to if to < self.near * position.rules.stacks[position.actor] else most)
+        return levels
+
+
+def actions_of(text: str | Sequence[str], near: float = NEAR) -> Actions:
+    """The menu that a text says, or one for each player."""
+    return Actions((text,) if isinstance(text, str) else tuple(text), near)
+
+
+def _parse(text: str) -> Rounds:
+    return tuple(
+        tuple(tuple(_size(word.strip(), text) for word in raises.split(",") if word.strip()) for raises in part)
+        for part in (part.split(";") for part in text.split("/"))
+    )
+
+
+def _size(word: str, text: str) -> float:
+    """A size in pots.
+
+    >>> _size("75%", ""), _size("2x", ""), _size("a", ""), _size("m", "")
+    (0.75, 2.0, inf, 0.0)
+    """
+    if word in ("a", "m"):
+        return inf if word == "a" else 0.0
+    number, unit = word[:-1], word[-1]
+    try:
+        size = float(number) / {"%": 100, "x": 1}[unit]
+        if not (size > 0 and isfinite(size)):
+            raise ValueError
+    except (ValueError, KeyError):
+        raise AbstractionError(
+            f"bet size {word!r} in {text!r}: use a part of the pot such as 75% or 1.5x, `a` for all-in or `m` for the "
+            "least raise"
+        ) from None
+    return size
