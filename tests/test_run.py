@@ -17,7 +17,7 @@ from kilt.solve import ALGORITHMS, FLAT, VECTOR
 from kilt.solve import folder as folders
 from kilt.solve import problem as problems
 from kilt.solve import run as loop
-from kilt.solve.folder import Identity, RunFolder
+from kilt.solve.folder import Identity, RunFolder, size_of
 from kilt.solve.problem import FlatProblem, load_problem, make_solver, stored_form
 from kilt.solve.run import Budget, Step, run, time_left
 from kilt.solve.sampled import SCHEMES
@@ -56,7 +56,7 @@ def begin(path, problem, algorithm="cfr+", budget=None, **changes):
     """A folder for a new run, and the solver for it."""
     solver = make_solver(problem, algorithm)
     identity = Identity(problem.name, algorithm, 0, problem.form, problem.fingerprint)._replace(**changes)
-    return RunFolder.create(path, identity, budget or Budget(iterations=100), solver), solver
+    return RunFolder.create(path, identity, budget or Budget(iterations=100), size_of(solver)), solver
 
 
 def same_but_for_time(steps, others):
@@ -113,8 +113,8 @@ class Clock:
         self.measuring += self.measurement / 2
         return 1.0 / self.iterations
 
-    def evaluate(self, strategy):
-        return 0.0, self.exploitability(strategy)
+    def measure(self, solver):
+        return self.exploitability(None), self.exploitability(None), 0.0, {}
 
     def require_measurable(self, target):
         pass

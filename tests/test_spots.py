@@ -207,7 +207,7 @@ def test_buckets_are_written_to_boards_and_looked_up_on_any():
         spots_kernels.spread(flop.tables, start, end, part, table)
     boards = np.array(list(combinations(range(deck.size), 2)))
     found = np.empty((len(boards), len(flop.tables.bits)), dtype=np.int32)
-    spots_kernels.look_up(flop.tables, table, boards[:, ::-1].copy(), found)
+    spots_kernels.look_up(flop.index, table, boards[:, ::-1].copy(), found)
     for board, its_buckets in zip(boards.tolist(), found, strict=True):
         _, row = flop.row(board)
         np.testing.assert_array_equal(its_buckets[row >= 0], buckets[row[row >= 0]])

@@ -78,3 +78,23 @@ def trailing_zeros(word: int | np.int64) -> int:
     """How many bits are zero below the lowest one of a 64-bit word: a machine instruction, for use in kernels only."""
     zeros: int = _trailing_zeros(word)
     return zeros
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for an element of a one-dimensional array that will be read and written soon: memory answers meanwhile."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(array)(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], _prefetch_type(place.type))
+        builder.call(function, [place, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+def _prefetch_type(pointer: Any) -> Any:
+    """Of the place: whether to write, how long to keep it, whether it is data."""
+    return ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction import spots_kernels as kernels
 from kilt.abstraction.classes import Classes, Coded
-from kilt.abstraction.classes_kernels import look_up_coded
+from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan, PublicPlan, plan_of
@@ -64,10 +65,19 @@ class RoundBuckets(NamedTuple):
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
-            look_up_coded(self.spots.tables, self.table, classes.spots.tables, classes.labels, of, boards, buckets)
+            look_up_coded(self.spots.index, self.table, classes.spots.index, classes.labels, of, boards, buckets)
         else:
-            kernels.look_up(self.spots.tables, self.table, boards, buckets)
+            kernels.look_up(self.spots.index, self.table, boards, buckets)
         return buckets
+
+    def look_up(self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card] of their own."""
+        if self.coded:
+            classes, of = self.coded
+            coded = classes.spots.index, classes.labels, of
+            look_up_coded_hands(self.spots.index, self.table, *coded, boards, hands, buckets)
+        else:
+            kernels.look_up_hands(self.spots.index, self.table, boards, hands, buckets)
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
         """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""

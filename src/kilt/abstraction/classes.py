@@ -34,7 +34,7 @@ class Classes(NamedTuple):
         """[board] the class of any boards, of this round or of later ones."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.spots.boards.shape[1]
-        kernels.find_classes(self.spots.tables, self.labels, boards, np.arange(size)[None], found)
+        kernels.find_classes(self.spots.index, self.labels, boards, np.arange(size)[None], found)
         labels: Labels = found[:, 0]
         return labels
 
@@ -47,7 +47,7 @@ class Classes(NamedTuple):
         places, size = range(spots.boards.shape[1]), self.spots.boards.shape[1]
         ways = np.array(_ways(places, self.spots.dealt) if as_set else [places[:size]])
         found = np.empty((len(spots.boards), len(ways)), dtype=np.int32)
-        kernels.find_classes(self.spots.tables, self.labels, spots.tables.cards, ways, found)
+        kernels.find_classes(self.spots.index, self.labels, spots.boards.astype(np.int64), ways, found)
         return ways, found
 
     def weigh(self, spots: Spots, codes: Labels | IntArray, count: int) -> FloatArray:

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.abstraction.spots_kernels import SpotTables
+from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
 from kilt.cards.boards_kernels import locate
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.jit import kernel
 
 
 @kernel
-def find_classes(public: SpotTables, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
+def find_classes(public: SpotIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
     """Write to `found` [board, way] the class of the cards in these places."""
     cards = np.empty(ways.shape[1], dtype=np.int64)
     for b in range(len(boards)):
@@ -46,19 +46,40 @@ def weigh_codes(t: SpotTables, deals: IntArray, codes: npt.NDArray[Any], found: 
 
 @kernel
 def look_up_coded(
-    t: SpotTables,
+    index: SpotIndex,
     table: npt.NDArray[Any],
-    public: SpotTables,
+    public: SpotIndex,
     labels: Labels,
     bucket: Labels,
     boards: IntArray,
     buckets: Labels,
 ) -> None:
     """Write the bucket of each hand on some boards, whose first cards tell their class, from the hands' codes."""
-    size = public.cards.shape[1]
+    size = public.boards.dealt.sum()
     for b in range(len(boards)):
-        board, turned = locate(t.boards, boards[b])
+        board, turned = locate(index.boards, boards[b])
         known, _ = locate(public.boards, boards[b, :size])
-        row, moved, mine = table[board], t.moved[turned], bucket[labels[known]]
+        row, moved, mine = table[board], index.moved[turned], bucket[labels[known]]
         for hand in range(buckets.shape[1]):
             buckets[b, hand] = mine[row[moved[hand]]]
+
+
+@kernel
+def look_up_coded_hands(
+    index: SpotIndex,
+    table: npt.NDArray[Any],
+    public: SpotIndex,
+    labels: Labels,
+    bucket: Labels,
+    boards: IntArray,
+    hands: IntArray,
+    buckets: npt.NDArray[np.uint32],
+) -> None:
+    """Write [deal, player] the bucket of each of some hands on a board of their own, from the hands' codes."""
+    size = public.boards.dealt.sum()
+    for deal in range(len(boards)):
+        board, turned = locate(index.boards, boards[deal])
+        known, _ = locate(public.boards, boards[deal, :size])
+        for player in range(hands.shape[1]):
+            code = table[board, index.moved[turned, hands[deal, player]]]
+            buckets[deal, player] = bucket[labels[known], code]

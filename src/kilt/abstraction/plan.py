@@ -2,7 +2,8 @@
 
 ``IR-KE-KO 169-9000-9000-9000`` is imperfect recall, k-means on the earth mover's distance in all rounds but the last,
 k-means on OCHS in the last, and so many buckets in each round (004, section 5.5). With perfect recall, ``PR``, the
-numbers are buckets inside each bucket of the round before. A round with as many buckets as there are hands is lossless.
+numbers are buckets inside each bucket of the round before. A round with as many buckets as there are hands is lossless;
+``lossless`` is short for a plan in which all rounds are, with the cards as dealt.
 
 ======  ==================================================================================================
 name    steps
@@ -35,6 +36,7 @@ from kilt.abstraction.partition import WAYS
 from kilt.errors import AbstractionError
 
 CANONICAL = "canonical"
+LOSSLESS = "lossless"  # the name of a plan that tells all hands apart, up to suits
 FEATURES = ("ehs2", "ehs", "histogram", "ochs", "history", "potential", CANONICAL)
 TECHNIQUES = {"KE": "histogram", "KO": "ochs", "KH": "history", "PA": "potential"}
 RECALL = {"PR": True, "IR": False}
@@ -196,12 +198,14 @@ def plan_data(plan: Plan) -> dict[str, Any]:
 
 def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     """A plan by its name, for a game whose rounds add so many cards to the board."""
+    if name.strip() == LOSSLESS:
+        return Plan(tuple(RoundPlan(True, (Step(CANONICAL),)) for _ in board_cards))
     parts = re.fullmatch(r"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+(\d+(?:x\d+)*(?:-\d+(?:x\d+)*)*)", name.strip())
     known = ("PHS", *TECHNIQUES)
     if not parts or parts[2] not in known or parts[3] not in known:
         raise AbstractionError(
             f"{name!r} is no abstraction: write something like 'IR-KE-KO 169-500-500-500' (IR or PR, then "
-            f"{', '.join(known)} for the rounds before the last and for the last), or name a .toml file"
+            f"{', '.join(known)} for the rounds before the last and for the last), {LOSSLESS!r}, or name a .toml file"
         )
     sizes = parts[4].split("-")
     if len(sizes) != len(board_cards):

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from kilt.abstraction import spots_kernels as kernels
-from kilt.abstraction.spots_kernels import SpotTables
+from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
 from kilt.cards.boards import board_index, canonical_boards, hand_permutations, ways
 from kilt.cards.deck import FULL, ByteArray, Deck, IntArray
 from kilt.cards.equity import hand_list
@@ -31,18 +31,22 @@ class Spots:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
         self.boards: ByteArray = rounds[-1].cards
         self.ways = ways(rounds)
-        hands = hand_list(deck, hole_cards)
-        first = np.zeros(len(self.boards) + 1, dtype=np.int64)
-        self.tables = SpotTables(
-            boards=board_index(rounds, deck),
+        self.symmetry = rounds[-1].symmetry
+        self.index = SpotIndex(board_index(rounds, deck), hand_permutations(deck, hole_cards))
+
+    @cached_property
+    def tables(self) -> SpotTables:
+        """The spots by number, counted when they are first asked for: looking up buckets takes no more than `index`."""
+        tables = SpotTables(
+            *self.index,
             cards=self.boards.astype(np.int64),
-            symmetry=rounds[-1].symmetry,
-            first=first,
-            bits=hands.bits,
-            card_bit=hand_tables(hole_cards, deck).card_bit,
-            moved=hand_permutations(deck, hole_cards),
+            symmetry=self.symmetry,
+            first=np.zeros(len(self.boards) + 1, dtype=np.int64),
+            bits=hand_list(self.deck, self.hole_cards).bits,
+            card_bit=hand_tables(self.hole_cards, self.deck).card_bit,
         )
-        kernels.count_spots(self.tables, first)
+        kernels.count_spots(tables, tables.first)
+        return tables
 
     def __len__(self) -> int:
         return int(self.tables.first[-1])

@@ -12,16 +12,23 @@ from kilt.cards.deck import IntArray
 from kilt.jit import kernel
 
 
+class SpotIndex(NamedTuple):
+    """What finds the canonical board of any board, and what hands are there."""
+
+    boards: BoardIndex
+    moved: npt.NDArray[np.int32]  # [permutation, hand]
+
+
 class SpotTables(NamedTuple):
     """The spots of a round as kernels see them."""
 
     boards: BoardIndex
+    moved: npt.NDArray[np.int32]  # [permutation, hand]
     cards: IntArray  # [board, card]
     symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is
     first: IntArray  # [board + 1] the number of its first spot
     bits: IntArray  # [hand] its set of cards
     card_bit: IntArray  # [card] the same for one card
-    moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 @kernel
@@ -135,10 +142,21 @@ def spread(t: SpotTables, start: int, end: int, buckets: npt.NDArray[np.int32], 
 
 
 @kernel
-def look_up(t: SpotTables, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
+def look_up(index: SpotIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
     """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing."""
     for b in range(len(boards)):
-        board, turned = locate(t.boards, boards[b])
-        row, moved = table[board], t.moved[turned]
+        board, turned = locate(index.boards, boards[b])
+        row, moved = table[board], index.moved[turned]
         for hand in range(buckets.shape[1]):
             buckets[b, hand] = row[moved[hand]]
+
+
+@kernel
+def look_up_hands(
+    index: SpotIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
+) -> None:
+    """Write [deal, player] the bucket of each of some hands on a board of their own."""
+    for deal in range(len(boards)):
+        board, turned = locate(index.boards, boards[deal])
+        for player in range(hands.shape[1]):
+            buckets[deal, player] = table[board, index.moved[turned, hands[deal, player]]]

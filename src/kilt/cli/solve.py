@@ -97,7 +97,7 @@ def solve(
     """
     from kilt.errors import RunError
     from kilt.solve import algorithm_named
-    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.folder import Identity, RunFolder, size_of
     from kilt.solve.problem import UNIT, load_problem, make_solver
     from kilt.solve.run import Budget, run
 
@@ -136,7 +136,7 @@ def solve(
     elif not given and not exact:
         say(f"no budget is given: stopping after {budget}")
     if out:
-        folder = RunFolder.create(out, identity, budget, solver)
+        folder = RunFolder.create(out, identity, budget, size_of(solver))
 
     steps: list[Step] = []
     with interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
@@ -144,7 +144,7 @@ def solve(
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
         if folder is None:
-            folder = RunFolder.create(_new_folder(identity), identity, budget, solver)
+            folder = RunFolder.create(_new_folder(identity), identity, budget, size_of(solver))
             folder.keep(steps, solver, problem)
         say(
             f"stopped after {steps[-1].iterations:,} iterations, with an exploitability of "

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -55,12 +56,17 @@ class Fixed:
 
     def act(self, spot: Spot) -> str:
         """The action that a habit picks."""
-        actions, bounds = spot.position.passive_actions(), spot.position.raise_bounds()
-        if bounds:
-            limit = spot.position.rules.betting == "limit"
-            actions = (*actions, RAISE if limit else f"{RAISE}{bounds[0]}")
-        share = chances(self.habits, actions).tolist()
-        return pick(actions, share, spot.draw(2 * len(spot.position.history)))
+        position = spot.position
+        actions, bounds = position.passive_actions(), position.raise_bounds()
+        kinds = (*actions, RAISE) if bounds else actions
+        share = _share(self.habits, kinds)
+        kind = kinds[share.index(1)] if 1 in share else pick(kinds, share, spot.draw(2 * len(position.history)))
+        return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
+
+
+@cache
+def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
+    return tuple(chances(habits, kinds).tolist())
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.agent import Agent, Spot
 
-KEPT = 1 << 18  # positions that are remembered
+KEPT = 1 << 16  # positions that are remembered: some 30 MB
 
 
 class Cards(NamedTuple):
@@ -52,6 +52,7 @@ class Dealer:
     def __init__(self, game: Holdem, seed: int = 0) -> None:
         self.game, self.seed = game, seed
         self._start = game.start()
+        self._sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
         self._after: dict[tuple[str, str], Betting] = {}
 
     def deal(self, number: int) -> Cards:
@@ -69,10 +70,10 @@ class Dealer:
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
-    def play(self, number: int, agents: tuple[Agent, Agent], cards: Cards | None = None) -> Hand:
-        """Play a hand; `agents` are by seat."""
-        cards, keys = cards or self.deal(number), self.keys(number)
-        sizes = [self.game.rules.board_size(r) for r in range(self.game.rules.rounds)]
+    def play(self, number: int, agents: tuple[Agent, Agent], deal: int | None = None) -> Hand:
+        """Play a hand; `agents` are by seat. Cards and keys are those of hand `deal`: left out, its own."""
+        deal = number if deal is None else deal
+        cards, keys, sizes = self.deal(deal), self.keys(deal), self._sizes
         position = self._start
         while position.actor != TERMINAL:
             seat = position.actor

@@ -85,4 +85,8 @@ def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher)
 
 def _scaled(step: Step, scale: float) -> Step:
     """The same in another unit."""
-    return Step(step.iterations, step.seconds, *(scale * chips for chips in step[2:]))
+    return step._replace(
+        exploitability=scale * step.exploitability,
+        current_exploitability=scale * step.current_exploitability,
+        value=scale * step.value,
+    )

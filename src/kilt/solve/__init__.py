@@ -7,22 +7,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy.typing as npt
 
 from kilt.errors import RunError
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
+from kilt.solve.external import External
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.vector import VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree.flat import FlatNodes
 from kilt.tree.vector import VectorGame
 
-FLAT, VECTOR = "flat", "vector"  # forms of a game: its flat tree, or its public tree with vectors of hands
+if TYPE_CHECKING:
+    from kilt.solve.abstract_problem import AbstractProblem
+
+# Forms of a game: its flat tree, its public tree with vectors of hands, or an abstract game.
+FLAT, VECTOR, ABSTRACT = "flat", "vector", "abstract"
 
 Make: TypeAlias = Callable[[FlatNodes, int], Solver]  # from the nodes of a flat tree and a seed
+MakeAbstract: TypeAlias = Callable[["AbstractProblem", int], Solver]  # from an abstract game and a seed
 MakeVector: TypeAlias = Callable[[VectorGame, int, npt.DTypeLike], Solver]  # from a game, a seed and a type of numbers
 
 
@@ -32,15 +38,20 @@ class Algorithm(NamedTuple):
     what: str
     make: Make | None = None
     make_vector: MakeVector | None = None
+    make_abstract: MakeAbstract | None = None
     tables: int = 2  # how many it keeps in vector form
     threads: bool = False  # whether several can share its walks over all boards, in vector form
     exact: bool = False  # whether it is done after one step
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Those it works on, the one for small games first."""
+        """Those of the game itself that it works on, the one for small games first."""
         makers = {FLAT: self.make, VECTOR: self.make_vector}
         return tuple(form for form, maker in makers.items() if maker)
+
+    def works_on(self, form: str) -> bool:
+        """Whether it comes in a form."""
+        return form in self.forms or (form == ABSTRACT and self.make_abstract is not None)
 
 
 def _flat(variant: str) -> Make:
@@ -63,6 +74,19 @@ def _cfr_br(trunk: int) -> MakeVector:
     return lambda game, seed, dtype: VectorCfrBr(game, trunk, dtype)
 
 
+def _external(problem: AbstractProblem, seed: int) -> Solver:
+    return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
+
+
+def _walked(variant: str) -> MakeAbstract:
+    def make(problem: AbstractProblem, seed: int) -> Solver:
+        from kilt.solve.abstract_problem import Walked
+
+        return Walked(problem, variant)
+
+    return make
+
+
 def _exact(nodes: FlatNodes, seed: int) -> Solver:
     from kilt.solve.lp import Exact  # takes half a second to import, for SciPy
 
@@ -70,9 +94,15 @@ def _exact(nodes: FlatNodes, seed: int) -> Solver:
 
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "cfr": Algorithm("counterfactual regret minimisation, full walks", _flat("cfr"), _vector("cfr"), threads=True),
+    "cfr": Algorithm(
+        "counterfactual regret minimisation, full walks", _flat("cfr"), _vector("cfr"), _walked("cfr"), threads=True
+    ),
     "cfr+": Algorithm(
-        "CFR+: regret matching+, average weighted by iteration", _flat("cfr+"), _vector("cfr+"), threads=True
+        "CFR+: regret matching+, average weighted by iteration",
+        _flat("cfr+"),
+        _vector("cfr+"),
+        _walked("cfr+"),
+        threads=True,
     ),
     "cfr+current": Algorithm(
         "CFR+ without an average: the current strategy is the result",
@@ -81,8 +111,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         tables=1,
         threads=True,
     ),
-    "linear": Algorithm("linear CFR", _flat("linear"), _vector("linear"), threads=True),
-    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _flat("dcfr"), _vector("dcfr"), threads=True),
+    "linear": Algorithm("linear CFR", _flat("linear"), _vector("linear"), _walked("linear"), threads=True),
+    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _flat("dcfr"), _vector("dcfr"), _walked("dcfr"), threads=True),
     "pcfr+": Algorithm(
         "predictive CFR+, average weighted by the square of the iteration",
         _flat("pcfr+"),
@@ -101,7 +131,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", None, _drawn("opcs")),
     "spcs": Algorithm("self-public chance sampling: boards and the own hand", None, _drawn("spcs")),
     "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs")),
-    "external": Algorithm("Monte Carlo CFR with external sampling", _sampled("external")),
+    "external": Algorithm("Monte Carlo CFR with external sampling", _sampled("external"), None, _external),
     "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
     "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),
     "lp": Algorithm("the sequence-form linear programme: exact, in one step", _exact, exact=True),

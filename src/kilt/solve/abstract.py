@@ -15,14 +15,17 @@ opponent       who learns against whom
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
+from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.abstraction.features import Deal
+from kilt.artifact import Array
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.solve.problem import SINGLE
@@ -54,6 +57,32 @@ class Seen:
     def table(self) -> Table:
         """An empty table: the uniform strategy. Its last column is for hands that share a card with the board."""
         return np.zeros((int(self.views[0].start[-1]), max(max(columns) for columns in self.columns) + 1))
+
+    def table_of(self, abstract: AbstractGame, shares: Array) -> Table:
+        """The table of a strategy that is over the slots of the same game."""
+        table = self.table()
+        for slots, rows in self._places(abstract):
+            table[rows] = shares[slots].reshape(rows[1].stop, -1).T
+        return table
+
+    def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
+        """The other way: whole numbers, the largest for a probability of 1."""
+        shares = np.zeros(abstract.slots, dtype=dtype)
+        for slots, rows in self._places(abstract):
+            part = np.maximum(table[rows].T, 0.0)
+            whole = part.sum(axis=1, keepdims=True)
+            shares[slots] = np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(shares.dtype).max).ravel()
+        return shares
+
+    def _places(self, abstract: AbstractGame) -> Iterator[tuple[slice, tuple[slice, slice]]]:
+        """Of each decision its slots, and its rows and columns in a table."""
+        betting, first = abstract.betting, abstract.first
+        nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
+        for r, row, position in self.game.decisions():
+            node = nodes[position.history]
+            start = int(self.views[0].start[r]) + row
+            rows = slice(start, start + int(betting.nodes.children[node])), slice(0, abstract.buckets[r])
+            yield slice(int(first[node]), int(first[node + 1])), rows
 
     @cached_property
     def rows(self) -> tuple[Flags, Flags]:
@@ -151,11 +180,10 @@ class AbstractCfr(Tables):
 
 def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> View:
     """How a player with an abstraction sees a game; column `most` is for hands that cannot be."""
-    rules, deal, tree = game.game, abstraction.identity.deal, game.tree
-    if not isinstance(rules, Holdem) or deal != Deal.of(rules):
-        raise AbstractionError(
-            f"{abstraction.identity.name} is for other cards than {rules.name}: build it with --game {rules.name}"
-        )
+    rules, tree = game.game, game.tree
+    if not isinstance(rules, Holdem):
+        raise AbstractionError(f"{rules.name} has no cards: {abstraction.identity.name} is for games of poker")
+    require_same_cards(rules, abstraction)
     bucket = np.empty((int(tree.board_start[-1]), tree.prior.shape[1]), dtype=np.int32)
     for r, this in enumerate(abstraction.rounds):
         for board in range(tree.board_start[r], tree.board_start[r + 1]):

@@ -66,8 +66,8 @@ class RunFolder:
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
     @classmethod
-    def create(cls, path: Path, identity: Identity, budget: Budget, solver: Solver) -> RunFolder:
-        """Begin a run in a new or empty folder, on a disk with room for it."""
+    def create(cls, path: Path, identity: Identity, budget: Budget, size: int) -> RunFolder:
+        """Begin a run in a new or empty folder, on a disk with room for it: a checkpoint has so many bytes."""
         if (path / "run.json").exists():
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
@@ -76,7 +76,7 @@ class RunFolder:
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
         # While a checkpoint is written there are two of them; a strategy with its names is about as large.
-        artifact.require_room(path, 3 * _size(solver))
+        artifact.require_room(path, 3 * size)
         folder = cls(path, identity, budget)
         folder.describe()
         return folder
@@ -130,7 +130,7 @@ class RunFolder:
             Identity._make(map(found.parameters.get, Identity._fields)).require(self.identity, place)
             solver.restore(found.arrays)
             seconds = float(found.figures["seconds"])
-        self._saved = solver.iterations, seconds, _size(solver) / WRITING
+        self._saved = solver.iterations, seconds, size_of(solver) / WRITING
         self._log.seek(0)
         kept = [end for step, end in _read_log(self._log.read()) if step.iterations < solver.iterations]
         self._log.truncate(kept[-1] if kept else 0)
@@ -176,7 +176,7 @@ class RunFolder:
         problem.save(self.path / "strategy", solver.average(), **said)
 
 
-def _size(solver: Solver) -> int:
+def size_of(solver: Solver) -> int:
     """Bytes of a checkpoint."""
     return sum(table.nbytes for table in solver.state().values())
 
@@ -188,7 +188,7 @@ def _read_log(lines: bytes) -> Iterator[tuple[Step, int]]:
         end += len(line)
         try:
             said = json.loads(line)
-            step = Step._make(said[what] for what in Step._fields)
+            step = Step(**said)
         except (ValueError, KeyError, TypeError):
             return
         yield step, end

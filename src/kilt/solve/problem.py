@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from math import inf, prod
+from math import inf, isnan, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -107,7 +107,22 @@ class Problem(ABC):
 
     def exploitability(self, strategy: Array) -> float:
         """What best responses win on average over the seats, in chips per game."""
-        return max(sum(self.response_values(strategy)) / 2, 0.0)
+        mean = sum(self.response_values(strategy)) / 2
+        return 0.0 if mean < 0 else mean
+
+    def others(self, strategy: Array) -> dict[str, float]:
+        """What else can be said, where exploitability is not known: win rates in mbb per hand, by opponent."""
+        return {}
+
+    def measure(self, solver: Solver) -> tuple[float, float, float, dict[str, float]]:
+        """Of a solver's average strategy: value, exploitability, and `others`; exploitability of the current one.
+
+        In the order of `run.Step`.
+        """
+        average = solver.average()
+        value, exploitability = self.evaluate(average)
+        current = exploitability if isnan(exploitability) else self.exploitability(solver.current())
+        return exploitability, current, value, self.others(average)
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
         """Value to player 0 and exploitability, in chips per game.
@@ -282,8 +297,8 @@ def stored_form(path: Path) -> str:
 def make_solver(problem: Problem, algorithm: str, seed: int = 0) -> Solver:
     """A solver by the name of its algorithm."""
     entry = algorithm_named(algorithm)
-    if problem.form not in entry.forms:
-        fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.forms]
+    if not entry.works_on(problem.form):
+        fitting = [name for name, other in ALGORITHMS.items() if other.works_on(problem.form)]
         raise RunError(f"{algorithm} does not come in {problem.form} form: use one of {', '.join(fitting)}")
     return problem.solver(entry, seed)
 

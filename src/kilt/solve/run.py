@@ -52,6 +52,7 @@ class Step(NamedTuple):
     exploitability: float  # of the average strategy, mean over both seats, in chips per game
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # what player 0 wins when both follow the average strategy, in chips per game
+    others: dict[str, float] = {}  # noqa: RUF012, win rates of the average strategy in mbb per hand, by opponent
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,14 @@ def run(
             affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
             if over or (now == _scheduled(now) and (budget.target is not None or affordable)):
                 before = perf_counter()
-                value, average = problem.evaluate(solver.average())
-                current = problem.exploitability(solver.current())
+                figures = problem.measure(solver)
                 after = perf_counter()
                 measured, cost = measured + 1, min(cost, after - before)  # the first ones may include compilation
-                step = Step(now, after - began, average, current, value)
+                step = Step(now, after - began, *figures)
                 if folder:
                     folder.log(step)
                 yield step
-                if over or (budget.target is not None and average <= budget.target):
+                if over or (budget.target is not None and step.exploitability <= budget.target):
                     break
             ahead = min(_scheduled(now + 1), budget.iterations or sys.maxsize) - now
             chunk = max(1, min(ahead, int(CHUNK / pace)))

@@ -95,7 +95,7 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
             leaf.append(len(leaves) if position.actor == TERMINAL else -1)
             if position.actor == TERMINAL:
                 leaves.append(position)
-            actions = _on_menu(position, menu)
+            actions = on_menu(position, menu)
             first_child.append(node + len(queue) + 1)
             children.append(len(actions))
             following = openings if position.actor == CHANCE else queue
@@ -134,7 +134,7 @@ def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
         going_on = position.round, position.actor, position.spent, position.raises, position.last_raise, position.to_act
         key = (*going_on, position.folded)
         if key not in known:
-            actions = _on_menu(position, menu)
+            actions = on_menu(position, menu)
             total = np.zeros(1 + 2 * rounds, dtype=np.int64)
             total[0] = 1
             if position.actor >= 0:
@@ -147,7 +147,7 @@ def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
     return BettingSize(nodes, tuple(rest[:rounds]), tuple(rest[rounds:]))
 
 
-def _on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
+def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
     """The legal actions, with the raises of a no-limit game cut down to the menu, if there is one."""
     if menu is None or not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
         return position.actions()

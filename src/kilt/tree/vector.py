@@ -35,7 +35,7 @@ from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
-from kilt.tree.betting import Menu
+from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_one
 from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, LEARN, RESPOND, REVEAL, Draw, Room, Table, View
 from kilt.tree.vector_tree import vector_tree
@@ -81,7 +81,7 @@ class VectorGame:
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1, *, by_board: bool = True) -> None:
         if threads < 1:
             raise GameError(f"the number of threads is {threads}: use 1 or more")
-        self.game = game
+        self.game, self.menu = game, menu
         self.tree = vector_tree(game, menu, by_board=by_board)
         # A game without cards never looks at these.
         cards = (FULL, 2, 5)
@@ -154,8 +154,8 @@ class VectorGame:
                     position = position.after(*position.actions())
             if nodes.kind[node] == DECISION:
                 yield r, int(tree.entry_row[entry] + nodes.row[node]), position
-                child = int(nodes.first_child[node])
-                below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(position.actions())]
+                child, actions = int(nodes.first_child[node]), on_menu(position, self.menu)
+                below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
         """A table in which hands that differ only by suits which their board does not tell apart share their mean."""

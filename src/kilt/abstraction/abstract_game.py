@@ -1,0 +1,98 @@
+"""An abstract game: the rules, seen through buckets of hands and a menu of bets.
+
+Its information sets are the decisions of the betting tree times the buckets of their rounds. Whatever belongs to them
+is in one array, a *slot* for each action of each: the decisions in the order of the tree, at each decision the buckets,
+in each bucket the actions. So a decision and a bucket are one address.
+
+>>> from kilt.games import load_game
+>>> from kilt.abstraction.actions import actions_of
+>>> betting_size(load_game("holdem.nolimit.2p"), actions_of("1x, a")).decisions
+(20, 116, 500, 1844)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.actions import Actions
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.cards.deck import IntArray
+from kilt.errors import AbstractionError
+from kilt.games.holdem import Holdem
+from kilt.tree.betting import BettingTree, betting_size, betting_tree
+
+
+class AbstractSize(NamedTuple):
+    """How large an abstract game is."""
+
+    nodes: int  # of the betting tree, leaves included
+    decisions: tuple[int, ...]  # [round] of the betting tree
+    buckets: tuple[int, ...]  # [round]
+    infosets: tuple[int, ...]  # [round]
+    slots: tuple[int, ...]  # [round] actions of all information sets
+
+
+@dataclass(frozen=True)
+class AbstractGame:
+    """A game of the hold'em family, a card abstraction for it, and a menu of bets; without one it has all of them."""
+
+    game: Holdem
+    cards: CardAbstraction
+    actions: Actions | None = None
+
+    def __post_init__(self) -> None:
+        require_same_cards(self.game, self.cards)
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """[round] how many there are."""
+        return tuple(this.buckets for this in self.cards.rounds)
+
+    @cached_property
+    def betting(self) -> BettingTree:
+        """The tree of bets."""
+        return betting_tree(self.game, self.actions)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """[node + 1] the first slot of a decision's first bucket."""
+        nodes = self.betting.nodes
+        counts = np.where(nodes.actor >= 0, nodes.children * np.array(self.buckets)[nodes.round], 0)
+        return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+    @property
+    def slots(self) -> int:
+        """How many there are: the infoset-actions."""
+        return int(self.first[-1])
+
+    @property
+    def size(self) -> AbstractSize:
+        """Counted before anything is written out."""
+        return size_of(self.game, self.actions, self.buckets)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short name for rules, buckets and menu: tables of slots fit no other game."""
+        return artifact.fingerprint(str(self.game.rules), self.cards.identity.fingerprint, repr(self.actions))
+
+
+def size_of(game: Holdem, actions: Actions | None, buckets: tuple[int, ...]) -> AbstractSize:
+    """The size of an abstract game with so many buckets in each round."""
+    betting = betting_size(game, actions)
+    infosets = tuple(n * k for n, k in zip(betting.decisions, buckets, strict=True))
+    slots = tuple(n * k for n, k in zip(betting.actions, buckets, strict=True))
+    return AbstractSize(betting.nodes, betting.decisions, buckets, infosets, slots)
+
+
+def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
+    """Raise AbstractionError where an abstraction is for other cards than those of a game."""
+    if cards.identity.deal != Deal.of(game):
+        raise AbstractionError(
+            f"{cards.identity.name} is for other cards than {game.name}: build it with --game {game.name}"
+        )

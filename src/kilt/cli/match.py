@@ -1,0 +1,264 @@
+"""``kilt match`` and ``kilt crosstable``: players against each other, and who wins how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from kilt.evaluate.stats import Estimate
+    from kilt.games.holdem import Holdem
+    from kilt.play.agent import Agent
+    from kilt.play.dealer import Hand
+    from kilt.play.match import Match
+
+UNIT = "mbb/h"
+
+Players = Annotated[
+    list[str], typer.Argument(metavar="PLAYER...", help="Two or more players, such as always-call and random.")
+]
+GameOption = Annotated[
+    str | None,
+    typer.Option(
+        "--game",
+        "-g",
+        metavar="NAME",
+        help="A ready-made game (see `kilt game list`) or an ACPC .game file. Left out: that of a player who has one.",
+    ),
+]
+HandsOption = Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")]
+DuplicateOption = Annotated[
+    bool,
+    typer.Option("--duplicate/--no-duplicate", help="Play every deal twice, with the players swapped: luck cancels."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="What the cards are drawn from.")]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", metavar="P", help="How many processes; the result is the same on any. Left out: all cores."
+    ),
+]
+
+
+def match(
+    players: Players,
+    game: GameOption = None,
+    hands: HandsOption = 10_000,
+    duplicate: DuplicateOption = True,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="A new file for all hands, as the ACPC's dealer writes them."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play matches: the first player meets each of the others. Win rates have their 95% interval.
+
+    Ctrl-C ends a match early, and what was played counts.
+    """
+    from kilt.errors import PlayError
+    from kilt.evaluate.stats import win_rate
+    from kilt.play.match import play_match
+
+    if log and len(players) > 2:
+        raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
+    rules, load = _seated(players, game)
+    matches: list[Match] = []
+    opponents = players[1:]
+    with interrupts(at_once=False) as stopped, _progress(hands * len(opponents)) as tick:
+        for done, opponent in enumerate(opponents):
+            if stopped:
+                break
+            pair = (players[0], opponent)
+            with _Log(log, f"{rules.name} {hands} {seed}") as sink:
+                played = play_match(
+                    rules,
+                    pair,
+                    hands,
+                    seed,
+                    duplicate=duplicate,
+                    load=load,
+                    processes=_cores() if processes is None else processes,
+                    sink=sink.write if log else None,
+                    tick=partial(tick, f"{players[0]}, {opponent}", done * hands),
+                    stop=lambda: bool(stopped),
+                )
+                matches.append(played)
+                if played.hands == hands:
+                    sink.end(played)
+    said = [_figures(win_rate(played)) | {"hands": played.hands, "players": played.players} for played in matches]
+    if as_json:
+        settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
+        print_json((said[0] if len(opponents) == 1 else {}) | settings | {"matches": said})
+    else:
+        rows = [
+            [*played.players, str(win_rate(played)), UNIT, f"{played.hands:,}", "yes" if duplicate else "no"]
+            for played in matches
+        ]
+        print_table(rules.name, ["player", "against", "wins", "unit", "hands", "duplicate"], rows)
+    _end(stopped)
+
+
+def crosstable(
+    players: Players,
+    game: GameOption = None,
+    hands: HandsOption = 10_000,
+    duplicate: DuplicateOption = True,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a match between any two players. Rows win from columns; win rates have their 95% interval.
+
+    Ctrl-C ends it early, and what was played counts.
+    """
+    from kilt.evaluate import crosstable as tables
+
+    rules, load = _seated(players, game)
+    pairs = len(players) * (len(players) - 1) // 2
+    with interrupts(at_once=False) as stopped, _progress(hands * pairs) as tick:
+        table = tables.crosstable(
+            rules,
+            players,
+            hands,
+            seed,
+            duplicate=duplicate,
+            load=load,
+            processes=_cores() if processes is None else processes,
+            tick=partial(tick, f"{pairs} matches", 0),
+            stop=lambda: bool(stopped),
+        )
+    everyone = range(len(players))
+    rates = [[table.rate(row, column) for column in everyone] for row in everyone]
+    means = [table.mean(player) for player in everyone]
+    if as_json:
+        print_json(
+            {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT, "players": table.players}
+            | {"rates": [[rate and _figures(rate) for rate in row] for row in rates]}
+            | {"means": [mean and _figures(mean) for mean in means]}
+            | {"hands": sum(played.hands for played in table.matches.values())}
+        )
+    else:
+        rows = [
+            [name, *("" if rate is None else f"{rate.mean:+.0f} ± {rate.margin:.0f}" for rate in (*row, mean))]
+            for name, row, mean in zip(table.players, rates, means, strict=True)
+        ]
+        title = f"{rules.name}, {UNIT}, {hands:,} hands a match"
+        print_table(title, ["", *table.players, "mean"], rows, numbers=True)
+    _end(stopped)
+
+
+@cache
+def _loaded(spec: str, game: Holdem | None) -> tuple[Agent, Holdem]:
+    """A player and its game, once in a process."""
+    from kilt.play.players import load_player
+
+    return load_player(spec, game)
+
+
+def _load(spec: str, game: Holdem) -> Agent:
+    """What a process calls to get a player."""
+    return _loaded(spec, game)[0]
+
+
+def _seated(players: list[str], name: str | None) -> tuple[Holdem, Callable[[str], Agent]]:
+    """The game that all players play, and the way to load one of them."""
+    from kilt.errors import PlayError
+    from kilt.play.agent import BASELINES
+    from kilt.play.players import load_holdem
+
+    if len(players) < 2:
+        raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")
+    picky = [spec for spec in players if spec not in BASELINES]  # they know which game they play
+    game = load_holdem(name) if name else _loaded(picky[0] if picky else players[0], None)[1]
+    for spec in players:
+        theirs = _loaded(spec, game)[1]
+        if theirs.rules != game.rules:
+            raise PlayError(f"{spec} plays {theirs.name}, and the match is {game.name}: choose players of one game")
+    return game, partial(_load, game=game)
+
+
+def _cores() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _figures(rate: Estimate) -> dict[str, Any]:
+    """A win rate for programs. The interval of a single deal is not known."""
+    return {
+        "mbb_per_hand": rate.mean,
+        "ci95": list(rate.interval) if isfinite(rate.margin) else None,
+        "margin": rate.margin if isfinite(rate.margin) else None,
+    }
+
+
+def _end(stopped: list[int]) -> None:
+    if stopped:
+        say("stopped early: the figures are of the hands that were played")
+        raise typer.Exit(128 + stopped[0])
+
+
+class _Log:
+    """A log of a match. The file is there from the first hand on, so that a match that cannot begin leaves none."""
+
+    def __init__(self, path: Path | None, settings: str) -> None:
+        from kilt.errors import PlayError
+
+        self.path, self.settings = path, settings
+        self.file: IO[str] | None = None
+        if path and (path.exists() or not path.absolute().parent.is_dir()):
+            what = "is there already" if path.exists() else "has no folder to be in"
+            raise PlayError(f"the log {path} {what}: choose another name")
+
+    def __enter__(self) -> _Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.file:
+            self.file.close()
+
+    def write(self, hand: Hand) -> None:
+        """Add a hand."""
+        from kilt.play.acpc import log_line, read_names
+
+        if self.file is None and self.path:
+            read_names(hand.players)
+            self.file = self.path.open("x", encoding="utf-8")
+            self.file.write(f"# name/game/hands/seed {'.'.join(hand.players)} {self.settings}\n")
+        if self.file:
+            self.file.write(f"{log_line(hand)}\n")
+
+    def end(self, match: Match) -> None:
+        """Add the score."""
+        from kilt.play.acpc import Score
+
+        if self.file:
+            chips = round(float(match.results.sum()) * match.hands / len(match.results), 6)
+            self.file.write(f"{Score((chips, -chips), match.players)}\n")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on the terminal; gives what moves it: the match, the hands before it, and those of it."""
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task, begun = bar.add_task("", total=total, said="starting …"), monotonic()
+
+        def tick(what: str, before: int, hands: int) -> None:
+            done, seconds = before + hands, max(monotonic() - begun, 1e-9)
+            said = f"{done:,} hands · {done / seconds:,.0f}/s · {duration((total - done) * seconds / done)} left"
+            bar.update(task, description=what, completed=done, said=said)
+
+        yield tick

@@ -1,0 +1,93 @@
+"""``kilt dealer`` and ``kilt agent``: matches over a network, by the protocol of the ACPC."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import say
+
+
+def dealer(
+    game: Annotated[
+        str, typer.Argument(metavar="GAME", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
+    ],
+    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands.")] = 3000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the cards.")] = 0,
+    names: Annotated[tuple[str, str], typer.Option("--names", metavar="A B", help="Of the players, for the log.")] = (
+        "A",
+        "B",
+    ),
+    host: Annotated[
+        str, typer.Option("--host", metavar="H", help="Where to listen. Left out: this machine alone can connect.")
+    ] = "127.0.0.1",
+    ports: Annotated[
+        tuple[int, int], typer.Option("--ports", metavar="P1 P2", help="One for each player; 0 is any free one.")
+    ] = (0, 0),
+    log: Annotated[
+        Path | None, typer.Option("--log", "-l", metavar="FILE", help="A new file for the hands, as the ACPC has them.")
+    ] = None,
+    start_seconds: Annotated[
+        float, typer.Option(metavar="T", help="Seconds until both players must have connected.")
+    ] = 600.0,
+    response_seconds: Annotated[float, typer.Option(metavar="T", help="Seconds for an action.")] = 600.0,
+    hand_seconds: Annotated[float, typer.Option(metavar="T", help="Seconds of a player in one hand.")] = 600.0,
+    per_hand_seconds: Annotated[
+        float, typer.Option(metavar="T", help="Seconds of a player per hand, on average over the match.")
+    ] = 7.0,
+    max_invalid: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Invalid actions a player may make; they count as calls. Left out: any number."),
+    ] = None,
+) -> None:
+    """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
+    from kilt.errors import PlayError
+    from kilt.play.net import Limits, serve
+    from kilt.play.players import load_holdem
+
+    rules = load_holdem(game)
+    limits = Limits(start_seconds, response_seconds, hand_seconds, per_hand_seconds, max_invalid)
+    try:
+        file = nullcontext() if log is None else log.open("x", encoding="utf-8")
+    except OSError as error:
+        raise PlayError(f"cannot write {log} ({error.strerror}): choose another --log") from None
+    try:
+        with file as lines:
+            score = serve(
+                rules,
+                hands,
+                seed,
+                names,
+                host=host,
+                ports=ports,
+                log=lines,
+                limits=limits,
+                announce=lambda ports: typer.echo(f"{ports[0]} {ports[1]}"),
+                warn=lambda warning: say(f"warning: {warning}"),
+            )
+    finally:
+        if log is not None and not log.stat().st_size:  # nobody came
+            log.unlink()
+    typer.echo(str(score))
+
+
+def agent(
+    player: Annotated[str, typer.Argument(metavar="PLAYER", help="Who plays: the name of a baseline.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
+    port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
+    game: Annotated[
+        str | None,
+        typer.Option("--game", "-g", metavar="NAME", help="A ready-made game or an ACPC .game file, for baselines."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of what the player draws at random.")] = 0,
+) -> None:
+    """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
+    from kilt.play.net import play_agent
+    from kilt.play.players import load_holdem, load_player
+
+    who, rules = load_player(player, None if game is None else load_holdem(game))
+    hands = play_agent(who, rules, host, port, seed=seed)
+    say(f"{who.name} played {hands:,} hands")

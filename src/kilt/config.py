@@ -1,0 +1,144 @@
+"""A run as data: which game, seen through which cards and bets, solved how, played how. It is read from TOML.
+
+::
+
+    game = "holdem.nolimit.2p"              # a ready-made game, or a file in ACPC format
+    cards = "IR-KE-KO 169-200-200-200"      # the name of an abstraction, its folder, or its plan as a .toml file
+    actions = "50%, 1x, a; 1x, a; a"        # the language of bet sizes; a list of two gives each player their own
+
+    [solver]
+    algorithm = "external"
+    minutes = 10                            # or iterations
+    seed = 0
+    threads = 2
+    average = true                          # otherwise the current strategy is the result
+    linear = true                           # weigh an iteration by its number
+    prune = 0                               # leave out actions that are regretted less than this, in chips
+
+    [agent]
+    post = "new-0.2"                        # post-processing
+    translation = "pseudo-harmonic"         # of bets that are not in the abstraction
+
+Everything but `game` and `cards` may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kilt.errors import RunError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SolverConfig:
+    """How to solve."""
+
+    algorithm: str = "external"
+    minutes: float = 0.0  # 0: as the command says
+    iterations: int = 0
+    seed: int = 0
+    threads: int = 1
+    average: bool = True
+    linear: bool = True
+    prune: float = 0.0
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """How to play what was solved."""
+
+    post: str = "none"
+    translation: str = "pseudo-harmonic"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run: see above."""
+
+    game: str
+    cards: str
+    actions: tuple[str, ...] = ()  # none in limit games; in no-limit games, all raises
+    near: float = 0.8
+    solver: SolverConfig = field(default_factory=SolverConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+
+    def toml(self) -> str:
+        """As text that `read_config` understands."""
+        said = asdict(self)
+        lines = [f"{name} = {json.dumps(value)}" for name, value in said.items() if not isinstance(value, dict)]
+        for name, section in said.items():
+            if isinstance(section, dict):
+                lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
+        return "\n".join(lines) + "\n"
+
+
+def read_config(path: Path) -> Config:
+    """A run from a TOML file. Files that it names are looked for beside it."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} is not TOML: {error}") from None
+    try:
+        config = config_of(said)
+    except RunError as error:
+        raise RunError(f"{path}: {error}") from None
+    return _beside(config, path.parent)
+
+
+def config_of(said: Mapping[str, Any]) -> Config:
+    """A run from plain data.
+
+    >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
+    3
+    """
+    said = dict(said)
+    actions = said.pop("actions", [])
+    texts = [actions] if isinstance(actions, str) else actions
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise RunError(f"`actions` is {actions!r}: give a text such as '50%, 1x, a', or a list of one for each player")
+    sections = {"solver": SolverConfig, "agent": AgentConfig}
+    made: dict[str, object] = {name: _made(kind, said.pop(name, {}), f"[{name}]") for name, kind in sections.items()}
+    return _made(Config, said | {"actions": tuple(texts)} | made, "the run")
+
+
+def _made(kind: type[T], said: object, where: str) -> T:
+    """A dataclass from what was said, each value of the type that it has there."""
+    if not isinstance(said, Mapping):
+        raise RunError(f"{where} is {said!r}: it has lines such as `seed = 1`")
+    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
+    if others := set(said) - set(known):
+        raise RunError(f"{where} says {', '.join(sorted(others))}, which means nothing: use {', '.join(known)}")
+    if missing := {"game", "cards"} & set(known) - set(said):
+        raise RunError(f"{' and '.join(sorted(missing))} must be given: see the example in `kilt solve --help`")
+    values = {}
+    for name, value in said.items():
+        wanted = str(known[name].type)
+        types: dict[str, tuple[type, ...]] = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,)}
+        wrong = wanted in types and (
+            not isinstance(value, types[wanted]) or (isinstance(value, bool) and wanted != "bool")
+        )
+        if wrong:
+            raise RunError(f"`{name}` in {where} is {value!r}: it takes a value of type {wanted}")
+        if wanted in ("int", "float") and value < 0:
+            raise RunError(f"`{name}` in {where} is {value}: give 0 or more")
+        values[name] = value
+    return kind(**values)
+
+
+def _beside(config: Config, folder: Path) -> Config:
+    """The same with full paths to files and folders that lie beside the file it was read from."""
+    game, cards = folder / config.game, folder / config.cards
+    return replace(
+        config,
+        game=str(game.resolve()) if game.is_file() else config.game,
+        cards=str(cards.resolve()) if cards.exists() else config.cards,
+    )

@@ -1,0 +1,93 @@
+"""Crosstables: every player against every other one, in mbb/h.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> players = [BASELINES[name] for name in ("always-fold", "always-raise", "always-call")]
+>>> table = crosstable(load_game("holdem.limit.2p"), players, hands=200)
+>>> str(table.rate(1, 0)), str(table.rate(0, 1))  # the row's player wins from the column's
+('+750.0 ± 0.0', '-750.0 ± 0.0')
+>>> str(table.mean(0))  # against all others
+'-520.0 ± 47.1'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from kilt.errors import PlayError
+from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Agent
+from kilt.play.match import Load, Match, play_match
+
+
+@dataclass(frozen=True, eq=False)
+class Crosstable:
+    """Matches of all pairs. One that was stopped lacks some."""
+
+    players: tuple[str, ...]  # their names
+    matches: dict[tuple[int, int], Match]  # by the places of the two, the lower one first
+
+    def rate(self, row: int, column: int) -> Estimate | None:
+        """What one player wins from another; None if they have not met."""
+        match = self.matches.get((min(row, column), max(row, column)))
+        if match is None:
+            return None
+        won = win_rate(match)
+        return won if row < column else Estimate(0.0 - won.mean, won.margin)
+
+    def mean(self, player: int) -> Estimate | None:
+        """What a player wins on average from all others; None if it has not met all.
+
+        All matches have the same deals, so that players are compared on equal cards. A unit of the statistics is
+        therefore a deal against all opponents at once.
+        """
+        met = [(1 if player == pair[0] else -1, match) for pair, match in self.matches.items() if player in pair]
+        if len(met) < len(self.players) - 1:
+            return None
+        units = min(len(match.results) for _, match in met)
+        results = np.mean([sign * match.results[:units] for sign, match in met], axis=0)
+        return estimate(results * (1000 / met[0][1].big_blind))
+
+
+def crosstable(
+    game: Holdem,
+    players: Sequence[Agent | str],
+    hands: int,
+    seed: int = 0,
+    *,
+    duplicate: bool = True,
+    load: Load | None = None,
+    processes: int = 1,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Crosstable:
+    """Play a match of so many hands between any two of the players; what is passed on means the same as there.
+
+    `tick` gets the number of hands so far, over all matches.
+    """
+    if len(players) < 2:
+        raise PlayError(f"a crosstable of {len(players)} players has no matches: give two or more")
+    matches: dict[tuple[int, int], Match] = {}
+    names = [""] * len(players)
+    for done, (one, other) in enumerate(combinations(range(len(players)), 2)):
+        if stop():
+            break
+        match = play_match(
+            game,
+            (players[one], players[other]),
+            hands,
+            seed,
+            duplicate=duplicate,
+            load=load,
+            processes=processes,
+            tick=lambda played, before=done * hands: tick(before + played),  # type: ignore[misc]
+            stop=stop,
+        )
+        matches[one, other] = match
+        names[one], names[other] = match.players
+    return Crosstable(tuple(names), matches)

@@ -1,0 +1,55 @@
+"""Statistics of matches: what a player wins, with its error bar. Rates are mbb/h, thousandths of a big blind per hand.
+
+>>> won = estimate([50.0, -100.0, 150.0, 60.0])
+>>> print(won)
++40.0 ± 101.5
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.errors import PlayError
+from kilt.play.match import Match
+
+WIDTH = NormalDist().inv_cdf(0.975)  # of a 95% interval to each side, in standard errors
+
+
+class Estimate(NamedTuple):
+    """A mean that was estimated."""
+
+    mean: float
+    margin: float  # the 95% interval reaches so far to each side
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval."""
+        return self.mean - self.margin, self.mean + self.margin
+
+    def __str__(self) -> str:
+        return f"{round(self.mean, 1) + 0.0:+.1f} ± {self.margin:.1f}"
+
+
+def estimate(values: npt.ArrayLike) -> Estimate:
+    """The mean of independent values and its 95% interval, by the normal distribution: fair from some thirty values on.
+
+    One value alone says nothing of its error: the interval is infinite.
+    """
+    row = np.asarray(values, dtype=np.float64)
+    if row.ndim != 1 or not len(row):
+        raise PlayError(f"an estimate needs a row of values, one at least; given is an array of the shape {row.shape}")
+    error = float(row.std(ddof=1)) / sqrt(len(row)) if len(row) > 1 else inf
+    return Estimate(float(row.mean()), WIDTH * error)
+
+
+def win_rate(match: Match) -> Estimate:
+    """What the first player of a match wins from the second, in mbb/h.
+
+    The two hands of a duplicate pair are one value: they share their cards, so they are not independent.
+    """
+    return estimate(match.results * (1000 / match.big_blind))

@@ -1,0 +1,384 @@
+"""The protocol of the Annual Computer Poker Competition (ACPC): what its dealers, players and logs say, as text.
+
+A dealer tells each player the state of the match after every action. A player whose turn it is answers with the same
+line and an action. A log has a line for each hand that was played. Nothing here knows of networks: see `play.net`.
+
+==============================================  ====================================================================
+``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c``            who is told (position 0), hand 30, the betting, the cards they see
+``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c:r250``       their answer
+``STATE:2:r300f:8d9h|9s6d:-100|100:Ann|Bob``    a hand in a log: cards, payoffs and names are by position
+``SCORE:310|-310:Ann|Bob``                      the end of a log: the sums, by player
+==============================================  ====================================================================
+
+Heads-up, position 0 has the big blind; players swap positions after every hand. In no-limit games ``r250`` raises *to*
+250 chips over the whole hand, in limit games ``r`` has no number.
+
+>>> from kilt.games import load_game
+>>> game = load_game("holdem.nolimit.2p")
+>>> state = read_state("MATCHSTATE:0:30:cc/:9s8h|/8c8d5c", game)
+>>> state.number, state.position.round, state.my_turn, game.deck.name(state.hand), game.deck.name(state.board)
+(30, 1, True, '9s8h', '8c8d5c')
+>>> str(state)
+'MATCHSTATE:0:30:cc/:9s8h|/8c8d5c'
+>>> read_state("MATCHSTATE:0:30:ccc/:9s8h|/8c8d5c", game)
+Traceback (most recent call last):
+    ...
+kilt.errors.PlayError: the betting 'ccc/' cannot be: 'c' is not legal after 'cc': use one of /
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from kilt.cards.deck import Deck
+from kilt.errors import CardError, GameError, PlayError
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.play.agent import Spot
+from kilt.play.dealer import Cards, Dealer, Hand
+
+COMMENTS = ("#", ";")  # lines that begin so are for people
+KEPT = 1 << 16  # positions that are remembered for a game
+
+_STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
+_HAND = re.compile(r"STATE:([0-9]{1,10}):([^:]*):([^:]*):([^:]*):([^:]*)")
+_SCORE = re.compile(r"SCORE:([^:]*):([^:]*)")
+_ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
+_REPLY = re.compile(r"([fcr])(-?[0-9]{1,15})?")
+_CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
+
+
+@dataclass(frozen=True)
+class MatchState:
+    """What a player is told. Its text is the dealer's line."""
+
+    viewer: int  # the position of who is told
+    number: int  # of the hand
+    position: Betting
+    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [position] private cards; empty where they are not seen
+    board: tuple[int, ...]
+
+    @property
+    def hand(self) -> tuple[int, ...]:
+        """The viewer's private cards."""
+        return self.holes[self.viewer]
+
+    @property
+    def my_turn(self) -> bool:
+        """Whether the viewer is to act."""
+        return self.position.actor == self.viewer
+
+    @property
+    def over(self) -> bool:
+        """Whether the hand has ended."""
+        return self.position.actor == TERMINAL
+
+    def spot(self, seed: int) -> Spot:
+        """The same for an agent. All spots of a hand have one key, that of `Dealer.keys` for this seed.
+
+        So a player over a network who is given a dealer's seed acts as that dealer's own player would.
+        """
+        keys = _keys(self.position.rules, seed, self.number)
+        return Spot(self.position, self.hand, self.board, keys[self.viewer])
+
+    @cached_property
+    def _text(self) -> str:
+        cards = _write_cards(self.position, self.holes, self.board)
+        return f"MATCHSTATE:{self.viewer}:{self.number}:{self.position.history}:{cards}"
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
+    """What the player at position `viewer` is told: their own cards, and the other's where these are shown.
+
+    >>> from kilt.games import load_game
+    >>> game = load_game("leduc")
+    >>> cards = Cards(((5,), (2,)), (3,))
+    >>> str(seen_by(0, 7, game.start(), cards)), str(seen_by(0, 7, read_betting("cc/cc", game), cards))
+    ('MATCHSTATE:0:7::As|', 'MATCHSTATE:0:7:cc/cc:As|Kh/Ks')
+    """
+    showdown = position.actor == TERMINAL and position.folded is None
+    first, second = (held if showdown or seat == viewer else () for seat, held in enumerate(cards.holes))
+    board = cards.board[: position.rules.board_size(position.round)]
+    return MatchState(viewer, number, position, (first, second), board)
+
+
+def read_state(line: str, game: Holdem) -> MatchState:
+    """Read what a dealer tells a player; PlayError where it cannot be."""
+    found = _STATE.fullmatch(line)
+    if not found:
+        raise PlayError(
+            f"{_short(line)} is no match state; it has the form MATCHSTATE:position:hand:betting:cards "
+            "with position 0 or 1: check the dealer"
+        )
+    viewer, position = int(found[1]), read_betting(found[3], game)
+    holes, board = _read_cards(found[4], game.rules, position.round)
+    if not holes[viewer]:
+        raise PlayError(f"the private cards of position {viewer} are missing in {_short(line)}: check the dealer")
+    return MatchState(viewer, int(found[2]), position, holes, board)
+
+
+def read_betting(text: str, game: Holdem) -> Betting:
+    """The position after the betting of a state, rounds split by ``/``.
+
+    >>> from kilt.games import load_game
+    >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
+    300
+    """
+    known = _known(game.rules).positions
+    found = known.get(text)
+    if found is not None:
+        return found
+    # In a match each state adds an action to the last one, which is known then.
+    position = known.get(text[: max(text.rfind(label) for label in (FOLD, CALL, RAISE))]) or game.start()
+    at = len(position.history)
+    while at < len(text):
+        action = _ACTION.match(text, at)
+        if not action:
+            raise PlayError(
+                f"the betting {_short(text)} has {_short(text[at])} where f, c, r or / belongs, r with the chips "
+                "it goes to in no-limit games only: check who wrote it"
+            )
+        try:
+            position = position.after(action[0])
+        except GameError as error:
+            raise PlayError(f"the betting {_short(text)} cannot be: {error}") from None
+        at = action.end()
+    if position.actor == CHANCE:
+        raise PlayError(f"the betting {_short(text)} ends a round; the next one begins with /: add it")
+    if len(known) >= KEPT:
+        known.clear()
+    known[text] = position
+    return position
+
+
+def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
+    """The action in a player's answer to `asked`, whatever is written there; None if it answers something else."""
+    *fields, action = line.split(":", 5) if line.count(":") > 4 else (*line.split(":"), "")
+    state = ":".join(fields)
+    if state != str(asked):
+        try:
+            if read_state(state, game) != asked:
+                return None
+        except PlayError:
+            return None
+    return action
+
+
+def corrected(position: Betting, action: str) -> str:
+    """What a dealer makes of a player's action, by the rules of the competition; PlayError where it cannot be read.
+
+    A raise in a no-limit game goes to the nearest legal size. What is not legal becomes a call, and so does a fold
+    where checking is free. Numbers that mean nothing are ignored.
+
+    >>> from kilt.games import load_game
+    >>> start = load_game("holdem.nolimit.2p").start()
+    >>> corrected(start, "r150"), corrected(start, "r99999"), corrected(start.after("c"), "f")
+    ('r200', 'r20000', 'c')
+    >>> corrected(start, "raise")
+    Traceback (most recent call last):
+        ...
+    kilt.errors.PlayError: 'raise' is no action; use f, c or r200 to r20000
+    """
+    found, bounds = _REPLY.fullmatch(action), position.raise_bounds()
+    limit = position.rules.betting == "limit"
+    if not found or (found[1] == RAISE and not limit and not found[2]):
+        sizes = "" if not bounds else f" or {RAISE}" if limit else f" or {RAISE}{bounds[0]} to {RAISE}{bounds[1]}"
+        raise PlayError(f"{_short(action)} is no action; use {', '.join(position.passive_actions())}{sizes}")
+    if found[1] == RAISE and bounds:
+        return RAISE if limit else f"{RAISE}{min(max(int(found[2]), bounds[0]), bounds[1])}"
+    return found[1] if found[1] in position.passive_actions() else CALL
+
+
+# Logs ----------------------------------------------------------------------------------------------------------------
+
+
+class Score(NamedTuple):
+    """How a match ended. The names are in the order of the players, as its dealer was given them."""
+
+    chips: tuple[float, float]
+    names: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"SCORE:{_write_chips(self.chips)}:{'|'.join(self.names)}"
+
+
+class Log(NamedTuple):
+    """What is in a log."""
+
+    hands: list[Hand]
+    score: Score | None  # None where the match broke off
+    comments: list[str]
+
+
+def log_line(hand: Hand) -> str:
+    """A hand as logs have it.
+
+    >>> from kilt.games import load_game
+    >>> game = load_game("holdem.nolimit.2p")
+    >>> line = "STATE:0:cr20000c///:8dJd|Td4d/As9d6s/3d/6c:20000|-20000:Raw|Ex"
+    >>> log_line(read_hand(line, game)) == line
+    True
+    """
+    cards = _write_cards(hand.position, hand.cards.holes, hand.board)
+    return f"STATE:{hand.number}:{hand.position.history}:{cards}:{_write_chips(hand.payoffs)}:{'|'.join(hand.players)}"
+
+
+def read_hand(line: str, game: Holdem) -> Hand:
+    """Read a hand as logs have it; the payoffs must be those of the cards."""
+    found = _HAND.fullmatch(line)
+    if not found:
+        raise PlayError(f"{_short(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
+    position = read_betting(found[2], game)
+    holes, board = _read_cards(found[3], game.rules, position.round)
+    payoffs, players = _read_chips(found[4]), read_names(found[5].split("|"))
+    if position.actor != TERMINAL:
+        raise PlayError(f"the betting {_short(found[2])} does not end the hand; logs have hands that are over")
+    if not all(holes):
+        raise PlayError(f"the cards {_short(found[3])} lack those of a player; logs show all")
+    hand = Dealer(game).ended(int(found[1]), position, Cards(holes, board), players)
+    if hand.payoffs != payoffs:
+        raise PlayError(
+            f"the payoffs are {found[4]}, but {game.name} pays {_write_chips(hand.payoffs)} for these cards "
+            "and bets; use the game that was played"
+        )
+    return hand
+
+
+def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
+    r"""Read the log of one match; `source` is what error messages call it. One that broke off has no score.
+
+    >>> from kilt.games import load_game
+    >>> text = "# a match\nSTATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSCORE:50|-50:Ann|Bob\n"
+    >>> log = read_log(text, load_game("holdem.nolimit.2p"), source="my.log")
+    >>> log.hands[0].players, log.score.chips, log.comments
+    (('Ann', 'Bob'), (50.0, -50.0), ['# a match'])
+    """
+    hands: list[Hand] = []
+    score: Score | None = None
+    comments: list[str] = []
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        try:
+            if line.startswith(COMMENTS):
+                comments.append(line)
+            elif not line.strip():
+                continue
+            elif score is not None:
+                raise PlayError("something follows the score; a log holds one match")
+            elif line.startswith("SCORE"):
+                score = _read_score(line, hands)
+            else:
+                hands.append(read_hand(line, game))
+        except PlayError as error:
+            raise PlayError(f"{error}: check {source}, line {number}") from None
+    return Log(hands, score, comments)
+
+
+def read_names(names: Sequence[str]) -> tuple[str, str]:
+    """The names of two players, if a log can hold them."""
+    for name in names:
+        if not name.strip() or not name.isprintable() or ":" in name or "|" in name:
+            raise PlayError(f"the name {_short(name)} cannot be in a log; use printable characters other than : and |")
+    if len(names) != 2:
+        raise PlayError(f"there are {len(names)} names, but 2 players; give two names")
+    return names[0], names[1]
+
+
+def _read_score(line: str, hands: Iterable[Hand]) -> Score:
+    """Read the last line of a log; the hands must add up to it."""
+    found = _SCORE.fullmatch(line)
+    if not found:
+        raise PlayError(f"{_short(line)} is no score; it has the form SCORE:chips|chips:name|name")
+    score = Score(_read_chips(found[1]), read_names(found[2].split("|")))
+    first, second = score.names
+    if first != second:
+        won = dict.fromkeys(score.names, 0.0)
+        for hand in hands:
+            for name, chips in zip(hand.players, hand.payoffs, strict=True):
+                won[name] = won.get(name, 0.0) + chips
+        if won != {first: score.chips[0], second: score.chips[1]}:
+            sums = ", ".join(f"{name} {_chips(chips)}" for name, chips in won.items())
+            raise PlayError(f"the score is {_write_chips(score.chips)}, but the hands add up to {sums}")
+    return score
+
+
+# Cards and chips -----------------------------------------------------------------------------------------------------
+
+
+class _Known(NamedTuple):
+    """What is remembered for a game."""
+
+    deck: Deck
+    positions: dict[str, Betting]  # by the betting
+
+
+@lru_cache(maxsize=16)
+def _known(rules: GameDef) -> _Known:
+    return _Known(rules.deck, {})
+
+
+@lru_cache(maxsize=64)
+def _keys(rules: GameDef, seed: int, number: int) -> tuple[int, int]:
+    return Dealer(Holdem(rules), seed).keys(number)
+
+
+@lru_cache(maxsize=64)  # they stay the same for a round
+def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
+    """Private cards by position, none where they are not shown, and the board of the rounds so far."""
+    deck = _known(rules).deck
+    private, *rounds = text.split("/")
+    new = rules.board_cards[1 : round + 1]
+    if private.count("|") != 1 or len(rounds) != len(new):
+        raise PlayError(
+            f"the cards {_short(text)} do not fit round {round + 1}; they need one | between the players and "
+            f"{len(new)} / between rounds"
+        )
+    found: list[tuple[int, ...]] = []
+    dead: list[int] = []
+    sides = [(side, rules.hole_cards if side else 0) for side in private.split("|")]
+    for part, count in [*sides, *zip(rounds, new, strict=True)]:
+        try:
+            cards = deck.cards(part, count, dead=dead)
+        except CardError as error:
+            raise PlayError(f"the cards {_short(text)} cannot be: {error}") from None
+        if deck.name(cards) != part:
+            raise PlayError(f"the cards {_short(part)} in {_short(text)} should be written {deck.name(cards)}")
+        found.append(cards)
+        dead.extend(cards)
+    return Cards((found[0], found[1]), tuple(card for cards in found[2:] for card in cards))
+
+
+def _write_cards(position: Betting, holes: Sequence[tuple[int, ...]], board: Sequence[int]) -> str:
+    """The cards of a state: ``|`` between players, ``/`` before each round but the first."""
+    deck = _known(position.rules).deck
+    ends = [0, *accumulate(position.rules.board_cards[1 : position.round + 1])]
+    private = "|".join(deck.name(held) for held in holes)
+    return "/".join([private, *(deck.name(board[start:end]) for start, end in pairwise(ends))])
+
+
+def _chips(chips: float) -> str:
+    return str(int(chips)) if chips == int(chips) else f"{chips:.6f}".rstrip("0")
+
+
+def _write_chips(chips: Iterable[float]) -> str:
+    return "|".join(map(_chips, chips))
+
+
+def _read_chips(text: str) -> tuple[float, float]:
+    parts = text.split("|")
+    if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
+        raise PlayError(f"the chips {_short(text)} cannot be read; they are two numbers with | between them")
+    return float(parts[0]), float(parts[1])
+
+
+def _short(text: str) -> str:
+    """A text in quotes, the beginning of it where it is long."""
+    return repr(text) if len(text) <= 80 else f"{text[:80]!r} …"

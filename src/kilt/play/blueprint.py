@@ -1,0 +1,158 @@
+"""An agent that plays a blueprint: translate, look up, post-process, draw (000, sections 4 and 5).
+
+What has happened in the real hand is followed in the tree of the abstract game. Bets that the tree does not have are
+taken for one that it has, by their size in pots (see `strategy.translate`); a small bet may be taken for a check where
+the agent then still has to act. The agent's own bets go the other way, from pots to chips.
+
+The two games can fall out of step: a large bet was taken for all-in, and there are chips left; or an all-in bet was
+taken for a smaller one, and the raise that the tree suggests is not legal. Where the tree has an answer it is made
+legal; where it has none, the agent checks and calls, as one does who is all-in in the abstract game.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kilt.errors import PlayError
+from kilt.games.game import CHANCE, REVEAL
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.play.agent import Spot, pick
+from kilt.strategy.blueprint import FOLDS, Blueprint
+from kilt.strategy.postprocess import RULES, Rule, apply
+from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
+
+KEPT = 1 << 18  # positions that are remembered
+_MOVE = re.compile(r"[fc/]|r\d*")
+_NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
+
+
+class Place(NamedTuple):
+    """Where a hand stands in the abstract game."""
+
+    node: int | None  # a decision of the player; None where the tree has no answer
+    level: int  # chips that each player has to match there
+    acted: bool  # whether the player has acted before in this hand
+
+
+@dataclass(frozen=True)
+class BlueprintAgent:
+    """Plays a blueprint, in the game it was made for."""
+
+    name: str
+    blueprint: Blueprint
+    rule: Rule = RULES["none"]
+    mapping: Mapping = pseudo_harmonic
+    _positions: dict[str, Betting] = field(default_factory=dict, repr=False, compare=False)
+    _labels: dict[int, list[str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def game(self) -> Holdem:
+        """The game that it plays."""
+        return self.blueprint.game
+
+    def act(self, spot: Spot) -> str:
+        """A legal action."""
+        actions, shares = zip(*self.shares(spot), strict=True)
+        return pick(actions, shares, spot.draw(2 * len(spot.position.history)))
+
+    def shares(self, spot: Spot) -> list[tuple[str, float]]:
+        """The actions that it may take, as the ACPC writes them, and the probability of each."""
+        place = self.follow(spot)
+        if place.node is None:
+            return [(CALL, 1.0)]
+        node, position = place.node, spot.position
+        labels = self._labels.get(node)
+        if labels is None:
+            labels = self._labels[node] = self.blueprint.labels(node)
+        row = self.blueprint.row(node, self.blueprint.bucket(position.round, spot.hand, spot.board))
+        if not any(row):  # nobody has been there
+            return [(CALL, 1.0)]
+        row = apply(self.rule, labels, row, first=not place.acted)
+        return [(self._legal(label, place.level, position), share) for label, share in zip(labels, row, strict=True)]
+
+    def follow(self, spot: Spot) -> Place:
+        """Where a hand stands in the abstract game, with what chance decides about bets that it does not have."""
+        nodes, levels = self.blueprint.nodes, self.blueprint.level
+        me = spot.position.actor
+        node: int | None = 0
+        level, acted = max(self.game.rules.blinds), False
+        for before, action in self._moves(spot.position):
+            mine = before.actor == me
+            acted |= mine
+            if node is None:
+                continue
+            if action == REVEAL:
+                while nodes.actor[node] >= 0:  # a raise that was not legal became a call
+                    node = self._called(node)
+                node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
+            elif nodes.actor[node] != before.actor:
+                node = None
+            elif action == CALL:
+                node = self._called(node)
+            else:
+                node = self._raised(node, level, before, action, spot)
+                level = int(levels[node]) if node is not None and levels[node] > 0 else level
+        if node is not None and (nodes.actor[node] != me or nodes.round[node] != spot.position.round):
+            node = None
+        return Place(node, level, acted)
+
+    def _raised(self, node: int, level: int, before: Betting, action: str, spot: Spot) -> int | None:
+        """The node after a raise: the one that it is taken for."""
+        nodes, levels = self.blueprint.nodes, self.blueprint.level
+        child, count = int(nodes.first_child[node]), int(nodes.children[node])
+        places = [place for place in range(child, child + count) if levels[place] > 0]
+        if self.blueprint.limit or not places:
+            return places[0] if places else None
+        real, to, stack = max(before.spent), int(action[1:]), self.game.rules.stacks[before.actor]
+        if to == stack and levels[places[-1]] == stack:
+            return places[-1]
+        sizes = [(int(levels[place]) - level) / (2 * level) for place in places]
+        mapping, theirs = self.mapping, before.actor != spot.position.actor
+        if not theirs:
+            mapping = _NEAREST
+        called = self._called(node)
+        if theirs and nodes.actor[called] == spot.position.actor:
+            places, sizes = [called, *places], [0.0, *sizes]
+        draw = spot.draw(2 * len(before.history) + 1)
+        return places[translate(sizes, (to - real) / (2 * real), mapping, draw)]
+
+    def _legal(self, label: str, level: int, position: Betting) -> str:
+        """An abstract action as a legal one: bets are as large in pots."""
+        if label == FOLD:
+            return FOLD if position.facing else CALL
+        bounds = position.raise_bounds()
+        if label == CALL or bounds is None:
+            return CALL
+        if self.blueprint.limit:
+            return RAISE
+        to, real = int(label[1:]), max(position.spent)
+        if to == self.game.rules.stacks[position.actor]:
+            return f"{RAISE}{bounds[1]}"
+        if real != level:
+            to = real + round((to - level) / level * real)
+        return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
+
+    def _called(self, node: int) -> int:
+        """The node after a call: it comes first, or after a fold."""
+        child = int(self.blueprint.nodes.first_child[node])
+        return child + (int(self.blueprint.level[child]) == FOLDS)
+
+    def _moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
+        """Each move of a hand with the position before it. Positions are remembered."""
+        if position.rules != self.game.rules:
+            raise PlayError(
+                f"{self.name} plays {self.game.name}, and not this game: use the one it was made for"
+            )
+        if len(self._positions) >= KEPT:
+            self._positions.clear()
+        at = self.game.start()
+        for match in _MOVE.finditer(position.history):
+            yield at, match[0]
+            prefix = position.history[: match.end()]
+            known = self._positions.get(prefix)
+            if known is None:
+                known = self._positions[prefix] = at.after(match[0])
+            at = known

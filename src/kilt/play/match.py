@@ -1,0 +1,217 @@
+"""Matches: many hands between two players, on as many processes as there are, with the same result on any number.
+
+Players swap seats every hand. In a duplicate match every deal is played twice, with the players swapped, so that the
+luck of the cards cancels; the pair is then one unit of the statistics, because its hands are not independent.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> game = load_game("holdem.nolimit.2p")
+>>> match = play_match(game, (BASELINES["always-raise"], BASELINES["always-fold"]), hands=4)
+>>> match.players, match.hands, match.results.tolist()  # the blinds that were folded, per hand: 50 and 100
+(('always-raise', 'always-fold'), 4, [75.0, 75.0])
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from multiprocessing import get_context, parent_process
+from typing import TypeAlias
+
+import numpy as np
+
+from kilt.cards.deck import FloatArray
+from kilt.errors import PlayError
+from kilt.games.holdem import Holdem
+from kilt.play.agent import BASELINES, Agent
+from kilt.play.dealer import Dealer, Hand
+
+CHUNK = 64  # units that a process plays before it reports
+WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which takes one or two
+
+Load: TypeAlias = Callable[[str], Agent]
+Chunk: TypeAlias = tuple[list[float], list[Hand]]  # results of units, and the hands if they are wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """What came of a match."""
+
+    players: tuple[str, str]  # their names
+    results: FloatArray  # [unit] what the first player won, in chips per hand
+    duplicate: bool  # a unit is a pair of hands with the same cards
+    big_blind: int
+
+    @property
+    def hands(self) -> int:
+        """How many hands were played."""
+        return len(self.results) * (2 if self.duplicate else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Where a match is played: all that a process needs to know to play any hand of it."""
+
+    game: Holdem
+    players: tuple[Agent | str, Agent | str]  # agents, or specs that `load` makes agents from
+    seed: int = 0
+    duplicate: bool = True
+    load: Load | None = None
+
+    @cached_property
+    def agents(self) -> tuple[Agent, Agent]:
+        """The players; those that are given as specs are loaded at the first hand, in each process anew."""
+        return self._agent(self.players[0]), self._agent(self.players[1])
+
+    @cached_property
+    def dealer(self) -> Dealer:
+        """Who deals here."""
+        return Dealer(self.game, self.seed)
+
+    def hands(self, unit: int) -> Iterator[Hand]:
+        """The hands of a unit: two of the same deal in a duplicate match, else one.
+
+        Players draw at random by seat and deal: a player who meets itself plays the same hand twice.
+        """
+        for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
+            agents = self.agents if number % 2 == 0 else self.agents[::-1]
+            yield self.dealer.play(number, agents, deal=unit)
+
+    def won(self, hand: Hand) -> float:
+        """What the first player won in a hand, in chips."""
+        return hand.payoffs[hand.number % 2]
+
+    def play(self, first: int, last: int, *, keep: bool) -> Chunk:
+        """The results of some units, and their hands if they are to be kept."""
+        results, kept = [], []
+        for unit in range(first, last):
+            hands = list(self.hands(unit))
+            results.append(sum(map(self.won, hands)) / len(hands))
+            if keep:
+                kept += hands
+        return results, kept
+
+    def _agent(self, player: Agent | str) -> Agent:
+        if not isinstance(player, str):
+            return player
+        if self.load is None:
+            raise PlayError(f"the player {player!r} is a spec, and nothing is given to load it with: give `load`")
+        return self.load(player)
+
+
+def play_match(
+    game: Holdem,
+    players: tuple[Agent | str, Agent | str],
+    hands: int,
+    seed: int = 0,
+    *,
+    duplicate: bool = True,
+    load: Load | None = None,
+    processes: int = 1,
+    sink: Callable[[Hand], None] | None = None,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Match:
+    """Play a match of so many hands.
+
+    Players are agents, or specs for `load`. On more than one process agents are pickled; those that hold much memory
+    are better given as specs, which every process loads for itself. `load` has to be a function of a module then, or a
+    partial of one. Short matches stay in this process, whatever is asked for.
+
+    `sink` gets every hand, in order; `tick` the number of hands so far. Once `stop` says so the match ends early, and
+    has fewer hands.
+    """
+    table = Table(game, players, seed, duplicate, load)
+    per_unit = 2 if duplicate else 1
+    if hands < 1 or hands % per_unit:
+        remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
+        raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")
+    if processes < 1:
+        raise PlayError(f"a match cannot be played on {processes} processes: use 1 or more")
+    names = table.agents[0].name, table.agents[1].name
+    results: list[float] = []
+    with closing(_chunks(table, hands // per_unit, processes, keep=sink is not None)) as chunks:
+        for part, kept in chunks:
+            results += part
+            for hand in kept:
+                if sink:
+                    sink(hand)
+            tick(per_unit * len(results))
+            if stop():
+                break
+    return Match(names, np.array(results), duplicate, game.rules.big_blind)
+
+
+def _chunks(table: Table, units: int, processes: int, *, keep: bool) -> Generator[Chunk, None, None]:
+    """The results of all units, in order, some at a time: here, or on processes once they are worth their start."""
+    bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
+    begun = time.perf_counter()
+    for done, (first, last) in enumerate(bounds):
+        if done and processes > 1 and (time.perf_counter() - begun) / done * (len(bounds) - done) > WORTHWHILE:
+            yield from _on_processes(table, bounds[done:], min(processes, len(bounds) - done), keep=keep)
+            return
+        yield table.play(first, last, keep=keep)
+
+
+def _on_processes(
+    table: Table, bounds: list[tuple[int, int]], processes: int, *, keep: bool
+) -> Generator[Chunk, None, None]:
+    """The same on other processes, each with a table of its own."""
+    fresh = replace(table)  # without what it has loaded
+    try:
+        pickle.dumps(fresh)
+    except Exception as error:
+        names = " or ".join(agent.name for agent in table.agents)
+        raise PlayError(
+            f"{names} cannot be sent to another process ({error}): give specs and `load`, or use 1 process"
+        ) from None
+    # What a showdown compiles is stored now: processes that store the same code at once can crash.
+    table.dealer.play(0, (BASELINES["always-call"], BASELINES["always-call"]))
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (fresh,))
+    waiting: deque[Future[Chunk]] = deque()
+    rest = iter(bounds)
+    try:
+        while True:
+            waiting.extend(pool.submit(_play, *part, keep) for part in islice(rest, 4 * processes - len(waiting)))
+            if not waiting:
+                return
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise PlayError(
+            "a process of the match has ended without a word: it may have run out of memory, or a script lacks "
+            "`if __name__ == '__main__':`; try fewer processes"
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_seats: list[Table] = []  # in a process of a match: where it plays
+
+
+def _sit_down(table: Table) -> None:
+    """Begin a process. It leaves Ctrl-C to its parent, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+
+        def watch() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()
+    _seats[:] = [table]
+
+
+def _play(first: int, last: int, keep: bool) -> Chunk:
+    return _seats[0].play(first, last, keep=keep)

@@ -1,0 +1,398 @@
+r"""Matches over a network, by the protocol of the ACPC: a dealer for two players, and a player for any dealer.
+
+A dealer listens on a port for each player and says which. A player connects, says ``VERSION:2.0.0`` and is told the
+state of the match after every action; see `play.acpc` for the lines. Lines end with ``\r\n``; those that begin with
+``#`` or ``;`` are comments.
+
+>>> import io, threading
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> game, log, players = load_game("leduc"), io.StringIO(), []
+>>> def start_players(ports):
+...     for name, port in zip(("always-raise", "always-call"), ports):
+...         player = threading.Thread(target=play_agent, args=(BASELINES[name], game, "127.0.0.1", port))
+...         player.start()
+...         players.append(player)
+>>> print(serve(game, hands=2, seed=1, names=("Ann", "Bob"), log=log, announce=start_players))
+SCORE:0|0:Ann|Bob
+>>> for player in players:
+...     player.join()
+>>> print(log.getvalue().splitlines()[-3])
+STATE:0:rc/rc:Kh|Ks/Qs:0|0:Ann|Bob
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass
+from typing import IO
+
+from kilt.errors import GameError, PlayError
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.holdem import CALL, Betting, Holdem
+from kilt.play.acpc import (
+    COMMENTS,
+    MatchState,
+    Score,
+    corrected,
+    log_line,
+    read_names,
+    read_reply,
+    read_state,
+    seen_by,
+)
+from kilt.play.agent import Agent
+from kilt.play.dealer import Cards, Dealer, Hand
+
+LOOPBACK = "127.0.0.1"
+VERSION = "VERSION:2.0.0"
+LONGEST = 1 << 16  # bytes of a line
+MOST_PORTS = 65535
+
+_VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a dealer puts up with. The times are the competition's, in seconds."""
+
+    start: float = 600.0  # until both players have come
+    response: float = 600.0  # for an action
+    hand: float = 600.0  # of a player, in one hand
+    per_hand: float = 7.0  # of a player, on average over the hands of the match
+    invalid: int | None = None  # actions that are not legal, of a player in the match; None: any number
+
+    def __post_init__(self) -> None:
+        for what in ("start", "response", "hand", "per_hand"):
+            seconds: float = getattr(self, what)
+            if not seconds > 0:
+                raise PlayError(f"the limit for {what} is {seconds} seconds; it must be above 0: give it more")
+        if self.invalid is not None and self.invalid < 0:
+            raise PlayError(f"the limit for invalid actions is {self.invalid}; it must be at least 0")
+
+
+class Lines:
+    """A connection that carries lines, however its packets are cut. `who` is what error messages call its far end."""
+
+    def __init__(self, connection: socket.socket, who: str) -> None:
+        self.who = who
+        self._connection = connection
+        self._received = bytearray()
+        self._searched = 0  # bytes of these that hold no line end
+        with suppress(OSError):  # a socket without it loses only time
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, line: str, seconds: float | None = None) -> None:
+        """Send a line, or raise PlayError when that takes too long or nobody is there."""
+        try:
+            self._connection.settimeout(seconds)
+            self._connection.sendall(f"{line}\r\n".encode())
+        except TimeoutError:
+            raise PlayError(f"{self.who} did not read what it was sent within {seconds:g} seconds") from None
+        except OSError as error:
+            raise PlayError(f"{self.who} hung up ({error.strerror or error})") from None
+
+    def receive(self, deadline: float | None = None) -> str | None:
+        """The next line that is no comment, None at the end. TimeoutError at the deadline, in `time.monotonic`'s time.
+
+        PlayError where a line does not end.
+        """
+        while True:
+            line = self._next_line()
+            if line is None:
+                if not self._fill(deadline):
+                    return None
+            elif not line.startswith(COMMENTS):
+                return line
+
+    def _next_line(self) -> str | None:
+        end = self._received.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._received)
+            if self._searched > LONGEST:
+                raise PlayError(f"{self.who} sent a line of more than {LONGEST} bytes; check that it speaks ACPC")
+            return None
+        line = self._received[:end].removesuffix(b"\r").decode(errors="replace")
+        del self._received[: end + 1]
+        self._searched = 0
+        return line
+
+    def _fill(self, deadline: float | None) -> bool:
+        """Wait for more; False when there will be none."""
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeoutError
+        try:
+            self._connection.settimeout(left)
+            data = self._connection.recv(LONGEST)
+        except TimeoutError:
+            raise
+        except OSError:  # it was reset, which ends it as well
+            data = b""
+        if not data and self._received:
+            raise PlayError(f"{self.who} hung up in the middle of a line: {bytes(self._received[:80])!r}")
+        self._received += data
+        return bool(data)
+
+
+# The dealer ----------------------------------------------------------------------------------------------------------
+
+
+def serve(
+    game: Holdem,
+    hands: int,
+    seed: int = 0,
+    names: tuple[str, str] = ("A", "B"),
+    *,
+    host: str = LOOPBACK,
+    ports: tuple[int, int] = (0, 0),
+    log: IO[str] | None = None,
+    limits: Limits | None = None,
+    announce: Callable[[tuple[int, int]], object] = lambda ports: None,
+    warn: Callable[[str], object] = lambda warning: None,
+) -> Score:
+    """Deal a match to two players who connect; the first has position 0 in the first hand, and in every other one.
+
+    Port 0 is any free one. `announce` is called with the ports when players can connect. The log gets a line as soon
+    as a hand is over. A player who is out of time or gone ends the match with a PlayError. `warn` is told of actions
+    that had to be corrected and of lines that were ignored.
+    """
+    limits = limits or Limits()
+    names = read_names(names)
+    if hands < 1:
+        raise PlayError(f"a match of {hands} hands cannot be; ask for at least 1")
+    with ExitStack() as stack:
+        doors = [stack.enter_context(_listen(host, port)) for port in ports]
+        announce((doors[0].getsockname()[1], doors[1].getsockname()[1]))
+        deadline = time.monotonic() + limits.start
+        first, second = (
+            stack.enter_context(_welcome(door, name, deadline, limits)) for door, name in zip(doors, names, strict=True)
+        )
+        for door in doors:
+            door.close()
+        lines = Lines(first, names[0]), Lines(second, names[1])
+        for line in lines:
+            _check_version(line, deadline, limits)
+        return Match(game, hands, seed, lines, log, limits, warn).play()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    _check_port(port, 0)
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PlayError(f"cannot listen on {host} port {port} ({reason}): choose another port, or 0 for any") from None
+
+
+def _check_port(port: int, least: int) -> None:
+    if not least <= port <= MOST_PORTS:
+        raise PlayError(f"port {port} cannot be; use {least} to {MOST_PORTS}")
+
+
+def _welcome(door: socket.socket, name: str, deadline: float, limits: Limits) -> socket.socket:
+    """Wait for a player to connect."""
+    door.settimeout(max(deadline - time.monotonic(), 0.001))
+    try:
+        connection, _ = door.accept()
+    except TimeoutError:
+        port = door.getsockname()[1]
+        raise PlayError(
+            f"{name} did not connect to port {port} within {limits.start:g} seconds: start it sooner, or allow more"
+        ) from None
+    return connection
+
+
+def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
+    """Every player begins with the version of the protocol."""
+    try:
+        said = lines.receive(deadline)
+    except TimeoutError:
+        raise PlayError(f"{lines.who} connected, but did not say {VERSION} within {limits.start:g} seconds") from None
+    if said is None:
+        raise PlayError(f"{lines.who} hung up before it said {VERSION}: check how it ended")
+    if not _VERSIONS.fullmatch(said.strip()):
+        raise PlayError(f"{lines.who} began with {said[:80]!r}; kilt speaks version 2.0: it must begin with {VERSION}")
+
+
+@dataclass
+class _Account:
+    """What a player has used up."""
+
+    in_hand: float = 0.0  # seconds
+    in_match: float = 0.0
+    invalid: int = 0
+
+
+class Match:
+    """A dealer with two players on the line, in order; they have said their version."""
+
+    def __init__(
+        self,
+        game: Holdem,
+        hands: int,
+        seed: int,
+        lines: tuple[Lines, Lines],
+        log: IO[str] | None = None,
+        limits: Limits | None = None,
+        warn: Callable[[str], object] = lambda warning: None,
+    ) -> None:
+        self.game, self.hands, self.dealer = game, hands, Dealer(game, seed)
+        self.lines, self.limits, self.warn = lines, limits or Limits(), warn
+        self._log = log
+        self._accounts = (_Account(), _Account())
+
+    def play(self) -> Score:
+        """Play all hands. A fault ends the match: the log has all hands before it, the PlayError says what it was."""
+        limits, chips = self.limits, [0.0, 0.0]
+        names = self.lines[0].who, self.lines[1].who
+        milliseconds = {"response": limits.response, "hand": limits.hand, "per_hand": limits.per_hand}
+        self._write(f"# name/game/hands/seed {'.'.join(names)} {self.game.name} {self.hands} {self.dealer.seed}")
+        for what, seconds in milliseconds.items():
+            self._write(f"#--t_{what} {seconds * 1000:.0f}")
+        for number in range(self.hands):
+            try:
+                hand = self._play_hand(number)
+            except PlayError as error:
+                fault = f"{error}: the match ends in hand {number}"
+                self._write(f"# {fault}")
+                raise PlayError(fault) from None
+            for position, won in enumerate(hand.payoffs):
+                chips[self._player(number, position)] += won
+        score = Score((chips[0], chips[1]), names)
+        self._write(str(score))
+        return score
+
+    def _player(self, number: int, position: int) -> int:
+        """Who sits there in a hand; it is the other way round as well. Positions swap after every hand."""
+        return (position + number) % 2
+
+    def _play_hand(self, number: int) -> Hand:
+        cards, position = self.dealer.deal(number), self._dealt(self.game.start())
+        for account in self._accounts:
+            account.in_hand = 0.0
+        while position.actor != TERMINAL:
+            states = self._tell(number, position, cards)
+            action = self._ask(self._player(number, position.actor), states[position.actor])
+            position = self._dealt(self.dealer.after(position, action))
+        names = (self.lines[self._player(number, seat)].who for seat in (0, 1))
+        hand = self.dealer.ended(number, position, cards, (next(names), next(names)))
+        self._write(log_line(hand))
+        self._tell(number, position, cards)
+        return hand
+
+    def _dealt(self, position: Betting) -> Betting:
+        """The position when all cards that are due have been dealt."""
+        while position.actor == CHANCE:
+            position = self.dealer.after(position, "/")
+        return position
+
+    def _tell(self, number: int, position: Betting, cards: Cards) -> tuple[MatchState, MatchState]:
+        """Tell both players where the hand stands."""
+        states = seen_by(0, number, position, cards), seen_by(1, number, position, cards)
+        finished = position.actor == TERMINAL and number == self.hands - 1
+        for player in (0, 1):
+            with suppress(PlayError) if finished else nullcontext():  # then whoever is gone has played all of it
+                self.lines[player].send(str(states[self._player(number, player)]), self.limits.response)
+        return states
+
+    def _ask(self, player: int, asked: MatchState) -> str:
+        """The action of a player, corrected where need be."""
+        line, account, limits = self.lines[player], self._accounts[player], self.limits
+        begun = time.monotonic()
+        left = {
+            f"{limits.response:g} seconds for a response": limits.response,
+            f"{limits.hand:g} seconds for a hand": limits.hand - account.in_hand,
+            f"{limits.per_hand:g} seconds a hand for the match": limits.per_hand * self.hands - account.in_match,
+        }
+        rule, seconds = min(left.items(), key=lambda item: item[1])
+        action: str | None = None
+        try:
+            while action is None:
+                reply = line.receive(begun + seconds)
+                if reply is None:
+                    raise PlayError(f"{line.who} hung up when it was its turn")
+                action = read_reply(reply, asked, self.game)
+                if action is None:
+                    self.warn(f"{line.who} said {reply[:200]!r}, which does not answer {asked}: ignored")
+        except TimeoutError:
+            raise PlayError(f"{line.who} took longer than {rule}") from None
+        used = time.monotonic() - begun
+        account.in_hand += used
+        account.in_match += used
+        return self._judged(line.who, account, asked, action)
+
+    def _judged(self, who: str, account: _Account, asked: MatchState, said: str) -> str:
+        """What an answer counts as."""
+        try:
+            action = corrected(asked.position, said)
+        except PlayError as error:
+            action, reason, invalid = CALL, str(error), True
+        else:
+            if action == said:
+                return action
+            reason = f"{said!r} is not legal after {asked.position.history!r}"
+            invalid = action[0] != said[0]  # a raise to another size is forgiven
+        account.invalid += invalid
+        if invalid and self.limits.invalid is not None and account.invalid > self.limits.invalid:
+            raise PlayError(
+                f"{who} made {account.invalid} invalid actions, {self.limits.invalid} are allowed: {reason}"
+            )
+        self.warn(f"hand {asked.number}: {action} is taken as the action of {who}: {reason}")
+        return action
+
+    def _write(self, line: str) -> None:
+        if self._log is not None:
+            self._log.write(f"{line}\n")
+            self._log.flush()
+
+
+# The player ----------------------------------------------------------------------------------------------------------
+
+
+def play_agent(
+    agent: Agent, game: Holdem, host: str, port: int, *, seed: int = 0, connect_seconds: float = 60.0
+) -> int:
+    """Let an agent play a match with a dealer, to its end; how many hands it was. The seed is for the agent's luck."""
+    _check_port(port, 1)
+    try:
+        connection = socket.create_connection((host, port), timeout=connect_seconds)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PlayError(
+            f"no dealer answers at {host} port {port} ({reason}): check both, and start the dealer"
+        ) from None
+    with connection:
+        return answer(agent, game, connection, seed=seed)
+
+
+def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int = 0) -> int:
+    """The same on a connection that is open."""
+    lines = Lines(connection, "the dealer")
+    lines.send(VERSION)
+    state: MatchState | None = None
+    hands = 0
+    while (line := lines.receive()) is not None:
+        state = read_state(line, game)
+        if state.over:
+            hands += 1
+        elif state.my_turn:
+            lines.send(f"{line}:{_legal(agent, game, state, seed)}")
+    if state is None or not state.over:
+        when = f"in hand {state.number}, after {state.position.history!r}" if state else "before the first hand"
+        raise PlayError(f"the dealer hung up {when}: see what it says, and start the match again")
+    return hands
+
+
+def _legal(agent: Agent, game: Holdem, state: MatchState, seed: int) -> str:
+    """What an agent does; one that breaks the rules is told so here, not corrected by the dealer."""
+    action = agent.act(state.spot(seed))
+    try:
+        state.position.after(action)
+    except GameError as error:
+        raise PlayError(f"{agent.name} cannot go on in hand {state.number}: {error}") from None
+    return action

@@ -1,0 +1,159 @@
+"""An abstract game to be solved and judged: `problem.Problem` for players who see buckets and bets of a menu.
+
+Strategies are over the slots of the abstract game, as whole numbers: see `strategy.blueprint`. Where all boards and
+hands of the real game can be walked, exploitability is exact: the opponent sees all cards, and has the bets of the
+menu. Elsewhere it is not known. What is measured instead is how much the strategy wins from opponents with simple
+habits, on the same deals each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.artifact import Array
+from kilt.cards.deck import FloatArray
+from kilt.errors import RunError
+from kilt.solve import ABSTRACT, Algorithm
+from kilt.solve import external_kernels as kernels
+from kilt.solve.abstract import AbstractCfr, Seen
+from kilt.solve.external import DEALS, Options, Room, rules_of
+from kilt.solve.problem import VECTOR_PRECISION, Problem
+from kilt.solve.solver import Solver
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.fixed import chances
+from kilt.strategy.table import require_same
+from kilt.tree.vector import VectorGame
+
+EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
+FINE = 100_000_000  # slots up to which probabilities have two bytes
+MET = 80 * DEALS  # deals on which opponents with habits are met
+HABITS = ("always-call", "always-raise", "always-fold")
+
+
+@dataclass(frozen=True)
+class AbstractProblem(Problem):
+    """An abstract game, and how to judge strategies for it."""
+
+    form: ClassVar[str] = ABSTRACT
+    precision: ClassVar[float] = VECTOR_PRECISION
+
+    abstract: AbstractGame
+    cards: Path  # where its card abstraction is
+    options: Options = Options()  # noqa: RUF009, it is frozen
+    threads: int = 1
+
+    @property
+    def name(self) -> str:
+        """What the game is called."""
+        return self.abstract.game.name
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name for the abstract game."""
+        return self.abstract.fingerprint
+
+    @property
+    def big_blind(self) -> float:
+        """In chips."""
+        return self.abstract.game.rules.big_blind
+
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        """Of probabilities."""
+        return np.uint16 if self.abstract.slots <= FINE else np.uint8
+
+    @cached_property
+    def seen(self) -> Seen | None:
+        """The whole game, where it can be walked."""
+        actions, game = self.abstract.betting.nodes, self.abstract.game
+        boards = [len(this.spots.boards) for this in self.abstract.cards.rounds]
+        rows = np.bincount(actions.round[actions.actor >= 0], actions.children[actions.actor >= 0], len(boards))
+        hands = len(game.deck.holes(game.rules.hole_cards))
+        if hands * float(rows @ boards) > EXACT:
+            return None
+        return Seen.by(VectorGame(game, self.abstract.actions, threads=self.threads), self.abstract.cards)
+
+    def solver(self, algorithm: Algorithm, seed: int) -> Solver:
+        """A solver for the abstract game."""
+        assert algorithm.make_abstract
+        return algorithm.make_abstract(self, seed)
+
+    def uniform(self) -> Array:
+        """[slot] the strategy that takes all actions alike."""
+        return np.ones(self.abstract.slots, dtype=self.dtype)
+
+    def expected_value(self, strategy: Array) -> float:
+        """What player 0 wins when both follow a strategy, in chips per game; nan where that is not known."""
+        return self.seen.expected_value(self.seen.table_of(self.abstract, strategy)) if self.seen else nan
+
+    def response_values(self, strategy: Array) -> tuple[float, float]:
+        """What an opponent who sees all cards wins in each seat, in chips per game; nan where that is not known."""
+        return self.seen.response_values(self.seen.table_of(self.abstract, strategy)) if self.seen else (nan, nan)
+
+    def responses(self, strategy: Array) -> Array:
+        """Best responses see more than buckets: they are no strategies of the abstract game."""
+        raise RunError("best responses to an abstract strategy look at all cards: they cannot be written as one")
+
+    def others(self, strategy: Array) -> dict[str, float]:
+        """What a strategy wins from opponents with simple habits, in mbb per hand, mean over both seats."""
+        return {} if self.seen else {habit: self.meet(strategy, habit)[0] for habit in HABITS}
+
+    def meet(self, strategy: Array, habit: str, deals: int = MET) -> tuple[float, float]:
+        """The same for one of them, on so many deals, and the half-width of its 95% interval."""
+        rules, room, won = rules_of(self.abstract, 1), Room(self.abstract), np.empty((deals, 2))
+        habits = np.stack([self._habit("always-call"), self._habit(habit)])
+        for first in range(0, deals, DEALS):
+            part = won[first : first + DEALS]
+            dealt = room.deal(np.uint64(2**63), first, len(part))
+            kernels.meet(rules, *dealt, strategy, habits, room.queue, part)
+        mbb: FloatArray = won.mean(axis=1) * 1000 / self.big_blind
+        return float(mbb.mean()), float(1.96 * mbb.std(ddof=1) / np.sqrt(deals))
+
+    def _habit(self, habit: str) -> npt.NDArray[np.uint8]:
+        """[node] the action that a player with a habit takes."""
+        nodes, labels = self.abstract.betting.nodes, self.abstract.betting.labels
+        action = np.zeros(len(nodes.actor), dtype=np.uint8)
+        for node in np.flatnonzero(nodes.actor >= 0).tolist():
+            child = int(nodes.first_child[node])
+            action[node] = np.argmax(chances(habit, labels[child : child + int(nodes.children[node])]))
+        for node in np.flatnonzero(nodes.actor == -1)[::-1]:  # what walks see in place of chance
+            action[node] = action[nodes.first_child[node]]
+        return action
+
+    def save(self, path: Path, strategy: Array, **figures: Any) -> None:
+        """Write a blueprint to a folder."""
+        Blueprint.of(self.abstract, strategy, **figures).save(path, self.cards)
+
+    def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
+        """The strategy of a blueprint for this very game."""
+        found = Blueprint.load(path)
+        require_same((found.game.name, found.fingerprint), (self.name, self.fingerprint))
+        return found.shares, found.figures
+
+
+class Walked(AbstractCfr):
+    """CFR by full walks of the whole game for players who see buckets, with strategies over slots."""
+
+    def __init__(self, problem: AbstractProblem, variant: str) -> None:
+        if problem.seen is None:
+            raise RunError(
+                f"{variant} walks all boards and hands of {problem.name}, and there are too many: use external"
+            )
+        super().__init__(problem.seen, variant=variant)
+        self.problem = problem
+
+    def average(self) -> Array:
+        """[slot] the average strategy."""
+        return self.seen.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return self.seen.shares_of(self.problem.abstract, super().current(), self.problem.dtype)

@@ -1,0 +1,184 @@
+"""External-sampling Monte Carlo CFR on an abstract game: what 000, section 3, starts from.
+
+An iteration deals once: all cards to the last round. So the buckets of both players in every round and the outcome of a
+showdown are known before anybody bets, and what is left is a walk over the betting tree, one for each player (Lanctot
+et al. 2009): the player tries every action, the opponent takes one, drawn from regret matching. The player's regrets
+get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy the action that was drawn is counted.
+
+A table has, for each information set, its regrets and then its counts, side by side: 8 bytes for each action. Whoever
+wants the current strategy in place of the average does without the counts.
+
+Options are data: see `Options`. Several threads share the table without locks. What one thread does depends on the seed
+and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.artifact import Array
+from kilt.cards.hands import hand_tables
+from kilt.errors import RunError
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.holdem import Betting
+from kilt.jit import in_parts
+from kilt.solve import external_kernels as kernels
+from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Words
+from kilt.solve.solver import Tables
+
+DEALS = 256  # in one call of the kernels
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to sample."""
+
+    average: bool = True  # keep an average strategy; otherwise the current one is the result
+    linear: bool = False  # weigh an iteration by its number
+    prune: float = 0.0  # most walks leave out actions whose mean regret is below this, in chips; 0 leaves out nothing
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.prune < inf:
+            raise RunError(f"`prune` is {self.prune:g}: give a number of chips, or 0 to leave out nothing")
+
+
+DEFAULT = Options()
+
+
+class External(Tables):
+    """External sampling on an abstract game. Tables of strategies are over its slots, in bytes: see `quantised`."""
+
+    KEPT = ("table", "seed")
+
+    def __init__(
+        self,
+        abstract: AbstractGame,
+        seed: int = 0,
+        options: Options = DEFAULT,
+        threads: int = 1,
+        dtype: npt.DTypeLike = np.uint8,
+    ) -> None:
+        self.dtype = np.dtype(dtype)  # of probabilities
+        self.abstract, self.options, self.threads = abstract, options, threads
+        self.iterations = self.decisions = self.visits = 0
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self.words = 2 if options.average else 1  # for each slot
+        self.rules = rules_of(abstract, self.words)
+        self.table: Words = np.zeros(abstract.slots * self.words, dtype=np.uint32)
+        self._rooms = [Room(abstract) for _ in range(threads)]
+        self._pool = ThreadPoolExecutor(threads)
+
+    def step(self, iterations: int) -> None:
+        """Do so many more iterations: a deal and two walks each."""
+        first, end = self.iterations, self.iterations + iterations
+
+        def work(thread: int) -> tuple[int, int]:
+            decisions = visits = 0
+            for start in range(first + thread * DEALS, end, self.threads * DEALS):
+                seen = self._walk(self._rooms[thread], start, min(DEALS, end - start))
+                decisions, visits = decisions + seen[0], visits + seen[1]
+            return decisions, visits
+
+        for decisions, visits in self._pool.map(work, range(self.threads)):
+            self.decisions, self.visits = self.decisions + decisions, self.visits + visits
+        self.iterations = end
+
+    def _walk(self, room: Room, first: int, deals: int) -> tuple[int, int]:
+        bucket, outcome = room.deal(np.uint64(self.seed), first, deals)
+        total: Array = self.table[: len(self.table) if self.options.average else 0]
+        if self.options.linear:
+            total = total.view(np.float32)
+        seen: tuple[int, int] = kernels.walk_deals(
+            np.uint64(self.seed),
+            first,
+            self.rules,
+            bucket,
+            outcome,
+            self.table.view(np.float32),
+            total,
+            self.options.linear,
+            self.options.prune,
+            room.queue,
+        )
+        return seen
+
+    def average(self) -> Array:
+        """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
+        return self._quantised(counted=self.options.average)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return self._quantised(counted=False)
+
+    def _quantised(self, *, counted: bool) -> Array:
+        regret, nodes = self.table.view(np.float32), self.abstract.betting.nodes
+        total: Array = regret if self.options.linear else self.table
+        shares = np.zeros(self.abstract.slots, dtype=self.dtype)
+        acts = np.flatnonzero(nodes.actor >= 0)
+        counts, buckets = nodes.children[acts].astype(np.int64), np.array(self.abstract.buckets)[nodes.round[acts]]
+
+        def work(start: int, end: int) -> None:
+            part = slice(start, end)
+            decisions = self.abstract.first[acts[part]], counts[part], buckets[part]
+            kernels.quantise(*decisions, regret, total, self.words, counted, shares)
+
+        in_parts(work, len(acts), self.threads)
+        return shares
+
+
+class Room:
+    """Where a thread deals and walks."""
+
+    def __init__(self, abstract: AbstractGame) -> None:
+        rules = abstract.game.rules
+        self.abstract = abstract
+        self.deck, self.held = rules.deck.size, rules.hole_cards
+        self.sizes = [rules.board_size(r) for r in range(rules.rounds)]
+        self.tables = hand_tables(self.held + self.sizes[-1], rules.deck)
+        self.cards = np.empty((DEALS, 2 * self.held + self.sizes[-1]), dtype=np.int64)
+        self.hands = np.empty((DEALS, 2), dtype=np.int64)
+        self.bucket: Words = np.empty((DEALS, rules.rounds, 2), dtype=np.uint32)
+        self.outcome: Singles = np.empty(DEALS, dtype=np.float32)
+        # A walk comes to a node once at most. Memory that is not touched costs nothing.
+        self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
+
+    def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
+        """Deal hands number `first` and following: [deal, round, player] their buckets, and [deal] who wins."""
+        cards, hands = self.cards[:deals], self.hands[:deals]
+        bucket, outcome = self.bucket[:deals], self.outcome[:deals]
+        kernels.deal_cards(seed, first, self.deck, cards)
+        kernels.settle(cards, self.held, self.tables, hands, outcome)
+        for r, (size, this) in enumerate(zip(self.sizes, self.abstract.cards.rounds, strict=True)):
+            board = cards[:, 2 * self.held : 2 * self.held + size]
+            this.look_up(board, hands, bucket[:, r])
+        return bucket, outcome
+
+
+def rules_of(abstract: AbstractGame, words: int) -> Rules:
+    """The betting tree as walks see it, with so many words for each slot. Chance nodes are what follows them."""
+    nodes, leaves = abstract.betting.nodes, abstract.betting.leaves
+    records = np.zeros(len(nodes.actor), dtype=NODE)
+    acts = nodes.actor >= 0
+    records["first"], records["link"], records["round"] = words * abstract.first[:-1], nodes.first_child, nodes.round
+    records["count"], records["actor"] = np.where(acts, nodes.children, 0), np.where(acts, nodes.actor, 0)
+    payoffs = np.array([_payoff(leaf) for leaf in leaves], dtype=np.float32)
+    distinct, row = np.unique(payoffs, return_inverse=True)
+    ends = nodes.actor == TERMINAL
+    records["link"][ends] = row[nodes.leaf[ends]]
+    shown = np.array([leaf.folded is None for leaf in leaves if isinstance(leaf, Betting)])
+    records["actor"][ends] = np.where(shown[nodes.leaf[ends]], kernels.SHOWDOWN, kernels.FOLD)
+    for node in np.flatnonzero(nodes.actor == CHANCE)[::-1]:
+        records[node] = records[nodes.first_child[node]]
+    return Rules(records, distinct)
+
+
+def _payoff(leaf: Any) -> float:
+    """What player 0 wins when a hand ends here; at a showdown, if they win it."""
+    return float(-leaf.stake if leaf.folded == 0 else leaf.stake)

@@ -1,0 +1,288 @@
+"""The compiled walks of `external`.
+
+A walk does not wait for memory. Nodes stand in a queue, and what will be read at a node is asked for when the node is
+put there: there is always something else to do meanwhile. On the way down, places are filled in the order in which they
+are found; on the way back each node finds its children's values in theirs.
+
+Random numbers are functions of the deal's number and of the node they decide at: see `draws`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.cards.hands_kernels import HandTables, look_up
+from kilt.draws import mix, numbered, uniform
+from kilt.jit import kernel, prefetch
+
+FOLD, SHOWDOWN = 2, 3  # who acts, where it is neither player 0 nor 1: nobody any more
+SKIPPED = 4  # what was left out
+MOSTLY = 0.95  # of the walks leave out actions that are regretted little
+
+# All that a walk asks at a node, side by side. Where nobody acts, `link` is a row of the payoffs.
+NODE = np.dtype(
+    [("first", np.uint64), ("link", np.uint32), ("count", np.uint8), ("actor", np.uint8), ("round", np.uint8)],
+    align=True,
+)
+# A node that a walk has come to. `count` is 0 where its value is known.
+PLACE = np.dtype(
+    [
+        ("slot", np.uint64),
+        ("link", np.uint32),
+        ("below", np.uint32),
+        ("value", np.float32),
+        ("count", np.uint8),
+        ("actor", np.uint8),
+        ("player", np.uint8),  # for whom the walk is
+    ],
+    align=True,
+)
+
+Records: TypeAlias = npt.NDArray[Any]
+Words: TypeAlias = npt.NDArray[np.uint32]
+Singles: TypeAlias = npt.NDArray[np.float32]
+
+
+class Rules(NamedTuple):
+    """The betting of an abstract game as walks see it."""
+
+    nodes: Records  # [node] NODE
+    payoff: Singles  # [row] to player 0; times the outcome at a showdown
+
+
+@kernel
+def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
+    """Write to `cards` [deal, card] what is dealt in deals number `first` and following."""
+    pack = np.arange(deck)
+    for deal in range(len(cards)):
+        key = numbered(seed, np.uint64(first + deal))
+        for k in range(cards.shape[1]):
+            other = k + np.int64(uniform(key, np.uint64(k)) * (deck - k))
+            pack[k], pack[other] = pack[other], pack[k]
+            cards[deal, k] = pack[k]
+        for k in range(deck):
+            pack[k] = k
+
+
+@kernel
+def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: Singles) -> None:
+    """Write [deal, player] the numbers of the private hands, `held` cards each, and [deal] who wins: 1 is player 0."""
+    for deal in range(len(cards)):
+        key, bits = np.int64(tables.start), np.int64(0)
+        for k in range(2 * held, cards.shape[1]):
+            key += tables.card_key[cards[deal, k]]
+            bits |= tables.card_bit[cards[deal, k]]
+        before = 0
+        for player in range(2):
+            mine, set_of = key, bits
+            for k in range(player * held, player * held + held):
+                mine += tables.card_key[cards[deal, k]]
+                set_of |= tables.card_bit[cards[deal, k]]
+            strength = look_up(mine, set_of, tables)
+            outcome[deal] = np.float32(before > strength) - np.float32(before < strength)
+            before = strength
+            card = cards[deal, player * held]
+            if held == 1:
+                hands[deal, player] = card
+            else:
+                low, high = min(card, cards[deal, player * 2 + 1]), max(card, cards[deal, player * 2 + 1])
+                hands[deal, player] = low + high * (high - 1) // 2
+
+
+@kernel
+def walk_deals(
+    seed: np.uint64,
+    first: int,
+    rules: Rules,
+    bucket: Words,
+    outcome: Singles,
+    regret: Singles,
+    total: npt.NDArray[Any],
+    linear: bool,
+    prune: float,
+    queue: Records,
+) -> tuple[int, int]:
+    """Walk over deals number `first` and following, once for each player: external sampling.
+
+    `bucket` [deal, round, player] and `outcome` [deal] say what was dealt. Adds to `regret` and, unless it is empty, to
+    `total` for each action that is drawn for the opponent: both are views of one table, see `external`. With `linear`
+    a deal weighs as much as its number. Where `prune` is above 0, most walks leave out actions whose regret is below
+    −`prune`, unless they end the hand. `queue` is scratch. Returns how many decisions and how many nodes the walks came
+    to.
+    """
+    one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
+    decisions, visited = 0, 0
+    start = mix(seed)
+    averaging = len(total) > 0
+    shift = np.uint64(1 if averaging else 0)
+    root = rules.nodes[0]
+    for deal in range(len(bucket)):
+        number = np.uint64(first + deal)
+        keys = numbered(start, number + number), numbered(start, number + number + one)
+        weight = np.float32(first + deal + 1) if linear else np.float32(1.0)
+        free = zero
+        for player in range(2):
+            here = queue[free]
+            here.slot = root.first + np.uint64(bucket[deal, root.round, root.actor]) * (np.uint64(root.count) << shift)
+            here.link, here.count, here.actor, here.player = root.link, root.count, root.actor, player
+            free += one
+        place = zero
+        while place < free:
+            here = queue[place]
+            n = np.uint64(here.count)
+            if n == zero:
+                place += one
+                continue
+            slot, link, player = here.slot, np.uint64(here.link), here.player
+            here.below = np.uint32(free)
+            a, last, least = zero, n, lowest
+            if here.actor != player:  # the opponent: one action, drawn in proportion to positive regret
+                whole = nothing
+                for k in range(n):
+                    whole += max(regret[slot + k], nothing)
+                left = np.float32(uniform(keys[1] if player else keys[0], link))
+                if whole > nothing:
+                    left *= whole
+                    while a < n - one:
+                        left -= max(regret[slot + a], nothing)
+                        if left < nothing:
+                            break
+                        a += one
+                else:
+                    a = min(np.uint64(left * np.float32(n)), n - one)
+                last = a + one
+                if averaging:
+                    total[slot + n + a] += total.dtype.type(weight)
+            elif prune > 0 and uniform(keys[player], zero) < MOSTLY:
+                for k in range(n):
+                    least = -np.float32(prune) * weight if regret[slot + k] > nothing else least
+            while a < last:
+                child, there = rules.nodes[link + a], queue[free]
+                if child.count == 0:
+                    value = rules.payoff[child.link]
+                    there.value = value * outcome[deal] if child.actor == SHOWDOWN else value
+                    there.count, there.actor = np.uint8(0), child.actor
+                elif prune > 0 and regret[slot + a] < least:
+                    there.value, there.count, there.actor = nothing, np.uint8(0), np.uint8(SKIPPED)
+                else:
+                    to = child.first + np.uint64(bucket[deal, child.round, child.actor]) * (
+                        np.uint64(child.count) << shift
+                    )
+                    prefetch(regret, to)
+                    there.slot, there.link, there.count, there.actor = to, child.link, child.count, child.actor
+                    there.player = player
+                free += one
+                a += one
+            decisions += 1
+            place += one
+        visited += int(free)
+        while place > zero:
+            place -= one
+            here = queue[place]
+            n = np.uint64(here.count)
+            if n == zero:
+                continue
+            child = np.uint64(here.below)
+            if here.actor != here.player:
+                here.value = queue[child].value
+                continue
+            slot = here.slot
+            whole, worth, plain = nothing, nothing, nothing
+            for k in range(n):
+                value, share = queue[child + k].value, max(regret[slot + k], nothing)
+                whole += share
+                worth += share * value
+                plain += value
+            worth = worth / whole if whole > nothing else plain / np.float32(n)
+            sign = weight if here.player == 0 else -weight
+            for k in range(n):
+                if prune <= 0 or queue[child + k].actor != SKIPPED:
+                    regret[slot + k] += sign * (queue[child + k].value - worth)
+            here.value = worth
+    return decisions, visited
+
+
+@kernel
+def quantise(
+    first: IntArray,
+    counts: IntArray,
+    buckets: IntArray,
+    regret: Singles,
+    total: npt.NDArray[Any],
+    words: int,
+    counted: bool,
+    shares: npt.NDArray[Any],
+) -> None:
+    """Write [slot] probabilities as whole numbers, the largest number for 1: of what was `counted`, or of regrets.
+
+    Decisions have a `first` slot, so many actions and so many buckets each; a slot has so many `words`. Where nothing
+    was counted, it is what regret matching plays. Where there is no regret above 0 either, all are 0.
+    """
+    top = np.float64(np.iinfo(shares.dtype).max)
+    for decision in range(len(first)):
+        n = counts[decision]
+        for bucket in range(buckets[decision]):
+            slot = first[decision] + bucket * n
+            place = words * slot
+            whole = 0.0
+            if counted:
+                for a in range(n):
+                    whole += total[place + n + a]
+            found = whole > 0
+            if not found:
+                for a in range(n):
+                    whole += max(regret[place + a], np.float32(0.0))
+            if whole > 0:
+                for a in range(n):
+                    part = np.float64(total[place + n + a] if found else max(regret[place + a], np.float32(0.0)))
+                    shares[slot + a] = np.int64(part / whole * top + 0.5)
+
+
+@kernel
+def meet(
+    rules: Rules,
+    bucket: Words,
+    outcome: Singles,
+    shares: npt.NDArray[Any],
+    habits: npt.NDArray[np.uint8],
+    queue: Records,
+    won: FloatArray,
+) -> None:
+    """Write [deal, seat] what a strategy wins from an opponent who takes action `habits` [1, node] at each decision.
+
+    `rules` has a word for each slot. Where nobody has been, the strategy takes `habits` [0, node]. `queue` is scratch.
+    """
+    one, zero = np.uint64(1), np.uint64(0)
+    for deal in range(len(bucket)):
+        for seat in range(2):
+            queue[0].link, queue[0].value = np.uint32(0), np.float32(1.0)
+            place, free, total = zero, one, 0.0
+            while place < free:
+                node, reach = np.uint64(queue[place].link), queue[place].value
+                place += one
+                while True:
+                    here = rules.nodes[node]
+                    n, link = np.uint64(here.count), np.uint64(here.link)
+                    if n == zero:
+                        value = rules.payoff[link]
+                        total += reach * (value * outcome[deal] if here.actor == SHOWDOWN else value)
+                        break
+                    slot = here.first + np.uint64(bucket[deal, here.round, here.actor]) * n
+                    whole = 0.0
+                    if here.actor == seat:
+                        for a in range(n):
+                            whole += shares[slot + a]
+                    if whole == 0.0:
+                        node = link + np.uint64(habits[0 if here.actor == seat else 1, node])
+                        continue
+                    for a in range(n):
+                        if shares[slot + a] > 0:
+                            queue[free].link = np.uint32(link + a)
+                            queue[free].value = np.float32(reach * shares[slot + a] / whole)
+                            free += one
+                    break
+            won[deal, seat] = total if seat == 0 else -total

@@ -1,0 +1,158 @@
+"""A blueprint: the strategy of an abstract game, with all that is needed to play it, on disk.
+
+Probabilities are whole numbers of one or two bytes, one for each slot of the abstract game, and mapped from their file:
+a strategy of many gigabytes opens at once, and what is never reached is never read. Beside them is the tree of bets.
+The card abstraction is where the manifest says; `export` puts it beside the strategy, so that the folder can move.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import Actions
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.artifact import Array
+from kilt.cards.deck import IntArray
+from kilt.errors import AbstractionError, ArtifactError
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
+from kilt.tree.betting import BettingNodes
+
+KIND = "blueprint"
+STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
+FOLDS, CALLS = -1, 0  # in place of the level of a raise
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A strategy of an abstract game."""
+
+    game: Holdem
+    actions: Actions | None
+    cards: CardAbstraction
+    fingerprint: str  # of the abstract game
+    nodes: BettingNodes
+    level: npt.NDArray[np.int32]  # [node] the raise that led there, in chips; or FOLDS, or CALLS
+    first: IntArray  # [node + 1] the first slot of a decision
+    shares: Array  # [slot] probabilities, the largest whole number for 1; all 0 where nobody has been
+    figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+
+    @classmethod
+    def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
+        """A strategy over the slots of an abstract game."""
+        level = np.array([_level(label) for label in abstract.betting.labels], dtype=np.int32)
+        said = abstract.game, abstract.actions, abstract.cards, abstract.fingerprint
+        return cls(*said, abstract.betting.nodes, level, abstract.first, shares, figures)
+
+    @cached_property
+    def limit(self) -> bool:
+        """Whether raises have one size."""
+        return self.game.rules.betting == "limit"
+
+    def labels(self, node: int) -> list[str]:
+        """The actions of a decision, as the ACPC writes them."""
+        child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
+        return [_label(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
+
+    def row(self, node: int, bucket: int) -> list[float]:
+        """The probability of each action; all 0 where nobody has been."""
+        count = int(self.nodes.children[node])
+        first = int(self.first[node]) + bucket * count
+        shares: list[int] = self.shares[first : first + count].tolist()
+        whole = sum(shares)
+        return [share / whole for share in shares] if whole else [0.0] * count
+
+    def bucket(self, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
+        """The bucket of a hand in a round."""
+        found = np.empty((1, 1), dtype=np.uint32)
+        holding = np.array([[self.game.deck.hole_index(hand)]], dtype=np.int64)
+        self.cards.rounds[r].look_up(np.array([board], dtype=np.int64), holding, found)
+        return int(found[0, 0])
+
+    def save(self, path: Path, cards: Path) -> None:
+        """Write to a folder, with a note of where the card abstraction is."""
+        arrays = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
+        arrays |= {"level": self.level, "first": self.first, "shares": self.shares}
+        parameters = {
+            "game": str(self.game.rules),
+            "name": self.game.name,
+            "actions": list(self.actions.text) if self.actions else None,
+            "near": self.actions.near if self.actions else None,
+            "cards": os.path.relpath(cards, path),
+        }
+        inputs = {"game": self.fingerprint, "cards": self.cards.identity.fingerprint}
+        artifact.write(path, KIND, arrays, inputs=inputs, parameters=parameters, figures=self.figures)
+
+    @classmethod
+    def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
+        """Open a strategy: a folder that `save` or `export` has written, or the run that it is in."""
+        path = Path(path)
+        if artifact.exists(path / STRATEGY):
+            path = path / STRATEGY
+        found = artifact.read(path, KIND, check=check)
+        said, arrays = found.parameters, found.arrays
+        place = Path(os.path.normpath(path / said["cards"]))
+        try:
+            cards = CardAbstraction.load(place)
+        except AbstractionError as error:
+            raise ArtifactError(
+                f"the buckets of {path} are missing ({error}): put them there, or take what `kilt export` made"
+            ) from None
+        if cards.identity.fingerprint != found.inputs["cards"]:
+            raise ArtifactError(
+                f"{path} was made with buckets {found.inputs['cards']}, and {place} has {cards.identity.fingerprint}: "
+                "put the right ones there, or solve again"
+            )
+        return cls(
+            Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
+            Actions(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
+            cards,
+            found.inputs["game"],
+            BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
+            np.asarray(arrays["level"]),
+            np.asarray(arrays["first"]),
+            arrays["shares"],
+            found.figures,
+        )
+
+
+def export(run: Path, out: Path) -> None:
+    """Copy the strategy of a run and the card abstraction that it needs to a folder of their own."""
+    strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
+    blueprint = Blueprint.load(strategy)
+    if out.exists():
+        raise ArtifactError(f"{out} is there already: choose another folder")
+    cards = strategy / artifact.read(strategy, KIND).parameters["cards"]
+    size = sum(file.stat().st_size for folder in (strategy, cards) for file in folder.rglob("*"))
+    artifact.require_room(out, size)
+    new = out.with_name(f".{out.name}.new")
+    with artifact.os_errors(f"{out} cannot be written"):
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.copytree(cards, new / CARDS)
+        blueprint.save(new / STRATEGY, new / CARDS)
+        new.rename(out)
+
+
+def _level(label: str) -> int:
+    """A label as a number; limit raises are 1."""
+    if label.startswith(RAISE):
+        return int(label[1:] or 1)
+    return FOLDS if label == FOLD else CALLS
+
+
+def _label(level: int, *, limit: bool) -> str:
+    """And back."""
+    if level == FOLDS:
+        return FOLD
+    return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"

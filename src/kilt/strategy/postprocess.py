@@ -1,0 +1,154 @@
+"""Post-processing: what an agent does to the probabilities of its strategy before it draws an action (000, section 4).
+
+A strategy that was solved in an abstraction fits that abstraction too well, and a solver that was stopped leaves some
+probability on poor actions. A `Rule` takes such actions away. Three ways are published; all are rows of one type:
+
+- thresholding drops actions that are less likely than a threshold;
+- purification plays the most likely action. It is a threshold of 1: where all are dropped the most likely ones stay;
+- the new family first folds for sure where folding is likely enough, then does the same among classes of actions
+  (fold, call and bet), so that bets count together however finely their sizes are cut, then inside the class.
+
+The example of section 4: most of the mass is on bets, but calling is the most likely single action.
+
+>>> labels = ("f", "c", "r150", "r175", "r200", "r250", "r300", "r600", "r20000")
+>>> probabilities = (0.1, 0.25, 0.15, 0.15, 0.2, 0.15, 0, 0, 0)
+>>> [label for label, p in zip(labels, apply(RULES["purification"], labels, probabilities)) if p]
+['c']
+>>> [label for label, p in zip(labels, apply(RULES["new-0.2"], labels, probabilities)) if p]
+['r200']
+
+Any of them can make a strategy more exploitable (footnote 4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from kilt.errors import PlayError
+from kilt.games.holdem import FOLD
+
+PURIFY = 1.0  # a threshold that keeps the most likely only
+AFTER_FIRST = "-after-first"
+
+
+def itself(label: str) -> str:
+    """Every action is a class of its own."""
+    return label
+
+
+def kind(label: str) -> str:
+    """Three classes: fold, call and bet, whatever its size."""
+    return label[:1]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to do to a row of probabilities. Without arguments: nothing."""
+
+    fold: float = 1.0  # fold for sure where folding is more likely than this
+    among: float = 0.0  # the threshold among classes of actions
+    inside: float = 0.0  # the threshold inside a class, where its actions add up to 1
+    classes: Callable[[str], str] = itself  # the class of an action, from its label
+    after_first: bool = False  # leave a player's first action of a hand as it is (footnote 5)
+
+    def __post_init__(self) -> None:
+        for what in ("fold", "among", "inside"):
+            if not 0 <= getattr(self, what) <= 1:
+                raise PlayError(
+                    f"the threshold {what!r} is {getattr(self, what)}; probabilities run from 0 to 1: use one of them"
+                )
+
+    @property
+    def idle(self) -> bool:
+        """Whether it changes nothing."""
+        return self.fold == 1 and self.among == self.inside == 0
+
+
+FAMILIES: dict[str, Callable[[float], Rule]] = {
+    "threshold": lambda t: Rule(among=t),
+    "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=kind),
+}
+RULES: dict[str, Rule] = {  # the rows of 000, table 2
+    "none": Rule(),
+    "purification": Rule(among=PURIFY),
+    "threshold-0.15": FAMILIES["threshold"](0.15),
+    "new-0.2": FAMILIES["new"](0.2),
+}
+
+
+def rule_named(name: str) -> Rule:
+    """A rule by its name: one of `RULES`, or with another number; ``-after-first`` at the end spares first actions.
+
+    >>> rule_named("threshold-0.3").among
+    0.3
+    >>> rule_named("purification-after-first") == Rule(among=PURIFY, after_first=True)
+    True
+    """
+    plain = name.removesuffix(AFTER_FIRST)
+    found = RULES.get(plain)
+    if found is None:
+        match = re.fullmatch(rf"({'|'.join(FAMILIES)})-(\d+\.?\d*|\.\d+)", plain)
+        if not match:
+            raise PlayError(
+                f"unknown post-processing {name!r}: use none, purification, threshold-T or new-T with T from 0 to 1, "
+                f"such as {', '.join(list(RULES)[2:])}; {AFTER_FIRST} at the end spares a player's first action"
+            )
+        if not 0 <= float(match[2]) <= 1:
+            raise PlayError(f"the threshold of {name!r} is {match[2]}; probabilities run from 0 to 1: use one of them")
+        found = FAMILIES[match[1]](float(match[2]))
+    return replace(found, after_first=plain != name)
+
+
+def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, first: bool = False) -> list[float]:
+    """The probabilities after post-processing; `first` says that it is the player's first action of the hand.
+
+    Labels are the ACPC's. Actions that are equally likely stay so, in purification too: ties are broken when an action
+    is drawn.
+
+    >>> apply(rule_named("threshold-0.15"), ("f", "c", "r"), (0.1, 0.45, 0.45))
+    [0.0, 0.5, 0.5]
+    >>> apply(rule_named("new-0.2"), ("f", "c", "r"), (0.25, 0.75, 0))  # folding exceeds its threshold
+    [1.0, 0.0, 0.0]
+    >>> apply(rule_named("purification-after-first"), ("c", "r"), (0.25, 0.75), first=True)
+    [0.25, 0.75]
+    """
+    row = list(map(float, probabilities))
+    if len(row) != len(labels):
+        raise PlayError(f"there are {len(labels)} actions ({', '.join(labels)}) and {len(row)} probabilities")
+    if rule.idle or (first and rule.after_first):
+        return row
+    if rule.fold < 1 and FOLD in labels and row[labels.index(FOLD)] > rule.fold:
+        return [1.0 if label == FOLD else 0.0 for label in labels]
+    if rule.classes is itself:  # a class of one action has nothing inside to choose from
+        return _keep(row, rule.among)
+    members = _members(rule.classes, tuple(labels))
+    shares = _keep([sum([row[place] for place in places]) for places in members], rule.among)
+    after = [0.0] * len(row)
+    for places, share in zip(members, shares, strict=True):
+        if share:
+            inside = [row[place] for place in places]
+            for place, p in zip(places, _keep(inside, rule.inside * sum(inside)), strict=True):
+                after[place] = share * p
+    return after
+
+
+@lru_cache(maxsize=1024)
+def _members(classes: Callable[[str], str], labels: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """[class] the places of its actions."""
+    members: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        members.setdefault(classes(label), []).append(place)
+    return tuple(map(tuple, members.values()))
+
+
+def _keep(row: list[float], threshold: float) -> list[float]:
+    """Drop what is below the threshold and scale the rest to 1; where nothing would be left, keep the most likely."""
+    least = min(threshold, max(row))
+    kept = [p if p >= least else 0.0 for p in row]
+    total = sum(kept)
+    if not total > 0:
+        raise PlayError(f"the probabilities of actions are {', '.join(map(str, row))}; they have to add up to 1")
+    return [p / total for p in kept]

@@ -1,0 +1,97 @@
+"""Translation: which size of an abstraction an opponent's bet is taken for (000, section 4, first paragraph).
+
+A bet of x pots lies between two abstract sizes, A < x < B. A mapping says with which probability it is taken for A.
+Those here are collected in S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
+spaces (IJCAI 2013), GS13 below; `MAPPINGS` has all, by name. 000 uses the pseudo-harmonic one.
+
+>>> sizes = (0.5, 1.0, 2.0)
+>>> round(pseudo_harmonic(0.5, 1.0, 0.75), 4)
+0.4286
+>>> translate(sizes, 0.75, pseudo_harmonic, draw=0.4), translate(sizes, 0.75, pseudo_harmonic, draw=0.5)
+(0, 1)
+>>> translate(sizes, 9.0, pseudo_harmonic, draw=0.4)  # larger than all
+2
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kilt.errors import PlayError
+
+Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤ x ≤ B: the probability of A
+
+
+def pseudo_harmonic(a: float, b: float, x: float) -> float:
+    """GS13, section 6 (Rand-psHar): it keeps the chance 1/(1+x) of a call that a bet of x pots should meet.
+
+    >>> round(pseudo_harmonic(0, 1, 1 / 3), 12)
+    0.5
+    """
+    return (b - x) * (1 + a) / ((b - a) * (1 + x))
+
+
+def arithmetic(a: float, b: float, x: float) -> float:
+    """GS13, section 5.2 (Rand-Arith): by differences; even half-way."""
+    return (b - x) / (b - a)
+
+
+def geometric(a: float, b: float, x: float) -> float:
+    """GS13, section 5.5 (Rand-Geo-2, of Tartanian4): by ratios; even at √(AB).
+
+    With A = 0, a check, every bet is taken for B. That is what ratios say; another mapping is better there.
+
+    >>> round(geometric(1, 4, 2), 12), geometric(0, 1, 0.001)
+    (0.5, 0.0)
+    """
+    return 1.0 if x <= a else a * (b + x) * (b - x) / ((b - a) * (x * x + a * b))
+
+
+def geometric_1(a: float, b: float, x: float) -> float:
+    """GS13, section 5.4 (Rand-Geo-1, of Sartre and Hyperborean): even at √(AB) too, and a little steeper there."""
+    return 1.0 if x <= a else a * (b - x) / (a * (b - x) + x * (x - a))
+
+
+@dataclass(frozen=True)
+class Deterministic:
+    """The more likely size under another mapping, always; the larger one where both are equally likely, as in GS13."""
+
+    mapping: Mapping
+
+    def __call__(self, a: float, b: float, x: float) -> float:
+        """1 for A or 0 for B."""
+        return float(self.mapping(a, b, x) > 0.5)
+
+
+_RANDOM: dict[str, Mapping] = {
+    "pseudo-harmonic": pseudo_harmonic,
+    "arithmetic": arithmetic,
+    "geometric": geometric,
+    "geometric-1": geometric_1,
+}
+MAPPINGS: dict[str, Mapping] = _RANDOM | {
+    f"deterministic-{name}": Deterministic(mapping) for name, mapping in _RANDOM.items()
+}
+
+
+def mapping_named(name: str) -> Mapping:
+    """One of `MAPPINGS`."""
+    if name not in MAPPINGS:
+        raise PlayError(f"unknown translation {name!r}: use one of {', '.join(MAPPINGS)}")
+    return MAPPINGS[name]
+
+
+def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
+    """The place among `sizes`, which ascend, of the one that a bet of `x` is taken for; both in pots.
+
+    `draw` is a uniform random number. A bet below the smallest size is taken for it, one above the largest likewise.
+    """
+    if not sizes:
+        raise PlayError(f"a bet of {x} pots has no size to be taken for: give one abstract size at least")
+    above = bisect_left(sizes, x)
+    if above in (0, len(sizes)) or sizes[above] == x:
+        return min(above, len(sizes) - 1)
+    return above - int(draw < mapping(sizes[above - 1], sizes[above], x))

@@ -1,0 +1,434 @@
+"""Matches, their statistics and their commands."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+import typer
+from scipy import stats
+from typer.testing import CliRunner
+
+from kilt.cli import match as commands
+from kilt.errors import PlayError
+from kilt.evaluate.crosstable import crosstable
+from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.games import load_game
+from kilt.games.gamedef import library
+from kilt.play import match as matches
+from kilt.play.acpc import log_line, read_log
+from kilt.play.agent import BASELINES
+from kilt.play.dealer import Dealer
+from kilt.play.match import Table, play_match
+from kilt.strategy.fixed import chances
+
+NOLIMIT = load_game("holdem.nolimit.2p")
+LEDUC = load_game("leduc")
+
+app = typer.Typer()
+app.command("match")(commands.match)
+app.command("crosstable")(commands.crosstable)
+# The same commands as a process of their own.
+MAIN = """
+import typer
+from kilt.cli import match
+app = typer.Typer()
+app.command("match")(match.match)
+app.command("crosstable")(match.crosstable)
+if __name__ == "__main__":
+    app()
+"""
+
+
+def baseline(name):
+    """A loader, as processes need one: a function of a module."""
+    return BASELINES[name]
+
+
+def pair(one, other):
+    return BASELINES[one], BASELINES[other]
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """Raises by too little when it has the small blind."""
+
+    name: str = "stubborn"
+
+    def act(self, spot):
+        return "r101" if spot.position.history == "" else "c"
+
+
+@dataclass(frozen=True)
+class Rooted:
+    """Says in which process it plays, by the size of its raises."""
+
+    name: str = "rooted"
+
+    def act(self, spot):
+        return f"r{1000 + os.getpid() % 1000}" if spot.position.history in ("", "c") else "c"
+
+
+class Bound:
+    """An agent that cannot leave its process."""
+
+    name = "bound"
+
+    def __init__(self):
+        self.act = lambda spot: "c"
+
+
+# Play ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_duplicate_hands_cancel_luck(name):
+    """A player against itself plays every hand twice the same way: the pair comes to exactly 0."""
+    for game in (NOLIMIT, LEDUC):
+        assert not play_match(game, pair(name, name), 200, seed=3).results.any()
+    assert play_match(LEDUC, pair("probe", "probe"), 200, seed=3, duplicate=False).results.any()
+
+
+def test_known_results():
+    """A player who folds loses the big blind to a raise in one seat, and the small one in the other."""
+    for duplicate in (True, False):
+        match = play_match(NOLIMIT, pair("always-raise", "always-fold"), 1000, duplicate=duplicate)
+        assert match.hands == 1000
+        assert set(match.results.tolist()) == ({75.0} if duplicate else {50.0, 100.0})
+        assert win_rate(match).mean == 750
+    assert win_rate(match).margin == pytest.approx(1.96 * 250 / np.sqrt(999), rel=1e-4)
+    assert win_rate(play_match(NOLIMIT, pair("always-raise", "always-fold"), 100)) == (750, 0)
+
+
+def test_two_callers_win_what_their_cards_are_worth():
+    """Always-fold checks where it is free: as the big blind against a caller it is a caller too."""
+    match = play_match(NOLIMIT, pair("always-call", "always-fold"), 4000, seed=1)
+    mean, margin = win_rate(match)
+    assert abs(mean - 250) < 2 * margin  # the small blind is folded in every other hand
+    assert margin < 40
+
+
+def test_duplicate_pairs_vary_less():
+    plain, paired = (
+        win_rate(play_match(NOLIMIT, pair("always-call", "probe"), 4000, duplicate=duplicate))
+        for duplicate in (False, True)
+    )
+    assert paired.margin < plain.margin / 2
+    assert abs(paired.mean - plain.mean) < plain.margin + paired.margin
+
+
+def test_seats_and_deals():
+    hands = []
+    match = play_match(NOLIMIT, pair("random", "probe"), 40, seed=5, sink=hands.append)
+    assert [hand.number for hand in hands] == list(range(40))
+    assert [hand.players for hand in hands] == [("random", "probe"), ("probe", "random")] * 20
+    assert [hand.cards for hand in hands[::2]] == [hand.cards for hand in hands[1::2]]
+    assert len({hand.cards for hand in hands}) == 20
+    won = [hand.payoffs[hand.players.index("random")] for hand in hands]
+    assert match.results.tolist() == [(one + other) / 2 for one, other in zip(won[::2], won[1::2], strict=True)]
+
+    hands = []
+    match = play_match(NOLIMIT, pair("random", "probe"), 40, seed=5, duplicate=False, sink=hands.append)
+    assert [hand.players for hand in hands] == [("random", "probe"), ("probe", "random")] * 20
+    assert len({hand.cards for hand in hands}) == 40
+    assert match.results.tolist() == [hand.payoffs[hand.players.index("random")] for hand in hands]
+    dealer = Dealer(NOLIMIT, 5)
+    agents = pair("random", "probe")
+    assert hands == [dealer.play(n, agents if n % 2 == 0 else agents[::-1]) for n in range(40)]
+
+
+@pytest.mark.parametrize("name", library())
+def test_all_games(name):
+    match = play_match(load_game(name), pair("random", "probe"), 60)
+    assert np.isfinite(match.results).all()
+
+
+def test_baselines_do_as_their_table_says():
+    """Habits of whole actions are remembered: they must be those of `strategy.fixed`."""
+    for name, game in product(("always-fold", "always-call", "always-raise", "probe"), (NOLIMIT, LEDUC)):
+        habits = BASELINES[name].habits
+        seen = []
+        play_match(game, (BASELINES["random"], BASELINES[name]), 400, seed=2, sink=seen.append)
+        for hand in seen:
+            position = game.start()
+            for action in _actions(hand.position.history):
+                if position.actor == hand.players.index(name):
+                    bounds = position.raise_bounds()
+                    least = "r" if game is LEDUC else f"r{bounds[0]}" if bounds else ""
+                    legal = (*position.passive_actions(), *([least] if bounds else []))
+                    assert chances(habits, legal)[legal.index(action)] > 0
+                position = position.after(action)
+
+
+def _actions(history):
+    """The actions of a betting, one by one."""
+    parts = []
+    for letter in history:
+        if letter.isdigit():
+            parts[-1] += letter
+        else:
+            parts.append(letter)
+    return parts
+
+
+# Processes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_does_not_matter(monkeypatch):
+    settings = {"hands": 700, "seed": 11}
+    here, there, ticks = [], [], []
+    expected = play_match(NOLIMIT, pair("random", "probe"), **settings, sink=here.append)
+    monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
+    found = play_match(
+        NOLIMIT, ("random", "probe"), **settings, load=baseline, processes=2, sink=there.append, tick=ticks.append
+    )
+    assert found.results.tolist() == expected.results.tolist()
+    assert found.players == expected.players == ("random", "probe")
+    assert list(map(log_line, there)) == list(map(log_line, here))
+    assert ticks == sorted(ticks)
+    assert ticks[-1] == 700
+
+
+@pytest.mark.slow
+def test_other_processes_do_play(monkeypatch):
+    monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
+    hands = []
+    play_match(NOLIMIT, (Rooted(), BASELINES["always-call"]), 600, processes=2, sink=hands.append)
+    assert len({hand.position.history for hand in hands[::2]}) >= 2  # one here, and one or two elsewhere
+
+
+def test_short_matches_start_no_processes(monkeypatch):
+    monkeypatch.setattr(matches, "_on_processes", None)
+    assert play_match(LEDUC, pair("random", "probe"), 400, processes=64).hands == 400
+
+
+@pytest.mark.slow
+def test_stopping(monkeypatch):
+    for worth, processes in ((1e9, 1), (0.0, 2)):
+        monkeypatch.setattr(matches, "WORTHWHILE", worth)
+        played = []
+        match = play_match(
+            NOLIMIT,
+            pair("random", "probe"),
+            10**8,
+            processes=processes,
+            tick=played.append,
+            stop=lambda played=played: len(played) == 3,
+        )
+        assert match.hands == played[-1] == 3 * 2 * matches.CHUNK
+        assert match.results.tolist() == play_match(NOLIMIT, pair("random", "probe"), match.hands).results.tolist()
+
+
+def test_tables_travel_without_what_they_loaded():
+    table = Table(LEDUC, ("random", "probe"), load=baseline)
+    list(table.hands(0))
+    assert "dealer" in vars(table)
+    assert "dealer" not in vars(pickle.loads(pickle.dumps(matches.replace(table))))
+
+
+@pytest.mark.slow
+def test_errors_come_back_from_processes(monkeypatch):
+    monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
+    with pytest.raises(PlayError, match=r"bound or always-call cannot be sent to another process .*or use 1 process"):
+        play_match(NOLIMIT, (Bound(), BASELINES["always-call"]), 1000, processes=2)
+    ended = partial(play_match, NOLIMIT, ("always-call", "probe"), 1000, processes=2)
+    with pytest.raises(PlayError, match="cannot be played elsewhere"):
+        ended(load=partial(here_only, home=os.getpid()))
+    with pytest.raises(PlayError, match="has ended without a word"):
+        ended(load=partial(dies_elsewhere, home=os.getpid()))
+
+
+def here_only(name, home):
+    if os.getpid() != home:
+        raise PlayError(f"{name} cannot be played elsewhere")
+    return BASELINES[name]
+
+
+def dies_elsewhere(name, home):
+    if os.getpid() != home:
+        os._exit(1)
+    return BASELINES[name]
+
+
+def test_errors():
+    callers = pair("always-call", "always-call")
+    with pytest.raises(PlayError, match="5 hands cannot be: give an even number"):
+        play_match(LEDUC, callers, 5)
+    with pytest.raises(PlayError, match="0 hands cannot be: give 1 at least"):
+        play_match(LEDUC, callers, 0, duplicate=False)
+    with pytest.raises(PlayError, match="0 processes: use 1 or more"):
+        play_match(LEDUC, callers, 2, processes=0)
+    with pytest.raises(PlayError, match="'always-call' is a spec, and nothing is given to load it"):
+        play_match(LEDUC, ("always-call", "always-call"), 2)
+    with pytest.raises(PlayError, match="stubborn cannot go on in hand 1: 'r101' is not legal"):
+        play_match(NOLIMIT, (Stubborn(), BASELINES["always-call"]), 2)
+    with pytest.raises(PlayError, match="1 players has no matches"):
+        crosstable(LEDUC, callers[:1], 2)
+    for values in ([], [[1.0]], 3.0):
+        with pytest.raises(PlayError, match="needs a row of values"):
+            estimate(values)
+
+
+# Statistics ----------------------------------------------------------------------------------------------------------
+
+
+def test_intervals_against_naive_ones():
+    values = np.random.default_rng(1).normal(3, 20, 500)
+    mean, margin = estimate(values)
+    low, high = stats.norm.interval(0.95, values.mean(), stats.sem(values))
+    assert estimate(values).interval == pytest.approx((low, high))
+    assert (mean - margin, mean + margin) == pytest.approx((low, high))
+    assert margin == pytest.approx(1.959964 * np.sqrt(sum((values - mean) ** 2) / 499 / 500))
+    assert estimate([4.0]) == (4.0, float("inf"))
+    assert str(Estimate(-0.04, 0.0)) == "+0.0 ± 0.0"
+
+
+def test_intervals_hold_the_mean_as_often_as_they_say():
+    draws = np.random.default_rng(2).exponential(1.0, (2000, 100)) - 1
+    held = [abs(mean) <= margin for mean, margin in map(estimate, draws)]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.025)
+
+
+def test_rates_are_of_matches():
+    match = play_match(LEDUC, pair("random", "probe"), 600, seed=4)
+    chips = match.results  # per hand; the blinds of leduc are 1 chip
+    assert win_rate(match).mean == pytest.approx(1000 * chips.mean())
+    assert win_rate(match).margin == pytest.approx(1960 * chips.std(ddof=1) / np.sqrt(300), rel=1e-4)
+
+
+def test_crosstable():
+    names = ["always-fold", "always-call", "probe", "random"]
+    ticks = []
+    table = crosstable(LEDUC, [BASELINES[name] for name in names], 400, seed=9, tick=ticks.append)
+    assert table.players == tuple(names)
+    assert ticks[-1] == 6 * 400
+    for row, column in product(range(4), repeat=2):
+        rate = table.rate(row, column)
+        if row == column:
+            assert rate is None
+        else:
+            expected = win_rate(play_match(LEDUC, pair(names[row], names[column]), 400, seed=9))
+            assert rate == pytest.approx(expected)
+    for row in range(4):
+        mean = table.mean(row)
+        rates = [table.rate(row, column) for column in range(4) if column != row]
+        assert mean.mean == pytest.approx(np.mean([rate.mean for rate in rates]))
+        assert mean.margin <= np.mean([rate.margin for rate in rates]) + 1e-9
+    assert sum(table.mean(row).mean for row in range(4)) == pytest.approx(0)
+
+
+def test_a_crosstable_that_was_stopped():
+    ticks = []
+    players = [BASELINES[name] for name in ("always-call", "probe", "random")]
+    table = crosstable(LEDUC, players, 2, tick=ticks.append, stop=lambda: len(ticks) == 2)
+    assert list(table.matches) == [(0, 1), (0, 2)]
+    assert table.rate(1, 2) is None
+    assert table.mean(0) is not None
+    assert table.mean(1) is None
+
+
+# Commands ------------------------------------------------------------------------------------------------------------
+
+
+def kilt(*arguments):
+    """Run a command that must work."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.output
+
+
+def refused(*arguments):
+    """Run a command that must be refused; what it says."""
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, PlayError), repr(result.exception)
+    return str(result.exception)
+
+
+def test_match_command(tmp_path):
+    log = tmp_path / "match.log"
+    said = json.loads(kilt("match", "probe", "random", "-g", "leduc", "-n", "200", "--log", str(log), "--json"))
+    rate = win_rate(play_match(LEDUC, pair("probe", "random"), 200))
+    assert said["mbb_per_hand"] == pytest.approx(rate.mean)
+    assert said["ci95"] == pytest.approx(rate.interval)
+    assert (said["hands"], said["game"], said["players"]) == (200, "leduc", ["probe", "random"])
+    played = read_log(log.read_text(), LEDUC)
+    assert len(played.hands) == 200
+    assert played.score.names == ("probe", "random")
+    assert played.score.chips[0] == pytest.approx(200 * rate.mean / 1000)
+    assert played.comments == ["# name/game/hands/seed probe.random leduc 200 0"]
+    assert "mbb/h" in kilt("match", "probe", "random", "-g", "leduc", "-n", "20", "--no-duplicate")
+
+
+def test_match_command_with_many_players():
+    said = json.loads(kilt("match", "probe", "random", "always-fold", "-g", "leduc", "-n", "20", "--json"))
+    assert [match["players"] for match in said["matches"]] == [["probe", "random"], ["probe", "always-fold"]]
+    assert "mbb_per_hand" not in said
+
+
+def test_one_deal_has_no_interval():
+    said = json.loads(kilt("match", "probe", "random", "-g", "leduc", "-n", "2", "--json"))
+    assert said["ci95"] is None
+
+
+def test_crosstable_command():
+    said = json.loads(kilt("crosstable", "probe", "random", "always-fold", "-g", "leduc", "-n", "40", "--json"))
+    assert said["rates"][0][0] is None
+    assert said["rates"][0][2]["mbb_per_hand"] == -said["rates"][2][0]["mbb_per_hand"]
+    assert sum(mean["mbb_per_hand"] for mean in said["means"]) == pytest.approx(0)
+    assert "mean" in kilt("crosstable", "probe", "random", "-g", "leduc", "-n", "40")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["probe", "-g", "leduc"], "a match has two"),
+        (["probe", "random"], "--game"),
+        (["probe", "nobody", "-g", "leduc"], "nobody"),
+        (["probe", "random", "-g", "bluff-1-1"], "bluff-1-1 is no poker"),
+        (["probe", "random", "-g", "leduc", "-n", "3"], "even number"),
+        (["probe", "random", "-g", "leduc", "--processes", "0"], "0 processes"),
+        (["probe", "random", "-g", "leduc", "--log", "no/such/folder"], "has no folder"),
+        (["probe", "random", "random", "-g", "leduc", "--log", "x.log"], "for one match"),
+    ],
+)
+def test_refusals(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert words in refused("match", *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_logs_are_not_overwritten(tmp_path):
+    path = tmp_path / "my.log"
+    path.write_text("mine")
+    assert "is there already" in refused("match", "probe", "random", "-g", "leduc", "-n", "2", "--log", str(path))
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_interrupting_a_match(tmp_path):
+    """Ctrl-C ends it early, on two processes too, and the figures are of what was played."""
+    script, log = tmp_path / "main.py", tmp_path / "match.log"
+    script.write_text(MAIN)
+    command = [sys.executable, str(script), "match", "probe", "random", "-g", "leduc", "-n", str(10**7), "--json"]
+    process = subprocess.Popen(
+        [*command, "--processes", "2", "--log", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.stat().st_size > 200_000) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130, complaints
+    assert "stopped early" in complaints
+    played = read_log(log.read_text(), LEDUC)
+    assert len(played.hands) == json.loads(said)["hands"]
+    assert played.score is None
