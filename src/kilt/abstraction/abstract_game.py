@@ -12,11 +12,13 @@ in each bucket the actions. So a decision and a bucket are one address.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.actions import Actions
@@ -38,21 +40,20 @@ class AbstractSize(NamedTuple):
     slots: tuple[int, ...]  # [round] actions of all information sets
 
 
-@dataclass(frozen=True)
-class AbstractGame:
-    """A game of the hold'em family, a card abstraction for it, and a menu of bets; without one it has all of them."""
+class Slots(ABC):
+    """The betting of a game and the buckets of its rounds: all that tells where slots are."""
 
     game: Holdem
-    cards: CardAbstraction
-    actions: Actions | None = None
-
-    def __post_init__(self) -> None:
-        require_same_cards(self.game, self.cards)
+    actions: Actions | None  # a menu of bets; without one all that are legal
 
     @property
+    @abstractmethod
     def buckets(self) -> tuple[int, ...]:
         """[round] how many there are."""
-        return tuple(this.buckets for this in self.cards.rounds)
+
+    @abstractmethod
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
 
     @cached_property
     def betting(self) -> BettingTree:
@@ -74,7 +75,31 @@ class AbstractGame:
     @property
     def size(self) -> AbstractSize:
         """Counted before anything is written out."""
-        return size_of(self.game, self.actions, self.buckets)
+        betting = betting_size(self.game, self.actions)
+        infosets = tuple(n * k for n, k in zip(betting.decisions, self.buckets, strict=True))
+        slots = tuple(n * k for n, k in zip(betting.actions, self.buckets, strict=True))
+        return AbstractSize(betting.nodes, betting.decisions, self.buckets, infosets, slots)
+
+
+@dataclass(frozen=True)
+class AbstractGame(Slots):
+    """A game of the hold'em family, seen through a card abstraction and a menu of bets."""
+
+    game: Holdem
+    cards: CardAbstraction
+    actions: Actions | None = None
+
+    def __post_init__(self) -> None:
+        require_same_cards(self.game, self.cards)
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """[round] how many there are."""
+        return tuple(this.buckets for this in self.cards.rounds)
+
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        self.cards.rounds[r].look_up(boards, hands, buckets)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -82,12 +107,22 @@ class AbstractGame:
         return artifact.fingerprint(str(self.game.rules), self.cards.identity.fingerprint, repr(self.actions))
 
 
-def size_of(game: Holdem, actions: Actions | None, buckets: tuple[int, ...]) -> AbstractSize:
-    """The size of an abstract game with so many buckets in each round."""
-    betting = betting_size(game, actions)
-    infosets = tuple(n * k for n, k in zip(betting.decisions, buckets, strict=True))
-    slots = tuple(n * k for n, k in zip(betting.actions, buckets, strict=True))
-    return AbstractSize(betting.nodes, betting.decisions, buckets, infosets, slots)
+@dataclass(frozen=True)
+class MadeUp(Slots):
+    """As large as an abstract game and quite as much work, before its cards are abstracted: buckets mean nothing."""
+
+    game: Holdem
+    numbers: tuple[int, ...]  # [round] of buckets
+    actions: Actions | None = None
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """[round] how many there are."""
+        return self.numbers
+
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write some bucket for each hand."""
+        buckets[:] = (hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729) % self.buckets[r]
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:

@@ -23,7 +23,7 @@ from kilt.abstraction.classes import Classes, Coded
 from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
-from kilt.abstraction.plan import Plan, PublicPlan, plan_of
+from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.abstraction.spots import Spots
 from kilt.artifact import Array
 from kilt.cards.deck import Deck, IntArray
@@ -104,6 +104,12 @@ class Identity:
     name: str  # as the user called it
     deal: Deal
     plan: Plan
+
+    @classmethod
+    def named(cls, plan: str, deal: Deal) -> Identity:
+        """By the name of a plan, or by its .toml file."""
+        name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
+        return cls(name, deal, load_plan(plan, deal.board_cards))
 
     @property
     def fingerprint(self) -> str:

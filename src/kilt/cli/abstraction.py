@@ -362,11 +362,8 @@ def where(
 def _identity(plan: str, game: str) -> Identity:
     """What is to be built."""
     from kilt.abstraction.buckets import Identity
-    from kilt.abstraction.plan import load_plan
 
-    deal = _deal(game)
-    name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
-    return Identity(name, deal, load_plan(plan, deal.board_cards))
+    return Identity.named(plan, _deal(game))
 
 
 def _deal(game: str) -> Deal:

@@ -156,12 +156,16 @@ def play_match(
 def _chunks(table: Table, units: int, processes: int, *, keep: bool) -> Generator[Chunk, None, None]:
     """The results of all units, in order, some at a time: here, or on processes once they are worth their start."""
     bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
-    begun = time.perf_counter()
+    took = 0.0  # of the last chunk: the first one may have compiled or read something
     for done, (first, last) in enumerate(bounds):
-        if done and processes > 1 and (time.perf_counter() - begun) / done * (len(bounds) - done) > WORTHWHILE:
-            yield from _on_processes(table, bounds[done:], min(processes, len(bounds) - done), keep=keep)
+        left = len(bounds) - done
+        if processes > 1 and done > 1 and took * left > WORTHWHILE:
+            yield from _on_processes(table, bounds[done:], min(processes, left), keep=keep)
             return
-        yield table.play(first, last, keep=keep)
+        begun = time.perf_counter()
+        chunk = table.play(first, last, keep=keep)
+        took = time.perf_counter() - begun
+        yield chunk
 
 
 def _on_processes(

@@ -17,25 +17,63 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import Actions
+from kilt.abstraction.buckets import DESCRIPTION, CardAbstraction, Identity
+from kilt.abstraction.features import Deal, Tick
+from kilt.abstraction.pipeline import build
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
+from kilt.config import Config
 from kilt.errors import RunError
+from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.games.size import size_of
 from kilt.solve import ABSTRACT, Algorithm
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import AbstractCfr, Seen
 from kilt.solve.external import DEALS, Options, Room, rules_of
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
-from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.blueprint import CARDS, Blueprint
 from kilt.strategy.fixed import chances
 from kilt.strategy.table import require_same
+from kilt.tree.betting import MOST_NODES
 from kilt.tree.vector import VectorGame
 
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
 FINE = 100_000_000  # slots up to which probabilities have two bytes
 MET = 80 * DEALS  # deals on which opponents with habits are met
 HABITS = ("always-call", "always-raise", "always-fold")
+
+
+def prepare(
+    config: Config, run: Path, threads: int | None = None, tick: Tick = lambda what, share: None
+) -> AbstractProblem:
+    """The problem that a configuration says. Its card abstraction is built in the folder of the run, if need be."""
+    game, actions, cards = asked_for(config)
+    threads = threads or config.solver.threads
+    if isinstance(cards, Path):
+        place = cards
+    else:
+        place = run / CARDS
+        build(cards, place, cache=artifact.cache_folder(), threads=threads, tick=tick)
+    options = Options(config.solver.average, config.solver.linear, config.solver.prune)
+    abstract = AbstractGame(game, CardAbstraction.load(place), actions)
+    return AbstractProblem(abstract, place, options, threads)
+
+
+def asked_for(config: Config) -> tuple[Holdem, Actions | None, Path | Identity]:
+    """The game, the menu, and the card abstraction of a configuration: where it is, or what is to be built."""
+    game = load_game(config.game)
+    if not isinstance(game, Holdem):
+        raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {config.game}`")
+    actions = Actions(config.actions, config.near) if config.actions else None
+    if game.rules.betting == "nolimit" and actions is None and size_of(game.rules).actions.total >= MOST_NODES:
+        raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
+    folder = Path(config.cards)
+    return game, actions, folder if (folder / DESCRIPTION).is_file() else Identity.named(config.cards, Deal.of(game))
 
 
 @dataclass(frozen=True)

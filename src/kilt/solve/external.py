@@ -17,12 +17,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.abstract_game import MadeUp, Slots
 from kilt.artifact import Array
 from kilt.cards.hands import hand_tables
 from kilt.errors import RunError
@@ -34,6 +35,7 @@ from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Words
 from kilt.solve.solver import Tables
 
 DEALS = 256  # in one call of the kernels
+PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class External(Tables):
 
     def __init__(
         self,
-        abstract: AbstractGame,
+        abstract: Slots,
         seed: int = 0,
         options: Options = DEFAULT,
         threads: int = 1,
@@ -136,7 +138,7 @@ class External(Tables):
 class Room:
     """Where a thread deals and walks."""
 
-    def __init__(self, abstract: AbstractGame) -> None:
+    def __init__(self, abstract: Slots) -> None:
         rules = abstract.game.rules
         self.abstract = abstract
         self.deck, self.held = rules.deck.size, rules.hole_cards
@@ -155,13 +157,38 @@ class Room:
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
         kernels.deal_cards(seed, first, self.deck, cards)
         kernels.settle(cards, self.held, self.tables, hands, outcome)
-        for r, (size, this) in enumerate(zip(self.sizes, self.abstract.cards.rounds, strict=True)):
-            board = cards[:, 2 * self.held : 2 * self.held + size]
-            this.look_up(board, hands, bucket[:, r])
+        for r, size in enumerate(self.sizes):
+            self.abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
         return bucket, outcome
 
 
-def rules_of(abstract: AbstractGame, words: int) -> Rules:
+class Pace(NamedTuple):
+    """How quickly an abstract game is walked."""
+
+    iterations: float  # per second
+    decisions: float  # per second
+    visits: float  # nodes per second, leaves included
+
+
+def probe(game: Slots, options: Options = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
+    """Walk a game as large as this one for some seconds, with made-up buckets: few enough that there is memory."""
+    share = min(1.0, PROBED / max(1, sum(game.size.slots)))
+    made_up = MadeUp(game.game, tuple(max(1, int(share * number)) for number in game.buckets), game.actions)
+    solver, spent = External(made_up, 0, options, threads), 0.0
+    while spent < seconds / 2:  # memory is touched for the first time
+        began = perf_counter()
+        solver.step(4 * DEALS * threads)
+        spent += perf_counter() - began
+    first, before, spent = solver.iterations, (solver.decisions, solver.visits), 0.0
+    while spent < seconds / 2:
+        began = perf_counter()
+        solver.step(4 * DEALS * threads)
+        spent += perf_counter() - began
+    done = solver.iterations - first, solver.decisions - before[0], solver.visits - before[1]
+    return Pace(*(number / spent for number in done))
+
+
+def rules_of(abstract: Slots, words: int) -> Rules:
     """The betting tree as walks see it, with so many words for each slot. Chance nodes are what follows them."""
     nodes, leaves = abstract.betting.nodes, abstract.betting.leaves
     records = np.zeros(len(nodes.actor), dtype=NODE)
