@@ -350,3 +350,186 @@ def lloyd(points, weights, centroids, metric, iterations):
             [np.average(points[labels == c], axis=0, weights=weights[labels == c]) for c in range(len(centroids))]
         )
     return costs(points, centroids, metric).argmin(axis=1), centroids
+
+
+# ── external sampling on an abstract game ──
+
+
+def mixed(word: int) -> int:
+    """The output function of SplitMix64."""
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+def drawn_word(key: int, number: int) -> int:
+    """The word with this number in the sequence that starts from `key`."""
+    return mixed((key + number * 0x9E3779B97F4A7C15) % 2**64)
+
+
+def drawn_uniform(key: int, number: int) -> float:
+    """The same as a number from 0 to 1, 1 excluded."""
+    return (drawn_word(key, number) >> 11) * 2.0**-53
+
+
+def drawn_deal(seed: int, number: int, deck: Deck, count: int) -> list[int]:
+    """The first cards of a shuffled pack: each is drawn from what is left."""
+    pack = list(range(deck.size))
+    key = drawn_word(seed, number)
+    for k in range(count):
+        other = k + int(drawn_uniform(key, k) * (deck.size - k))
+        pack[k], pack[other] = pack[other], pack[k]
+    return pack[:count]
+
+
+class Dealt:
+    """A deal of an abstract game: what players see in each round, and what the hand pays at each leaf."""
+
+    def __init__(self, abstract, cards):
+        self.abstract, rules = abstract, abstract.game.rules
+        held = rules.hole_cards
+        holes, self.board = (cards[:held], cards[held : 2 * held]), cards[2 * held :]
+        self.hands = [rules.deck.hole_index(hole) for hole in holes]
+        boards = [self.board[: rules.board_size(r)] for r in range(rules.rounds)]
+        self.buckets = [[abstract.cards.bucket(hole, board) for hole in holes] for board in boards]
+
+    @classmethod
+    def number(cls, abstract, seed, number):
+        """The deal with a number."""
+        rules = abstract.game.rules
+        count = 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
+        return cls(abstract, drawn_deal(seed, number, rules.deck, count))
+
+    def slots(self, node):
+        """The slots of the information set of a decision."""
+        nodes = self.abstract.betting.nodes
+        count = int(nodes.children[node])
+        first = int(self.abstract.first[node]) + count * self.buckets[nodes.round[node]][nodes.actor[node]]
+        return range(first, first + count)
+
+    def pays(self, node):
+        """What player 0 wins at a leaf."""
+        leaf = self.abstract.betting.leaves[self.abstract.betting.nodes.leaf[node]]
+        return self.abstract.game.payoffs(leaf, self.hands, self.board)[0]
+
+
+def children_of(nodes, node):
+    """The nodes below a node."""
+    return range(nodes.first_child[node], nodes.first_child[node] + nodes.children[node])
+
+
+def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
+    """[slot] regrets, and how often actions were drawn for the opponent; and how many actions were left out.
+
+    Numbers are single ones, as in the kernel. What a deal changes is seen by the next one.
+    """
+    nodes, single = abstract.betting.nodes, np.float32
+    regret, total = np.zeros(abstract.slots, dtype=single), np.zeros(abstract.slots)
+    left_out = 0
+    for number in range(iterations):
+        dealt = Dealt.number(abstract, seed, number)
+        weight = single(number + 1 if linear else 1)
+        gains = []
+
+        def value(node, player, key, dealt=dealt, weight=weight, gains=gains):
+            """Of the walk for `player`, to player 0."""
+            nonlocal left_out
+            actor = nodes.actor[node]
+            if actor == TERMINAL:
+                return single(dealt.pays(node))
+            below = children_of(nodes, node)
+            if actor == CHANCE:
+                return value(below[0], player, key)
+            slots = dealt.slots(node)
+            positive = [max(regret[slot], single(0)) for slot in slots]
+            whole = sum(positive, start=single(0))
+            if actor != player:
+                draw = single(drawn_uniform(key, int(nodes.first_child[node])))
+                if whole > 0:
+                    ends = accumulate(positive)
+                    action = next((a for a, end in enumerate(ends) if draw * whole < end), len(below) - 1)
+                else:
+                    action = int(draw * len(below))
+                total[slots[action]] += weight
+                return value(below[action], player, key)
+            spare = prune > 0 and whole > 0 and drawn_uniform(key, 0) < 0.95
+            values = []
+            for slot, child in zip(slots, below, strict=True):
+                after = child
+                while nodes.actor[after] == CHANCE:
+                    after = nodes.first_child[after]
+                poor = spare and regret[slot] < -prune * weight and nodes.actor[after] != TERMINAL
+                values.append(None if poor else value(child, player, key))
+                left_out += poor
+            if whole > 0:
+                worth = sum((p * v for p, v in zip(positive, values, strict=True) if v is not None), start=single(0))
+                worth /= whole
+            else:
+                worth = sum(values, start=single(0)) / single(len(values))
+            sign = weight if player == 0 else -weight
+            gains.extend((slot, sign * (v - worth)) for slot, v in zip(slots, values, strict=True) if v is not None)
+            return worth
+
+        for player in (0, 1):
+            value(0, player, drawn_word(mixed(seed), 2 * number + player))
+        for slot, gain in gains:
+            regret[slot] += gain
+    return regret, total, left_out
+
+
+def expected_external(abstract, regret):
+    """[slot] what an iteration adds to regrets and counts in expectation: all deals, all actions of both players."""
+    nodes, rules = abstract.betting.nodes, abstract.game.rules
+    gains, counts = np.zeros(abstract.slots), np.zeros(abstract.slots)
+    held = rules.hole_cards
+    deals = list(all_hands((held, held, *(added for added in rules.board_cards if added)), rules.deck))
+
+    def value(node, reach, dealt):
+        """To player 0. `reach` has a probability for the actions of each player so far, and one for the deal."""
+        actor = nodes.actor[node]
+        if actor == TERMINAL:
+            return dealt.pays(node)
+        if actor == CHANCE:
+            return value(nodes.first_child[node], reach, dealt)
+        slots = dealt.slots(node)
+        positive = [max(regret[slot], 0.0) for slot in slots]
+        share = [p / sum(positive) if any(positive) else 1 / len(slots) for p in positive]
+        values = []
+        for p, child in zip(share, children_of(nodes, node), strict=True):
+            after = [reach[player] * p if player == actor else reach[player] for player in (0, 1)]
+            values.append(value(child, (*after, reach[2]), dealt))
+        mean = sum(p * v for p, v in zip(share, values, strict=True))
+        for slot, p, v in zip(slots, share, values, strict=True):
+            gains[slot] += reach[2] * reach[1 - actor] * (v - mean) * (1 if actor == 0 else -1)
+            counts[slot] += reach[2] * reach[actor] * p
+        return mean
+
+    for cards in deals:
+        value(0, (1.0, 1.0, 1 / len(deals)), Dealt(abstract, cards))
+    return gains, counts
+
+
+def met(abstract, shares, habit, dealt):
+    """[seat] what a strategy wins on a deal from an opponent who takes the first legal action of `habit`, as in "rc".
+
+    Where the strategy has nothing, it calls.
+    """
+    nodes, labels = abstract.betting.nodes, abstract.betting.labels
+
+    def value(node, seat):
+        """To player 0."""
+        if nodes.actor[node] == TERMINAL:
+            return dealt.pays(node)
+        below = children_of(nodes, node)
+        if nodes.actor[node] == CHANCE:
+            return value(below[0], seat)
+        mine = [int(shares[slot]) for slot in dealt.slots(node)] if nodes.actor[node] == seat else []
+        if any(mine):
+            return sum(p * value(child, seat) for p, child in zip(mine, below, strict=True)) / sum(mine)
+        for kind in "c" if mine else habit:
+            for child in below:
+                if labels[child].startswith(kind):
+                    return value(child, seat)
+        raise AssertionError("no action is legal")
+
+    return value(0, 0), -value(0, 1)

@@ -78,7 +78,7 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
     plan, deal = identity.plan, identity.deal
     features = Features(deal, cache)
     missing: dict[str, tuple[int, float]] = {}
-    tables, seconds, memory, before = 0, 0.0, 0, 1
+    tables, seconds, memory, before, numbers = 0, 0.0, 0, 1, bucket_numbers(plan, deal)
 
     def sort(plan: Plan, r: int, steps: Sequence[Step], groups: int) -> None:
         nonlocal seconds, memory
@@ -100,9 +100,7 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
             sort(base.plan, public.round - 1, base.plan.rounds[public.round - 1].steps, 1)
     for r, this in enumerate(plan.rounds):
         spots, now, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
-        inside = prod(one.classes for one in plan.public if one.round - 1 <= r)
-        groups = before if this.recall and r > 0 else 1 if coded else inside
-        before = (inside if coded else groups) * this.buckets or len(spots)
+        groups, before = 1 if coded else _groups(plan, r, before), numbers[r]
         sorts = min(now.codes, len(spots)) if now and coded else before
         if sorts > len(spots):
             raise AbstractionError(
@@ -114,6 +112,27 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
             sort(plan, r, [Step(this.steps[-1].feature, sorts)] if coded else this.steps, groups)
     seconds += sum(time for _, time in missing.values())
     return Estimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
+
+
+def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
+    """[round] how many buckets a plan asks for.
+
+    >>> from kilt.abstraction.plan import plan_named
+    >>> bucket_numbers(plan_named("PR-PHS-PHS 5-4-3-2", (0, 3, 1, 1)), Deal())
+    (5, 20, 60, 120)
+    """
+    numbers, before = list[int](), 1
+    for r, this in enumerate(plan.rounds):
+        before = _groups(plan, r, before) * this.buckets or len(deal.spots(layout(plan, deal, r)))
+        numbers.append(before)
+    return tuple(numbers)
+
+
+def _groups(plan: Plan, r: int, before: int) -> int:
+    """Inside how many groups of hands a round has its buckets: those of the round before, or classes of boards."""
+    if plan.rounds[r].recall and r > 0 and not plan.coded(r):
+        return before
+    return prod(one.classes for one in plan.public if one.round - 1 <= r)
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:

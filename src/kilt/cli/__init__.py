@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import abstraction, bench, cards, evaluate, game, reproduce, solve
+from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve
 from kilt.cli.show import errors
 from kilt.errors import KiltError
 
@@ -30,7 +30,14 @@ app = typer.Typer(
 app.add_typer(game.app, name="game")
 app.add_typer(cards.app, name="cards")
 app.add_typer(abstraction.app, name="abstraction")
+app.command()(demo.demo)
+app.command()(plan.plan)
 app.command()(solve.solve)
+app.command()(demo.export)
+app.command()(match.match)
+app.command()(match.crosstable)
+app.command()(play.dealer)
+app.command()(play.agent)
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")

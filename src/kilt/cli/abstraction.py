@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
-from kilt.cli.show import AsJson, count, duration, errors, out, print_json, print_table, say
+from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
     from kilt.abstraction.buckets import CardAbstraction, Identity, RoundBuckets
     from kilt.abstraction.classes import Classes
-    from kilt.abstraction.features import Deal, Tick
+    from kilt.abstraction.features import Deal
     from kilt.abstraction.plan import PublicPlan
 
 app = typer.Typer(help="Card abstractions: which hands are to be played alike.", no_args_is_help=True)
@@ -88,14 +85,15 @@ def build(
     with errors.status("counting hands …"):
         takes = estimate(identity, cache_folder(), threads)
     say(
-        f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {_bytes(takes.memory)} of memory, "
-        f"{_bytes(takes.tables)} on disk in {folder} and {_bytes(takes.features)} more in the cache {cache_folder()}"
+        f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {in_bytes(takes.memory)} of memory, "
+        f"{in_bytes(takes.tables)} on disk in {folder} "
+        f"and {in_bytes(takes.features)} more in the cache {cache_folder()}"
     )
     require_room(cache_folder(), takes.features)
     require_room(folder, takes.tables)
     began = perf_counter()
     try:
-        with _ticking() as tick:
+        with ticking() as tick:
             built = build_abstraction(
                 identity,
                 folder,
@@ -207,7 +205,7 @@ def boards(
     check(identity)
     folder = to or Path(f"boards-{method}-{clusters}")
     try:
-        with _ticking() as tick:
+        with ticking() as tick:
             if exact:
                 each, pairs = pair_seconds(identity, public, Features(identity.deal, cache_folder(), threads, tick))
                 say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
@@ -463,25 +461,3 @@ def _print_rounds(found: CardAbstraction, run: Path, seconds: float | None, *, a
     )
     if seconds is not None:
         say(f"all of it is in {run}; look at it with: kilt abstraction show {quote(str(run))}")
-
-
-@contextmanager
-def _ticking() -> Iterator[Tick]:
-    """A bar on the terminal that says what is being done."""
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task("starting", total=1.0, said="")
-        began: dict[str, float] = {}
-
-        def tick(what: str, share: float) -> None:
-            if what not in began:
-                began[what] = perf_counter()
-            spent = perf_counter() - began[what]
-            left = f" · {duration(spent / share - spent)} left" if share > 0.05 else ""
-            bar.update(task, description=what, completed=share, said=f"{share:.0%}{left}")
-
-        yield tick
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"

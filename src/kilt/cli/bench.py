@@ -53,6 +53,16 @@ def public(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def agent(as_json: AsJson = False, long: Long = False) -> None:
+    """External sampling on gigabytes beside random reads, an agent's decisions, and matches of blueprints."""
+    from kilt.bench.agent import run
+
+    with errors.status("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench agent", figures, as_json=as_json)
+
+
+@app.command()
 def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kilt.cli.show import AsJson, errors, print_json, print_table
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
+
+if TYPE_CHECKING:
+    from kilt.solve.folder import RunFolder
+    from kilt.solve.problem import Problem
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -48,7 +52,7 @@ def exploitability(
     from kilt.errors import RunError
     from kilt.evaluate.agents import AGENTS, load_agent
     from kilt.solve.folder import RunFolder
-    from kilt.solve.problem import UNIT, load_problem, stored_form
+    from kilt.solve.problem import UNIT, stored_form
 
     if (run is None) == (game is None):
         raise RunError(
@@ -67,13 +71,18 @@ def exploitability(
         raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(run))}")
     name = folder.identity.game if folder else str(game)
     with errors.status(f"writing out {name} …"):
-        if stored:
-            problem = load_problem(name, form=stored_form(stored), threads=threads)
+        if folder and stored:
+            problem = _problem(folder, stored_form(stored), threads)
             table, figures = problem.load(stored)
             who = {"run": str(run), "iterations": figures["iterations"]}
         else:
             problem, table = load_agent(name, str(agent), threads)
             who = {"agent": agent}
+    if not problem.exact:
+        raise RunError(
+            f"{name} is too large to look for best responses: `kilt match {run} always-call` plays against it, "
+            f"`kilt evaluate sanity {run}` looks it over"
+        )
     with errors.status("looking for best responses …"):
         won, value = problem.response_values(table), problem.expected_value(table)
         if responses:
@@ -95,3 +104,16 @@ def exploitability(
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
     print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)
+
+
+def _problem(folder: RunFolder, form: str, threads: int) -> Problem:
+    """What a run was about."""
+    from kilt.config import read_config
+    from kilt.solve import ABSTRACT
+    from kilt.solve.abstract_problem import prepare
+    from kilt.solve.folder import CONFIG
+    from kilt.solve.problem import load_problem
+
+    if form == ABSTRACT:
+        return prepare(read_config(folder.path / CONFIG), folder.path, threads)
+    return load_problem(folder.identity.game, form=form, threads=threads)

@@ -69,10 +69,31 @@ def match(
     """
     from kilt.errors import PlayError
     from kilt.evaluate.stats import win_rate
-    from kilt.play.match import play_match
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
+    rules, matches, stopped = first_meets_others(players, game, hands, duplicate, seed, processes, log)
+    if as_json:
+        said = [_figures(win_rate(played)) | {"hands": played.hands, "players": played.players} for played in matches]
+        settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
+        print_json((said[0] if len(players) == 2 else {}) | settings | {"matches": said})
+    else:
+        print_matches(rules.name, matches)
+    _end(stopped)
+
+
+def first_meets_others(
+    players: list[str],
+    game: str | None,
+    hands: int,
+    duplicate: bool,
+    seed: int,
+    processes: int | None = None,
+    log: Path | None = None,
+) -> tuple[Holdem, list[Match], list[int]]:
+    """Matches of the first player with each of the others; what stopped them early comes last."""
+    from kilt.play.match import play_match
+
     rules, load = _seated(players, game)
     matches: list[Match] = []
     opponents = players[1:]
@@ -97,17 +118,18 @@ def match(
                 matches.append(played)
                 if played.hands == hands:
                     sink.end(played)
-    said = [_figures(win_rate(played)) | {"hands": played.hands, "players": played.players} for played in matches]
-    if as_json:
-        settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
-        print_json((said[0] if len(opponents) == 1 else {}) | settings | {"matches": said})
-    else:
-        rows = [
-            [*played.players, str(win_rate(played)), UNIT, f"{played.hands:,}", "yes" if duplicate else "no"]
-            for played in matches
-        ]
-        print_table(rules.name, ["player", "against", "wins", "unit", "hands", "duplicate"], rows)
-    _end(stopped)
+    return rules, matches, stopped
+
+
+def print_matches(title: str, matches: list[Match]) -> None:
+    """A table of win rates."""
+    from kilt.evaluate.stats import win_rate
+
+    rows = [
+        [*played.players, str(win_rate(played)), UNIT, f"{played.hands:,}", "yes" if played.duplicate else "no"]
+        for played in matches
+    ]
+    print_table(title, ["player", "against", "wins", "unit", "hands", "duplicate"], rows)
 
 
 def crosstable(

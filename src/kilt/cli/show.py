@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
+from time import perf_counter
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 out = Console()
@@ -58,6 +60,33 @@ def duration(seconds: float) -> str:
 def say(text: str) -> None:
     """Tell people something that is no result."""
     errors.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def in_bytes(size: float) -> str:
+    """Megabytes, or gigabytes where there are many.
+
+    >>> in_bytes(2.5e6), in_bytes(12.34e9)
+    ('2 MB', '12.3 GB')
+    """
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+
+
+@contextmanager
+def ticking() -> Iterator[Callable[[str, float], None]]:
+    """A bar on the terminal; gives what says what is being done, and what share of it is done."""
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("starting", total=1.0, said="")
+        began: dict[str, float] = {}
+
+        def tick(what: str, share: float) -> None:
+            if what not in began:
+                began[what] = perf_counter()
+            spent = perf_counter() - began[what]
+            left = f" · {duration(spent / share - spent)} left" if share > 0.05 else ""
+            bar.update(task, description=what, completed=share, said=f"{share:.0%}{left}")
+
+        yield tick
 
 
 @contextmanager

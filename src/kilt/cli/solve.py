@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
-from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
+from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
-    from kilt.solve.folder import Identity
+    from kilt.solve.folder import Identity, RunFolder
     from kilt.solve.problem import Problem
     from kilt.solve.run import Budget, Step
+    from kilt.solve.solver import Solver
 
 DEFAULT_ALGORITHM = "cfr+"
 DEFAULT_MINUTES = 1
@@ -41,6 +42,13 @@ ThreadsOption = Annotated[
 
 
 def solve(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CONFIG]",
+            help="A .toml file that says game, cards, bets and solver of an abstract game: `kilt plan --example`.",
+        ),
+    ] = None,
     game: GameOption = None,
     algorithm: Annotated[
         str | None,
@@ -67,7 +75,12 @@ def solve(
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="S", help="For algorithms that draw at random. Left out: 0.")
     ] = None,
-    threads: ThreadsOption = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads", metavar="T", help="How many threads; more than 1 for algorithms that walk all boards."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -92,14 +105,13 @@ def solve(
 
     Exploitability is what perfect opponents would win against it, mean over both seats. Small games are written out
     as trees; large ones need an algorithm that walks over public boards with all hands at once (see --algorithms).
+    Games that are too large for that are abstracted first: a CONFIG says how, and `kilt plan` what that takes.
 
     Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
     """
     from kilt.errors import RunError
-    from kilt.solve import algorithm_named
-    from kilt.solve.folder import Identity, RunFolder, size_of
-    from kilt.solve.problem import UNIT, load_problem, make_solver
-    from kilt.solve.run import Budget, run
+    from kilt.solve.folder import CONFIG, RunFolder, size_of
+    from kilt.solve.run import run
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
@@ -107,36 +119,14 @@ def solve(
     given = _budget(iterations, minutes, target)
     if resume and out:
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
-
-    folder = RunFolder.open(resume) if resume else None
-    if folder:
-        game, algorithm = game or folder.identity.game, algorithm or folder.identity.algorithm
-        seed = folder.identity.seed if seed is None else seed
-    if game is None:
-        raise RunError("no game is given: add --game NAME (`kilt game list` has the names), or --resume RUN")
-    algorithm, seed = algorithm or DEFAULT_ALGORITHM, seed or 0
-    exact = algorithm_named(algorithm).exact
-    if exact and given:
-        raise RunError(
-            f"{algorithm} solves a game exactly, in one step: leave out --iterations, --minutes and --target"
-        )
-    form = folder.identity.form if folder and algorithm == folder.identity.algorithm else None
-    with errors.status(f"writing out {game} …"):
-        problem = load_problem(game, algorithm, form=form, threads=threads)
-        solver = make_solver(problem, algorithm, seed)
-    identity = Identity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
-
-    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
-    budget = given or (folder.budget if folder else default)
-    problem.require_measurable(budget.target)
-    if folder:
-        folder.identity.require(identity, folder.path)
-        if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
-            say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
-    elif not given and not exact:
-        say(f"no budget is given: stopping after {budget}")
-    if out:
-        folder = RunFolder.create(out, identity, budget, size_of(solver))
+    if config and (game or resume):
+        raise RunError(f"{config} says which game it is: leave out --game and --resume")
+    asked = Asked(given, game, algorithm, seed, threads, out, resume)
+    if config or (resume and (resume / CONFIG).is_file()):
+        ready = _abstracted(asked, config)
+    else:
+        ready = _whole(asked)
+    solver, problem, identity, budget, folder, exact = ready
 
     steps: list[Step] = []
     with interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
@@ -147,16 +137,134 @@ def solve(
             folder = RunFolder.create(_new_folder(identity), identity, budget, size_of(solver))
             folder.keep(steps, solver, problem)
         say(
-            f"stopped after {steps[-1].iterations:,} iterations, with an exploitability of "
-            f"{steps[-1].exploitability:.4g} {UNIT}; to go on: kilt solve --resume {quote(str(folder.path))}"
+            f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
+            f"kilt solve --resume {quote(str(folder.path))}"
         )
         raise typer.Exit(128 + stopped[0])
     if folder and not exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
 
-        title = f"{problem.name}, {algorithm}"
-        plot_convergence({algorithm: folder.steps()}, title, folder.path / "convergence.png")
+        title = f"{problem.name}, {identity.algorithm}"
+        plot_convergence({identity.algorithm: folder.steps()}, title, folder.path / "convergence.png")
     _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
+
+
+class Asked(NamedTuple):
+    """What the command line says about a run."""
+
+    budget: Budget | None
+    game: str | None
+    algorithm: str | None
+    seed: int | None
+    threads: int | None
+    out: Path | None
+    resume: Path | None
+
+
+class Ready(NamedTuple):
+    """A run that can begin, or go on."""
+
+    solver: Solver
+    problem: Problem
+    identity: Identity
+    budget: Budget
+    folder: RunFolder | None
+    exact: bool = False  # done after one step
+
+
+def _whole(asked: Asked) -> Ready:
+    """A run on a game as it is."""
+    from kilt.errors import RunError
+    from kilt.solve import algorithm_named
+    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.problem import load_problem, make_solver
+    from kilt.solve.run import Budget
+
+    folder = RunFolder.open(asked.resume) if asked.resume else None
+    game, algorithm, seed = asked.game, asked.algorithm, asked.seed
+    if folder:
+        game, algorithm = game or folder.identity.game, algorithm or folder.identity.algorithm
+        seed = folder.identity.seed if seed is None else seed
+    if game is None:
+        raise RunError(
+            "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
+        )
+    algorithm, seed = algorithm or DEFAULT_ALGORITHM, seed or 0
+    exact = algorithm_named(algorithm).exact
+    if exact and asked.budget:
+        raise RunError(
+            f"{algorithm} solves a game exactly, in one step: leave out --iterations, --minutes and --target"
+        )
+    form = folder.identity.form if folder and algorithm == folder.identity.algorithm else None
+    with errors.status(f"writing out {game} …"):
+        problem = load_problem(game, algorithm, form=form, threads=1 if asked.threads is None else asked.threads)
+        solver = make_solver(problem, algorithm, seed)
+    identity = Identity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
+    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
+    return _begun(asked, Ready(solver, problem, identity, default, folder, exact), asked.out)
+
+
+def _abstracted(asked: Asked, config: Path | None) -> Ready:
+    """A run on an abstract game, in a folder of its own: its cards are there too."""
+    from dataclasses import replace
+
+    from kilt import artifact
+    from kilt.cli.plan import say_estimate
+    from kilt.config import read_config
+    from kilt.errors import RunError
+    from kilt.solve.abstract_problem import prepare
+    from kilt.solve.folder import CONFIG, Identity, RunFolder
+    from kilt.solve.problem import make_solver
+    from kilt.solve.run import Budget
+
+    said = read_config(config or asked.resume / CONFIG)  # type: ignore[operator]
+    solving = replace(
+        said.solver,
+        algorithm=asked.algorithm or said.solver.algorithm,
+        seed=said.solver.seed if asked.seed is None else asked.seed,
+        threads=said.solver.threads if asked.threads is None else asked.threads,
+    )
+    said = replace(said, solver=solving)
+    path = asked.resume or asked.out or _free(config.stem if config else "")
+    if not asked.resume and path.exists() and any(path.iterdir()):
+        raise RunError(f"{path} is there already: go on with --resume {quote(str(path))}, or choose another folder")
+    say_estimate(said, path)
+    with artifact.os_errors(f"{path} cannot be written"):
+        path.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(path / CONFIG, said.toml())
+    try:
+        with ticking() as tick:
+            problem = prepare(said, path, tick=tick)
+    except KeyboardInterrupt:
+        say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(path))} goes on")
+        raise typer.Exit(130) from None
+    with errors.status("writing out the abstract game …"):
+        solver = make_solver(problem, solving.algorithm, solving.seed)
+    name = f"{problem.name}, {problem.abstract.cards.identity.name}"
+    identity = Identity(name, solving.algorithm, solving.seed, problem.form, problem.fingerprint)
+    seconds = 60 * (solving.minutes or DEFAULT_MINUTES)
+    default = Budget(iterations=solving.iterations) if solving.iterations else Budget(seconds=seconds)
+    folder = RunFolder.open(path) if RunFolder.begun(path) else None
+    return _begun(asked, Ready(solver, problem, identity, default, folder), path)
+
+
+def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:
+    """The same with its budget, and in its folder if it has one."""
+    from kilt.solve.folder import RunFolder, size_of
+    from kilt.solve.run import Budget
+
+    folder, budget = ready.folder, asked.budget or (ready.folder.budget if ready.folder else ready.budget)
+    ready.problem.require_measurable(budget.target)
+    if folder:
+        folder.identity.require(ready.identity, folder.path)
+        if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
+            say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
+    else:
+        if not asked.budget and ready.budget == Budget(seconds=60 * DEFAULT_MINUTES):
+            say(f"no budget is given: stopping after {budget}")
+        if out:
+            folder = RunFolder.create(out, ready.identity, budget, size_of(ready.solver))
+    return ready._replace(budget=budget, folder=folder)
 
 
 def _print_algorithms(*, as_json: bool) -> None:
@@ -200,8 +308,26 @@ def _lasting(game: str) -> str:
 
 def _new_folder(identity: Identity) -> Path:
     """A folder for a run that was given none: it is needed when the run is stopped."""
-    name = re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-")
+    return _free(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-"))
+
+
+def _free(name: str) -> Path:
+    """A folder of that name, or with a number after it, that is not there yet."""
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
+
+
+def _standing(step: Step) -> str:
+    """How good a strategy is, in a few words.
+
+    >>> from kilt.solve.run import Step
+    >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, nan, nan, nan, {"always-call": 512.3}))
+    ('an exploitability of 0.25 chips per game', '+512 mbb/h against always-call')
+    """
+    from kilt.solve.problem import UNIT
+
+    if step.others:
+        return ", ".join(f"{rate:+.0f} mbb/h against {name}" for name, rate in step.others.items())
+    return f"an exploitability of {step.exploitability:.4g} {UNIT}"
 
 
 @contextmanager
@@ -220,7 +346,7 @@ def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator
             if seconds > seen[0][1]:
                 said.append(_rate((iterations - seen[0][0]) / (seconds - seen[0][1])))
             if steps:
-                said.append(f"exploitability {steps[-1].exploitability:.3g}")
+                said.append(_standing(steps[-1]))
             left = time_left(budget, steps, iterations, seconds)
             if left is not None:
                 said.append(f"{duration(left)} left")

@@ -14,15 +14,40 @@ from kilt.errors import PlayError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent
+from kilt.play.blueprint import BlueprintAgent
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import rule_named
+from kilt.strategy.translate import mapping_named
 
 
 def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-    """A player and the game it plays. A baseline plays any game, so one must be given."""
-    if spec not in BASELINES:
-        raise PlayError(f"unknown player {spec!r}: use one of {', '.join(BASELINES)}")
-    if game is None:
-        raise PlayError(f"{spec} plays any poker game: say which one with --game")
-    return BASELINES[spec], game
+    """A player and the game it plays. A baseline plays any game, so one must be given.
+
+    Anything else is a folder with a blueprint, as `kilt solve CONFIG` and `kilt export` make them; ``RUN@RULE`` plays
+    it with another post-processing than the run's own, ``RUN@RULE@TRANSLATION`` with another translation too.
+    """
+    if spec in BASELINES:
+        if game is None:
+            raise PlayError(f"{spec} plays any poker game: say which one with --game")
+        return BASELINES[spec], game
+    place, _, rest = spec.partition("@")
+    if not Path(place).exists():
+        raise PlayError(f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}")
+    blueprint = Blueprint.load(place)
+    rule, _, mapping = rest.partition("@")
+    said = blueprint.figures.get("agent", {})
+    agent = BlueprintAgent(
+        spec.rstrip("/"),
+        blueprint,
+        rule_named(rule or said.get("post", "none")),
+        mapping_named(mapping or said.get("translation", "pseudo-harmonic")),
+    )
+    if game is not None and game.rules != blueprint.game.rules:
+        raise PlayError(
+            f"{place} plays {blueprint.game.name} with {blueprint.game.rules.stacks[0]:,} chips, and this is "
+            f"{game.name}: use the game it was made for"
+        )
+    return agent, blueprint.game
 
 
 def load_holdem(name: str | Path) -> Holdem:

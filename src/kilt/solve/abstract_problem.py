@@ -8,21 +8,21 @@ habits, on the same deals each time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import nan
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, MadeUp
 from kilt.abstraction.actions import Actions
 from kilt.abstraction.buckets import DESCRIPTION, CardAbstraction, Identity
 from kilt.abstraction.features import Deal, Tick
-from kilt.abstraction.pipeline import build
+from kilt.abstraction.pipeline import Estimate, bucket_numbers, build, estimate
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
 from kilt.config import Config
@@ -33,7 +33,7 @@ from kilt.games.size import size_of
 from kilt.solve import ABSTRACT, Algorithm
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import AbstractCfr, Seen
-from kilt.solve.external import DEALS, Options, Room, rules_of
+from kilt.solve.external import DEALS, Options, Pace, Room, probe, rules_of
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import CARDS, Blueprint
@@ -59,9 +59,41 @@ def prepare(
     else:
         place = run / CARDS
         build(cards, place, cache=artifact.cache_folder(), threads=threads, tick=tick)
-    options = Options(config.solver.average, config.solver.linear, config.solver.prune)
     abstract = AbstractGame(game, CardAbstraction.load(place), actions)
-    return AbstractProblem(abstract, place, options, threads)
+    return AbstractProblem(abstract, place, options_of(config), threads, asdict(config.agent))
+
+
+class Takes(NamedTuple):
+    """What a run takes, known before it begins."""
+
+    size: AbstractSize
+    cards: Estimate | None  # to build the card abstraction; None where it is there
+    memory: int  # bytes of the solver's table
+    disk: int  # bytes of the strategy and of two checkpoints
+
+
+def takes(config: Config) -> Takes:
+    """What a configuration takes; nothing is built yet."""
+    game, actions, cards = asked_for(config)
+    if isinstance(cards, Path):
+        numbers, estimated = tuple(this.buckets for this in CardAbstraction.load(cards).rounds), None
+    else:
+        numbers = bucket_numbers(cards.plan, cards.deal)
+        estimated = estimate(cards, artifact.cache_folder(), config.solver.threads)
+    size = MadeUp(game, numbers, actions).size
+    memory = 4 * sum(size.slots) * (2 if config.solver.average else 1)
+    return Takes(size, estimated, memory, 2 * memory + sum(size.slots))
+
+
+def pace(config: Config, size: AbstractSize) -> Pace:
+    """How quickly external sampling will go, from a short walk with made-up cards."""
+    game, actions, _ = asked_for(config)
+    return probe(MadeUp(game, size.buckets, actions), options_of(config), config.solver.threads)
+
+
+def options_of(config: Config) -> Options:
+    """How to sample."""
+    return Options(config.solver.average, config.solver.linear, config.solver.prune)
 
 
 def asked_for(config: Config) -> tuple[Holdem, Actions | None, Path | Identity]:
@@ -87,6 +119,7 @@ class AbstractProblem(Problem):
     cards: Path  # where its card abstraction is
     options: Options = Options()  # noqa: RUF009, it is frozen
     threads: int = 1
+    agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
 
     @property
     def name(self) -> str:
@@ -107,6 +140,11 @@ class AbstractProblem(Problem):
     def dtype(self) -> npt.DTypeLike:
         """Of probabilities."""
         return np.uint16 if self.abstract.slots <= FINE else np.uint8
+
+    @property
+    def exact(self) -> bool:
+        """Whether best responses can be found."""
+        return self.seen is not None
 
     @cached_property
     def seen(self) -> Seen | None:
@@ -142,7 +180,7 @@ class AbstractProblem(Problem):
 
     def others(self, strategy: Array) -> dict[str, float]:
         """What a strategy wins from opponents with simple habits, in mbb per hand, mean over both seats."""
-        return {} if self.seen else {habit: self.meet(strategy, habit)[0] for habit in HABITS}
+        return {} if self.exact else {habit: self.meet(strategy, habit)[0] for habit in HABITS}
 
     def meet(self, strategy: Array, habit: str, deals: int = MET) -> tuple[float, float]:
         """The same for one of them, on so many deals, and the half-width of its 95% interval."""
@@ -168,7 +206,7 @@ class AbstractProblem(Problem):
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a blueprint to a folder."""
-        Blueprint.of(self.abstract, strategy, **figures).save(path, self.cards)
+        Blueprint.of(self.abstract, strategy, agent=self.agent, **figures).save(path, self.cards)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """The strategy of a blueprint for this very game."""

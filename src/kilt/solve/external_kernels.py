@@ -25,7 +25,7 @@ MOSTLY = 0.95  # of the walks leave out actions that are regretted little
 
 # All that a walk asks at a node, side by side. Where nobody acts, `link` is a row of the payoffs.
 NODE = np.dtype(
-    [("first", np.uint64), ("link", np.uint32), ("count", np.uint8), ("actor", np.uint8), ("round", np.uint8)],
+    [("first", np.uint64), ("link", np.uint32), ("count", np.uint16), ("actor", np.uint8), ("round", np.uint8)],
     align=True,
 )
 # A node that a walk has come to. `count` is 0 where its value is known.
@@ -35,7 +35,7 @@ PLACE = np.dtype(
         ("link", np.uint32),
         ("below", np.uint32),
         ("value", np.float32),
-        ("count", np.uint8),
+        ("count", np.uint16),
         ("actor", np.uint8),
         ("player", np.uint8),  # for whom the walk is
     ],

@@ -21,7 +21,9 @@ from kilt.errors import RunError
 from kilt.solve.problem import Problem
 from kilt.solve.run import Budget, Step
 from kilt.solve.solver import Solver
+from kilt.strategy.blueprint import CARDS
 
+CONFIG = "config.toml"  # what an abstract game was made from; its card abstraction may be beside it
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least so many seconds apart, and at most
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
@@ -68,18 +70,23 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, identity: Identity, budget: Budget, size: int) -> RunFolder:
         """Begin a run in a new or empty folder, on a disk with room for it: a checkpoint has so many bytes."""
-        if (path / "run.json").exists():
+        if cls.begun(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
                 "or choose another folder"
             )
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        if path.exists() and not (path.is_dir() and all(map(_expected, path.iterdir()))):
             raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
         # While a checkpoint is written there are two of them; a strategy with its names is about as large.
         artifact.require_room(path, 3 * size)
         folder = cls(path, identity, budget)
         folder.describe()
         return folder
+
+    @staticmethod
+    def begun(path: Path) -> bool:
+        """Whether there is a run."""
+        return (path / "run.json").exists()
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -174,6 +181,11 @@ class RunFolder:
         self.save(solver, step.seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm} | step._asdict()
         problem.save(self.path / "strategy", solver.average(), **said)
+
+
+def _expected(file: Path) -> bool:
+    """Whether it may be there before a run begins: what an abstract game is made from, and locks."""
+    return file.name in (CONFIG, CARDS) or file.name.startswith(".")
 
 
 def size_of(solver: Solver) -> int:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from math import inf, isnan, prod
+from math import inf, nan, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,8 +35,9 @@ from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
-from kilt.solve import ALGORITHMS, FLAT, VECTOR, Algorithm, algorithm_named
+from kilt.solve import ABSTRACT, ALGORITHMS, FLAT, VECTOR, Algorithm, algorithm_named
 from kilt.solve.solver import Solver
+from kilt.strategy import blueprint
 from kilt.strategy import table as flat_strategy
 from kilt.strategy import vector as vector_strategy
 from kilt.strategy.table import Strategy, tree_fingerprint
@@ -76,6 +77,11 @@ class Problem(ABC):
     @abstractmethod
     def precision(self) -> float:
         """How far exploitability may be off by rounding, in chips per game."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether best responses can be found: in large abstract games they cannot."""
+        return True
 
     @abstractmethod
     def solver(self, algorithm: Algorithm, seed: int) -> Solver:
@@ -121,7 +127,7 @@ class Problem(ABC):
         """
         average = solver.average()
         value, exploitability = self.evaluate(average)
-        current = exploitability if isnan(exploitability) else self.exploitability(solver.current())
+        current = self.exploitability(solver.current()) if self.exact else nan
         return exploitability, current, value, self.others(average)
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
@@ -136,6 +142,8 @@ class Problem(ABC):
 
     def require_measurable(self, target: float | None) -> None:
         """Raise RunError where exploitability cannot be compared with a target."""
+        if target is not None and not self.exact:
+            raise RunError(f"{self.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
             raise RunError(
                 f"a target of {target:g} {UNIT} cannot be measured: on {self.name}, exploitability is "
@@ -287,7 +295,7 @@ def load_problem(name: str, algorithm: str | None = None, *, form: str | None = 
 
 def stored_form(path: Path) -> str:
     """The form of the problem that a strategy on disk is for."""
-    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR}
+    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, blueprint.KIND: ABSTRACT}
     kind = artifact.kind_of(path)
     if kind not in forms:
         raise ArtifactError(f"{path} holds a {kind}, not a strategy: check the name")

@@ -31,6 +31,12 @@ from kilt.tree.betting import BettingNodes
 
 KIND = "blueprint"
 STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
+START = "startme.sh"  # the competition calls it with the dealer's host and port
+SCRIPT = """\
+#!/bin/sh
+# Play for an ACPC dealer: startme.sh HOST PORT
+exec kilt agent "$(dirname "$0")" "$1" "$2"
+"""
 FOLDS, CALLS = -1, 0  # in place of the level of a raise
 
 
@@ -128,7 +134,7 @@ class Blueprint:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy the strategy of a run and the card abstraction that it needs to a folder of their own."""
+    """Copy the strategy of a run and the card abstraction that it needs to a folder, with a script that starts it."""
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     blueprint = Blueprint.load(strategy)
     if out.exists():
@@ -141,6 +147,9 @@ def export(run: Path, out: Path) -> None:
         shutil.rmtree(new, ignore_errors=True)
         shutil.copytree(cards, new / CARDS)
         blueprint.save(new / STRATEGY, new / CARDS)
+        start = new / START
+        start.write_text(SCRIPT, encoding="utf-8")
+        start.chmod(0o755)
         new.rename(out)
 
 

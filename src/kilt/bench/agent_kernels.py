@@ -1,0 +1,19 @@
+"""The compiled loop of `bench.agent`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.draws import numbered
+from kilt.jit import kernel
+
+
+@kernel
+def read_at_random(table: npt.NDArray[np.uint32], reads: int, seed: np.uint64) -> np.uint64:
+    """Add up so many words from places that do not depend on each other."""
+    total, words = np.uint64(0), np.uint64(len(table))
+    for read in range(reads):
+        place = (numbered(seed, np.uint64(read)) >> np.uint64(32)) * words >> np.uint64(32)
+        total += np.uint64(table[place])
+    return total

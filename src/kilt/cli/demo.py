@@ -1,0 +1,119 @@
+"""``kilt demo``: from the rules to an agent that plays, in one command. ``kilt export``: an agent that can move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from kilt.cli.match import first_meets_others, print_matches
+from kilt.cli.sanity import print_sanity
+from kilt.cli.show import say
+from kilt.cli.solve import solve
+
+CONFIG = """\
+# The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
+game = "holdem.nolimit.2p.50bb"
+cards = "{cards}"
+actions = "1x, a / 50%, 1x, a; 1x, a; a"
+
+[solver]
+minutes = {minutes}
+threads = {threads}
+linear = true
+
+[agent]
+post = "new-0.2"
+"""
+WITHOUT = "@none"  # after the name of a run: played without post-processing
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="A folder for all of it.")] = Path(
+        "runs/demo"
+    ),
+    minutes: Annotated[float, typer.Option("--minutes", "-m", metavar="M", help="How long to solve.")] = 2.0,
+    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="What the cards of matches are drawn from.")] = 0,
+) -> None:
+    """Build an agent for no-limit hold'em from nothing, play it against simple opponents, and write a report.
+
+    Each step is a command that can be typed by itself. The same command goes on where it was stopped.
+    """
+    from dataclasses import replace
+    from os import cpu_count
+
+    from kilt import artifact
+    from kilt.abstraction.plan import PublicPlan, plan_named
+    from kilt.evaluate.sanity import report
+    from kilt.evaluate.stats import win_rate
+    from kilt.play.agent import BASELINES
+    from kilt.solve.folder import RunFolder
+    from kilt.strategy.blueprint import STRATEGY, Blueprint
+    from kilt.viz.report import Result, contents_of, write_report
+
+    config, run = out.with_suffix(".toml"), quote(str(out))
+    if not config.exists():
+        with artifact.os_errors(f"{config} cannot be written"):
+            config.parent.mkdir(parents=True, exist_ok=True)
+            # Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as
+            # Tartanian7 did on a larger scale (000, section 2).
+            classes = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
+            plan = replace(plan_named("IR-KE-KO 169-20-20-20", (0, 3, 1, 1)), public=(classes,))
+            artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
+            said = {"cards": f"{out.name}-cards.toml", "minutes": minutes, "threads": cpu_count() or 1}
+            artifact.write_text(config, CONFIG.format(**said))
+    if not artifact.exists(out / STRATEGY):
+        again = out.exists()
+        _show(f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}")
+        solve(None if again else config, out=None if again else out, resume=out if again else None)
+    blueprint = Blueprint.load(out)
+
+    players = [str(out), *BASELINES, f"{out}{WITHOUT}"]
+    _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate")
+    rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed)
+    print_matches(f"{rules.name}: what the agent wins", matches)
+    if stopped:
+        raise typer.Exit(128 + stopped[0])
+
+    _show(f"kilt evaluate sanity {run}")
+    looked = report(blueprint)
+    print_sanity(looked, out)
+    commands = (
+        ("play against it", f"kilt play {run}"),
+        ("see what it does to a bet of any size", f"kilt match {run} random --hands 2000 --log hands.log"),
+        ("serve it to an ACPC dealer", f"kilt agent {run} localhost 20000"),
+        ("solve longer", f"kilt solve --resume {run} --minutes {5 * minutes:g}"),
+        ("take it elsewhere", f"kilt export {run} my-agent"),
+        ("build a larger one", "kilt plan --example > mine.toml && kilt plan mine.toml"),
+    )
+    results = [Result(*played.players, win_rate(played), played.hands) for played in matches]
+    steps = RunFolder.open(out).steps()
+    page = write_report(
+        out, contents_of(blueprint, steps=steps, matches=results, sanity=looked, commands=commands)
+    )
+    say(f"\nthe report is {page}; what to type next:")
+    for what, command in commands:
+        say(f"  {command:70} # {what}")
+    if not looked.ok:
+        raise typer.Exit(1)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of an abstract game.")],
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder: the strategy and the buckets it needs.")],
+) -> None:
+    """Copy an agent to a folder that can be moved to another machine and played there."""
+    from kilt.strategy.blueprint import export as copy
+
+    copy(run, out)
+    say(f"all that it needs is in {out}; play against it with: kilt play {quote(str(out))}")
+
+
+def _show(command: str) -> None:
+    """Say what is done as it could be typed."""
+    from kilt.cli.show import out
+
+    out.print(f"\n$ {command}", style="bold", markup=False, highlight=False, soft_wrap=True)

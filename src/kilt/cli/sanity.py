@@ -1,0 +1,55 @@
+"""``kilt evaluate sanity``: whether a blueprint is fit to play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from kilt.cli.show import AsJson, errors, out, print_json, say
+
+if TYPE_CHECKING:
+    from kilt.evaluate.sanity import Report
+
+
+def sanity(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of an abstract game, or what `kilt export` made.")],
+    deals: Annotated[
+        int, typer.Option("--deals", "-n", metavar="N", min=1, help="How many deals of self-play to look at.")
+    ] = 20_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="What the deals are drawn from.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Look a blueprint over: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.
+
+    Takes seconds. Ends with exit code 1 where something is off.
+    """
+    from kilt.evaluate.sanity import report
+    from kilt.strategy.blueprint import Blueprint
+
+    blueprint = Blueprint.load(run)
+    with errors.status("looking it over …"):
+        found = report(blueprint, deals, seed)
+    if as_json:
+        print_json(found.data())
+    else:
+        print_sanity(found, run)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def print_sanity(found: Report, run: Path) -> None:
+    """Print a report as a table, and on the side what is off."""
+    table = Table(title=f"{escape(found.game)}, {escape(str(run))}", title_justify="left", title_style="bold")
+    for column in ("looked at", "seen", "bound", ""):
+        table.add_column(column, overflow="fold")
+    for finding, row in zip(found.findings, found.rows(), strict=True):
+        table.add_row(*map(escape, row), style="bold red" if finding.off else None)
+    out.print(table)
+    for finding in found.off:
+        errors.print(f"[bold red]OFF[/bold red] {escape(finding.name)}: {escape(finding.meaning)}", soft_wrap=True)
+    if found.ok:
+        say("nothing is off")

@@ -1,0 +1,291 @@
+"""``kilt play``: a person against an agent, in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext, suppress
+from math import inf, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from kilt.cli.show import errors, out
+
+if TYPE_CHECKING:
+    from kilt.games.gamedef import GameDef
+    from kilt.play.person import Ending, Session, View
+
+SUITS = {"s": ("♠", "black"), "h": ("♥", "red"), "d": ("♦", "blue"), "c": ("♣", "green")}  # four colours
+PAPER = "bold {} on bright_white"  # a card looks like one, on dark terminals and on light ones
+LETTERS = str.maketrans({"♠": "s", "♥": "h", "♦": "d", "♣": "c", "·": "|", "–": "-", "±": "+-", "…": "...", "█": "#"})
+INDENT, LABEL = 2, 10  # columns
+PROMPT = "  your turn > "
+MANY = 1000  # hands: fewer say little, whatever came out
+NARROW = 100  # mbb/h: an interval that reaches no farther says something
+
+Part: TypeAlias = str | tuple[str, str]  # words, or words and their style
+
+HELP = (
+    ("f, fold", "give up the hand"),
+    ("c, check, call", "put in what is needed to stay, nothing where that is free"),
+    ("r300, bet 300, 300", "bet 300, or raise to 300 chips in this round"),
+    ("50%, 1x, pot", "bet or raise by so much of the pot (after calling)"),
+    ("m, a", "the least raise; all-in"),
+    ("?", "what the agent would do here with your cards"),
+    ("q, Ctrl-D, Ctrl-C", "leave; the hand that you are in does not count"),
+)
+HELP_LIMIT = (*HELP[:2], ("r, bet, raise", "bets and raises have one size in this game"), *HELP[5:])
+
+
+def play(
+    agent: Annotated[
+        str, typer.Argument(metavar="RUN|NAME", help="Who you play: a run that holds a strategy, or a baseline.")
+    ],
+    game: Annotated[
+        str | None,
+        typer.Option(
+            "--game",
+            "-g",
+            metavar="NAME",
+            help="A ready-made game (see `kilt game list`) or an ACPC .game file. Left out: that of the run.",
+        ),
+    ] = None,
+    hands: Annotated[
+        int | None, typer.Option("--hands", "-n", metavar="N", help="How many hands. Left out: until you leave.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", help="Of the cards. Left out: others every time.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option("--log", "-l", metavar="FILE", help="A new file for the hands, as the ACPC has them.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", metavar="YOU", help="What you are called in the log.")] = "You",
+) -> None:
+    """Play against an agent yourself. You swap seats every hand; type h at the table for what you can type.
+
+    Chips are counted within the round: after a raise to 300 that was called, `bet 300` puts in 300 more.
+    """
+    import random
+
+    from kilt.errors import PlayError
+    from kilt.play.acpc import Score, log_line, read_names
+    from kilt.play.person import Adviser, Session
+    from kilt.play.players import load_holdem, load_player
+
+    if hands is not None and hands < 1:
+        raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out --hands")
+    wanted = None if game is None else load_holdem(game)
+    with errors.status("the agent sits down …"):
+        opponent, rules = load_player(agent, wanted)
+    if wanted and wanted.rules != rules.rules:
+        raise PlayError(f"{agent} plays {rules.name}, and not {wanted.name}: leave out --game")
+    if log and len({*read_names((name, opponent.name))}) < 2:
+        raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
+    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
+    screen = _Screen(opponent.name, rules=rules.rules, advises=isinstance(opponent, Adviser))
+    session = Session(rules, name, opponent, screen, seed)
+    try:
+        file = nullcontext() if log is None else log.open("x", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise PlayError(f"cannot write {log} ({error.strerror}): choose another --log") from None
+    with file as lines:
+        if lines:
+            lines.write(f"# {name} against {opponent.name}, {rules.name}, seed {seed}\n")
+        screen.welcome(session, seed)
+        try:
+            while hands is None or len(session.won) < hands:
+                hand = session.play()
+                if lines:
+                    lines.write(f"{log_line(hand)}\n")
+        except (EOFError, KeyboardInterrupt):
+            screen.leave()
+        finally:
+            if lines:
+                lines.write(f"{Score((session.total, -session.total), (name, opponent.name))}\n")
+            screen.result(session)
+            if log and session.won:
+                screen.line(("the hands are in ", "dim"), str(log), indent=0)
+            elif log:
+                log.unlink()
+
+
+class _Screen:
+    """Draws the table with Rich, and asks on standard input, which may be a file. See `play.person.Screen`."""
+
+    def __init__(self, opponent: str, *, rules: GameDef, advises: bool) -> None:
+        self.opponent, self.advises = opponent, advises
+        self.limit, self.big_blind = rules.betting == "limit", rules.big_blind
+        self.live = sys.stdin.isatty()
+        self.console = out if self.live else Console(color_system=None, highlight=False)
+        self.colours = bool(self.console.color_system) and not self.console.no_color
+        try:
+            "♠·±█".encode(self.console.encoding)
+            self.letters = False
+        except UnicodeEncodeError:
+            self.letters = True
+        if hasattr(sys.stdin, "reconfigure"):
+            sys.stdin.reconfigure(errors="replace")  # bytes that are no text are answered like any other nonsense
+        if self.live and self.console.is_terminal:
+            with suppress(ImportError):
+                import readline  # noqa: F401  # input() then has a history, and the cursor moves
+
+    def welcome(self, session: Session, seed: int) -> None:
+        """Say who plays what."""
+        rules = session.game.rules
+        low, high = sorted(rules.blinds)
+        blinds = f"antes of {low:,}" if low == high else f"blinds {low:,} and {high:,}"
+        title = f" · you against {self.opponent} · {blinds} · seed {seed}"
+        self.line((session.game.name, "bold"), title, indent=0)
+        self.line(("h explains what you can type, q leaves", "dim"), indent=0)
+
+    def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
+        """A line above a hand, and the person's cards."""
+        self.line()
+        title = self._text(("hand ", "dim"), (f"{number + 1}", "bold"), (f" · you are {_article(seat)}", "dim"))
+        self.console.print(Rule(title, align="left", style="dim", characters="-" if self.letters else "─"))
+        self.line(f"{'you hold':<{LABEL}}", *self._cards(hand))
+
+    def acted(self, mine: bool, words: str) -> None:
+        """One line for an action."""
+        self.line(("You", "cyan") if mine else (self.opponent, "magenta"), f" {words}")
+
+    def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
+        """The board, and the person's cards below it."""
+        self.line()
+        self.line(f"{name:<{LABEL}}", *self._cards(board))
+        self.line(f"{'you hold':<{LABEL}}", *self._cards(hand), f"  {made}")
+
+    def ask(self, view: View, *, again: bool) -> str:
+        """Where the hand stands, what can be done, and a prompt; the prompt alone when asked again."""
+        if not again:
+            self.line()
+            parts = [f"pot {view.pot:,}"]
+            if view.stacks:
+                parts += [f"you have {view.stacks[0]:,}", f"{self.opponent} has {view.stacks[1]:,}"]
+            self.line((" · ".join(parts), "dim"))
+            self._offer(view)
+        if self.live:
+            try:
+                return input(PROMPT)
+            except (EOFError, KeyboardInterrupt):
+                self.line()  # the prompt's line is still open
+                raise
+        typed = sys.stdin.readline()
+        if not typed:
+            raise EOFError
+        typed = typed.rstrip("\r\n")
+        self.line(PROMPT + "".join(letter if letter.isprintable() else "·" for letter in typed[:80]), indent=0)
+        return typed
+
+    def _offer(self, view: View) -> None:
+        """What can be done, on as many lines as it takes; none of it is split."""
+        offers = [(key, words + (f", or {hint}" if hint else "")) for key, words, hint in view.choices]
+        offers += [("?", f"what {self.opponent} would do in your place")] if self.advises else []
+        offers += [("q", "leave")]
+        row: list[Part] = []
+        room = self.console.width - INDENT
+        for key, words in offers:
+            length = len(key) + len(words) + len("  · ")
+            if row and room < length:
+                self.line(*row)
+                row, room = [], self.console.width - INDENT
+            row += [*([" · "] if row else []), (key, "bold"), f" {words}"]
+            room -= length
+        self.line(*row)
+
+    def tell(self, text: str) -> None:
+        """What is wrong with what was typed."""
+        self.line((text[:1].upper() + text[1:], "yellow"))
+
+    def advise(self, advice: list[tuple[str, float]] | None) -> None:
+        """Shares as bars."""
+        if advice is None:
+            self.tell(f"{self.opponent} has no advice: only agents with a strategy have some")
+            return
+        self.line((f"with your cards {self.opponent} would", "dim"))
+        width = max(len(words) for words, _ in advice)
+        for words, share in advice:
+            self.line(f"{words:<{width}}  {share:>6.1%}  ", ("█" * round(20 * share), "cyan"), indent=2 * INDENT)
+
+    def explain(self) -> None:
+        """What can be typed."""
+        width = max(len(keys) for keys, _ in HELP)
+        for keys, what in HELP_LIMIT if self.limit else HELP:
+            self.line((f"{keys:<{width}}", "bold"), f"  {what}")
+
+    def end(self, ending: Ending) -> None:
+        """Who had what, who won what, and the running total."""
+        if ending.shown:
+            self.line()
+            width = max(LABEL, len(self.opponent) + 2)
+            for who, (cards, made) in zip(("you", self.opponent), ending.shown, strict=True):
+                self.line(f"{who:<{width}}", *self._cards(cards), f"  {made}")
+        won, played = ending.won, ending.played
+        words = f"You win {won:,}" if won > 0 else f"You lose {-won:,}" if won else "The pot is split"
+        total = f" · {self._money(ending.total)} after {played:,} hand{'s' if played > 1 else ''}"
+        self.line((words, f"bold {_colour(won)}"), (total, "dim"))
+
+    def leave(self) -> None:
+        """The person has left."""
+        self.line(("you leave; the hand that was going on does not count", "dim"))
+
+    def result(self, session: Session) -> None:
+        """What the session came to."""
+        from kilt.evaluate.stats import estimate
+
+        blind, won = session.game.rules.big_blind, session.won
+        self.line()
+        self.line(("result", "bold"), indent=0)
+        if not won:
+            self.line("no hand came to its end")
+            return
+        self.line(f"hands     {len(won):,}")
+        self.line("won       ", (self._money(session.total), f"bold {_colour(session.total)}"))
+        rate = estimate([chips * 1000 / blind for chips in won])
+        margin = f" ± {rate.margin:,.0f}" if isfinite(rate.margin) else ""
+        self.line(f"per hand  {rate.mean:+,.0f}{margin} thousandths of a big blind (mbb/h), 95% interval")
+        for what, number in ("best", session.best), ("worst", session.worst):
+            self.line(f"{what:<8}  {won[number]:+,} chips in hand {number + 1}")
+        if len(won) < MANY or rate.margin > NARROW:
+            need = len(won) * (rate.margin / NARROW) ** 2
+            tail = f": ± {NARROW} takes about {float(f'{need:.1g}'):,.0f}" if len(won) < need < inf else ""
+            self.line(("few hands say little" + tail, "dim"))
+
+    def line(self, *parts: Part, indent: int = INDENT) -> None:
+        """Print a line, or several below each other where it is long; words are taken as they are, without markup."""
+        for row in self._text(*parts).wrap(self.console, max(self.console.width - indent, 20)) or [Text()]:
+            row.rstrip()
+            self.console.print(Text(" " * indent if row else "") + row, highlight=False, soft_wrap=True)
+
+    def _money(self, chips: int) -> str:
+        return f"{chips:+,} chips, {chips / self.big_blind:+,.1f} big blinds"
+
+    def _text(self, *parts: Part) -> Text:
+        text = Text()
+        for part in parts:
+            words, style = (part, "") if isinstance(part, str) else part
+            if self.letters:
+                words = words.translate(LETTERS).encode(self.console.encoding, "replace").decode(self.console.encoding)
+            text.append(words, style)
+        return text
+
+    def _cards(self, cards: tuple[str, ...]) -> list[Part]:
+        """Cards in four colours: on paper where there are colours, else by their names alone."""
+        parts: list[Part] = []
+        for place, card in enumerate(cards):
+            rank, (sign, colour) = card[0], SUITS[card[1]]
+            parts += [" "] if place else []
+            parts += [(f" {rank}{sign} ", PAPER.format(colour))] if self.colours else [rank + sign]
+        return parts
+
+
+def _article(seat: str) -> str:
+    return f"the {seat}" if seat.endswith("blind") else seat
+
+
+def _colour(chips: int) -> str:
+    return "green" if chips > 0 else "red" if chips < 0 else ""

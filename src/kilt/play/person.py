@@ -1,0 +1,432 @@
+"""A person at the table: what they may type, what they are told in words, and how their session stands.
+
+Nothing here draws: a `Screen` does, in a terminal or elsewhere. Chips are counted as at a table, within the round:
+after 300 each before the flop, ``bet 300`` puts in 300 more. (The ACPC's ``r600`` for it counts over the whole hand.)
+
+>>> from kilt.games import load_game
+>>> start = load_game("holdem.nolimit.2p").start()
+>>> read_action("call", start), read_action("r 300", start), read_action("1x", start), read_action("all-in", start)
+('c', 'r300', 'r300', 'r20000')
+>>> flop = start.after("r300").after("c").after("/")
+>>> read_action("bet 300", flop), in_words(flop, "r600"), in_words(flop.after("r600"), "r1500", third=True)
+('r600', 'bet 300', 'raises to 1,200')
+>>> read_action("150", start)
+Traceback (most recent call last):
+    ...
+kilt.errors.PlayError: 150 is too little: raise to 200–20,000 chips
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from kilt.abstraction.actions import actions_of
+from kilt.cards.hands import describe
+from kilt.errors import AbstractionError, KiltError, PlayError
+from kilt.games.game import REVEAL
+from kilt.games.gamedef import UNLIMITED, GameDef
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.play.agent import Agent, Spot
+from kilt.play.dealer import Dealer, Hand
+
+LEAVE = ("q", "quit", "exit", "leave")
+ADVICE = ("?", "advice")
+HELP = ("h", "help")
+
+_CALLS = ("c", "call", "k", "check", "x")
+_SIZES = {"all-in": "a", "all in": "a", "allin": "a", "min": "m", "pot": "1x"}  # words for bet sizes
+_RAISE = re.compile(r"(?:(raise|bet|r|b)(?: ?to\b)? ?)?(.*)", re.DOTALL)
+_CHIPS = re.compile(r"[0-9]{1,3}(?:[, _]?[0-9]{3})*|[0-9]{1,15}")
+_POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
+_MOVE = re.compile(r"[fc/]|r[0-9]*")
+
+
+# What is typed -------------------------------------------------------------------------------------------------------
+
+
+def read_action(text: str, position: Betting) -> str:
+    """What a person types, as a legal action that the ACPC writes; PlayError says what they may type instead.
+
+    A call where nothing is to be called is a check. A check where there is something to call is none: it might cost
+    chips that nobody wanted to pay.
+    """
+    typed = " ".join(text.casefold().split())
+    if typed in ("f", "fold"):
+        if not position.facing:
+            raise PlayError("there is nothing to fold to: checking is free, type c")
+        return FOLD
+    word, _, rest = typed.partition(" ")
+    if word in _CALLS and (not rest or _CHIPS.fullmatch(rest)):
+        return _call(word, rest, position)
+    found = _RAISE.fullmatch(typed)
+    assert found
+    size = _SIZES.get(found[2], found[2]).replace("% ", "%").replace(" x", "x")
+    if not ((size and (_CHIPS.fullmatch(size) or _POTS.fullmatch(size))) or (found[1] and not size)):
+        asked = f"{_short(text)} is no action here" if typed else "nothing is typed"
+        raise PlayError(f"{asked}: type {_keys(position)}, h for help or q to leave")
+    return _raise(size, position)
+
+
+def _call(word: str, rest: str, position: Betting) -> str:
+    due = to_call(position)
+    if due and word in ("k", "check", "x"):
+        raise PlayError(f"checking is not possible, there are {due:,} to call: type c to call or f to fold")
+    if rest and _number(rest) != due:
+        raise PlayError(f"{rest} is not what there is to call, {due:,}: type c alone")
+    return CALL
+
+
+def _raise(size: str, position: Betting) -> str:
+    """A raise by chips or by a size of the language of bet sizes; of one size in limit games."""
+    bounds, stack = position.raise_bounds(), position.rules.stacks[position.actor]
+    if bounds is None:
+        if size == "a" and position.spent[position.actor] + to_call(position) == stack:
+            return CALL  # all-in is all that is meant
+        raise PlayError(f"{_why_no_raise(position)}: type {_keys(position)}")
+    before = _level_before(position)
+    least, most = bounds[0] - before, bounds[1] - before
+    chips = _number(size) if _CHIPS.fullmatch(size) else None
+    verb = _raise_verb(position)
+    if position.rules.betting == "limit":
+        if size and chips != least:
+            raise PlayError(f"{size} is not possible, bets have one size here: type r to {verb} {least:,}")
+        return RAISE
+    if not size:
+        raise PlayError(f"how much? Type r with {_span(least, most)} chips, or 50%, 1x, a")
+    if chips is None:
+        try:
+            (level,) = actions_of(size.replace(" ", ""), near=1)(position)
+        except AbstractionError:
+            raise PlayError(f"{size} is nothing to bet: use more, such as 50% or 1x of the pot") from None
+        return f"{RAISE}{level}"
+    if not least <= chips <= most:
+        much = "too little" if chips < least else "more than you have" if most + before == stack else "too much"
+        raise PlayError(f"{chips:,} is {much}: {verb} {_span(least, most)} chips")
+    return f"{RAISE}{before + chips}"
+
+
+def _why_no_raise(position: Betting) -> str:
+    stacks, me = position.rules.stacks, position.actor
+    if position.spent[1 - me] == stacks[1 - me]:
+        return "there is no raise, your opponent is all-in"
+    if stacks[me] <= max(position.spent):
+        return "there is no raise, a call takes all your chips"
+    return f"there is no raise, the round has had all {position.raises} that it may have"
+
+
+def _number(text: str) -> int:
+    return int(re.sub("[, _]", "", text))
+
+
+def _short(text: str) -> str:
+    """A text in quotes, the beginning of it where it is long."""
+    return repr(text) if len(text) <= 40 else f"{text[:40]!r} …"
+
+
+# What is said --------------------------------------------------------------------------------------------------------
+
+
+def in_words(position: Betting, action: str, *, third: bool = False) -> str:
+    """An action in words: to who takes it, or of a `third` person.
+
+    >>> from kilt.games import load_game
+    >>> start = load_game("leduc").start()
+    >>> in_words(start, "c"), in_words(start, "r", third=True), in_words(start.after("r"), "r")
+    ('check', 'bets 2', 'raise to 4')
+    """
+    before, after = _level_before(position), position.after(action)
+    me = position.actor
+    rest = ""
+    if action == FOLD:
+        verb = "fold"
+    elif action == CALL:
+        due = to_call(position)
+        verb, rest = ("call", f" {due:,}") if due else ("check", "")
+    else:
+        verb, _, to = _raise_verb(position).partition(" ")
+        rest = f"{' ' if to else ''}{to} {after.spent[me] - before:,}"
+    if after.spent != position.spent and after.spent[me] == position.rules.stacks[me]:
+        rest += ", all-in"
+    return f"{verb}{'s' if third else ''}{rest}"
+
+
+def to_call(position: Betting) -> int:
+    """Chips that a call adds: what there is to match, or all that is left."""
+    me = position.actor
+    return min(max(position.spent), position.rules.stacks[me]) - position.spent[me]
+
+
+def moves(position: Betting) -> Iterator[tuple[Betting, str]]:
+    """Each move of a hand with the position before it.
+
+    >>> from kilt.games import load_game
+    >>> end = load_game("leduc").start().after("r").after("c").after("/").after("c")
+    >>> [(before.actor, action) for before, action in moves(end)]
+    [(0, 'r'), (1, 'c'), (-1, '/'), (0, 'c')]
+    """
+    at = Betting.start(position.rules)
+    for action in _MOVE.findall(position.history):
+        yield at, action
+        at = at.after(action)
+
+
+def round_name(rules: GameDef, number: int) -> str:
+    """What a round is called; those of hold'em have names of their own.
+
+    >>> from kilt.games import load_game
+    >>> round_name(load_game("holdem.limit.2p").rules, 1), round_name(load_game("leduc").rules, 1)
+    ('flop', 'round 2')
+    """
+    if rules.board_cards == (0, 3, 1, 1)[: rules.rounds]:
+        return ("before the flop", "flop", "turn", "river")[number]
+    return f"round {number + 1}"
+
+
+def seat_name(rules: GameDef, seat: int) -> str:
+    """What a seat is called: by its blind, or by who acts first where both pay the same."""
+    if len(set(rules.blinds)) > 1:
+        return "big blind" if rules.blinds[seat] == rules.big_blind else "small blind"
+    return "first to act" if rules.first_player[0] == seat else "second to act"
+
+
+def _level_before(position: Betting) -> int:
+    """Chips that each player had put in before this round. Antes count as such, blinds are bets."""
+    blinds = position.rules.blinds
+    level = blinds[0] if blinds[0] == blinds[1] else 0
+    for before, action in moves(position):
+        if action == REVEAL:
+            level = max(before.spent)
+    return level
+
+
+def _raise_verb(position: Betting) -> str:
+    return "raise to" if max(position.spent) > _level_before(position) else "bet"
+
+
+def _span(least: int, most: int) -> str:
+    return f"{least:,}–{most:,}" if least < most else f"{least:,}"
+
+
+def _keys(position: Betting) -> str:
+    """What may be typed, in short."""
+    return ", ".join(f"{choice.key} to {choice.words}" for choice in menu(position))
+
+
+class Choice(NamedTuple):
+    """Something that a person may do."""
+
+    key: str  # what to type
+    words: str  # what it does
+    hint: str = ""  # what else may be typed
+
+
+def menu(position: Betting) -> list[Choice]:
+    """What a person may do.
+
+    >>> from kilt.games import load_game
+    >>> [tuple(choice) for choice in menu(load_game("holdem.nolimit.2p").start())]
+    [('f', 'fold', ''), ('c', 'call 50', ''), ('r', 'raise to 200–20,000', '50%, 1x, a')]
+    """
+    choices = [Choice(action, in_words(position, action)) for action in position.passive_actions()]
+    bounds = position.raise_bounds()
+    if bounds:
+        before = _level_before(position)
+        words = f"{_raise_verb(position)} {_span(bounds[0] - before, bounds[1] - before)}"
+        if position.rules.betting == "limit":
+            choices.append(Choice("r", words))
+        elif bounds[0] == bounds[1]:
+            choices.append(Choice("a", f"{words}, all-in"))
+        else:
+            choices.append(Choice("r", words, "50%, 1x, a"))
+    return choices
+
+
+# Advice --------------------------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Adviser(Protocol):
+    """An agent that can say how often it would do what."""
+
+    def shares(self, spot: Spot) -> list[tuple[str, float]]:
+        """Actions, as the ACPC writes them, and the probability of each."""
+
+
+def advice(agent: Agent, spot: Spot) -> list[tuple[str, float]] | None:
+    """What an agent would do in a spot: words and shares, the most frequent first; None where it cannot say."""
+    if not isinstance(agent, Adviser):
+        return None
+    said: dict[str, float] = {}
+    for action, share in agent.shares(spot):  # several may have become one where they were made legal
+        said[action] = said.get(action, 0.0) + share
+    ordered = sorted(said.items(), key=lambda item: -item[1])
+    return [(in_words(spot.position, action), share) for action, share in ordered if share > 0]
+
+
+# The table -----------------------------------------------------------------------------------------------------------
+
+
+class View(NamedTuple):
+    """What a person sees when it is their turn."""
+
+    pot: int
+    stacks: tuple[int, int] | None  # chips left: theirs, the opponent's; None where there is no limit to them
+    choices: list[Choice]
+
+
+class Ending(NamedTuple):
+    """How a hand ended."""
+
+    won: int  # chips that the person won; what they lost is negative
+    shown: list[tuple[tuple[str, ...], str]]  # cards and what they are, the person's first; none if somebody folded
+    total: int  # chips won in the session
+    played: int  # hands in the session
+
+
+class Screen(Protocol):
+    """What draws the table, and asks. Cards have two letters each."""
+
+    def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
+        """A hand begins."""
+
+    def acted(self, mine: bool, words: str) -> None:
+        """Somebody has acted."""
+
+    def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
+        """A round begins: the whole board, the person's hand, and what they make in words."""
+
+    def ask(self, view: View, *, again: bool) -> str:
+        """What the person types; `again` where the last was no action. EOFError where there is nothing any more."""
+
+    def tell(self, text: str) -> None:
+        """What they typed cannot be."""
+
+    def advise(self, advice: list[tuple[str, float]] | None) -> None:
+        """They have asked what the agent would do in their place."""
+
+    def explain(self) -> None:
+        """They have asked what they may type."""
+
+    def end(self, ending: Ending) -> None:
+        """A hand has ended."""
+
+
+@dataclass
+class Person:
+    """An agent that asks a person. They leave by EOFError, which ends the hand wherever it is."""
+
+    name: str
+    screen: Screen
+    adviser: Agent  # who is asked for advice
+    _told: int = field(default=0, repr=False)  # moves of the hand that they have been told
+
+    def begin(self) -> None:
+        """A new hand: nothing has been told."""
+        self._told = 0
+
+    def act(self, spot: Spot) -> str:
+        """What the person wants; asked again until it is legal."""
+        position = spot.position
+        self.follow(position, spot.hand, spot.board, position.actor)
+        view = View(sum(position.spent), _left(position, position.actor), menu(position))
+        again = False
+        while True:
+            typed = self.screen.ask(view, again=again)
+            again = True
+            word = typed.strip().casefold()
+            try:
+                if word in LEAVE:
+                    raise EOFError
+                if word in ADVICE:
+                    self.screen.advise(advice(self.adviser, spot))
+                elif word in HELP:
+                    self.screen.explain()
+                else:
+                    return read_action(typed, position)
+            except KiltError as error:
+                self.screen.tell(str(error))
+
+    def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
+        """Tell what has happened in the hand since the last time."""
+        rules, deck = position.rules, position.rules.deck
+        played = list(moves(position))
+        for before, action in played[self._told :]:
+            if action == REVEAL:
+                seen = board[: rules.board_size(before.round + 1)]
+                cards = _cards(deck.name(seen)), _cards(deck.name(hand))
+                self.screen.dealt(round_name(rules, before.round + 1), *cards, describe([*hand, *seen], deck))
+            else:
+                mine = before.actor == me
+                self.screen.acted(mine, in_words(before, action, third=not mine))
+        self._told = len(played)
+
+
+class Session:
+    """Hands between a person and an agent, who swap seats every hand. A hand that the person leaves does not count.
+
+    >>> from kilt.games import load_game
+    >>> from kilt.play.agent import BASELINES
+    >>> class Patient:
+    ...     def ask(self, view, again):
+    ...         return "call"
+    ...     begin = acted = dealt = end = lambda self, *said: None
+    >>> session = Session(load_game("leduc"), "Ann", BASELINES["always-call"], Patient(), seed=2)
+    >>> [session.play().payoffs for _ in range(3)], session.won, session.total
+    ([(0.0, 0.0), (1.0, -1.0), (0.0, 0.0)], [0, -1, 0], -1)
+    """
+
+    def __init__(self, game: Holdem, name: str, agent: Agent, screen: Screen, seed: int = 0) -> None:
+        if game.start().actor < 0:
+            raise PlayError(f"nobody can act in {game.name}, the blinds take all chips: use a game with larger stacks")
+        self.game, self.agent, self.screen = game, agent, screen
+        self.person = Person(name, screen, agent)
+        self.won: list[int] = []  # [hand] chips of the person
+        self._dealer = Dealer(game, seed)
+
+    @property
+    def total(self) -> int:
+        """Chips that the person has won."""
+        return sum(self.won)
+
+    @property
+    def best(self) -> int:
+        """The number of the hand in which the person won most."""
+        return self.won.index(max(self.won))
+
+    @property
+    def worst(self) -> int:
+        """The number of the hand in which the person lost most."""
+        return self.won.index(min(self.won))
+
+    def play(self) -> Hand:
+        """Play the next hand."""
+        number = len(self.won)
+        seat = number % 2
+        rules, deck = self.game.rules, self.game.deck
+        mine = self._dealer.deal(number).holes[seat]
+        self.screen.begin(number, seat_name(rules, seat), _cards(deck.name(mine)))
+        self.person.begin()
+        hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent))
+        self.person.follow(hand.position, mine, hand.board, seat)
+        self.won.append(int(hand.payoffs[seat]))
+        shown = []
+        if hand.position.folded is None:
+            both = hand.cards.holes[seat], hand.cards.holes[1 - seat]
+            shown = [(_cards(deck.name(held)), describe([*held, *hand.board], deck)) for held in both]
+        self.screen.end(Ending(self.won[-1], shown, self.total, len(self.won)))
+        return hand
+
+
+def _left(position: Betting, me: int) -> tuple[int, int] | None:
+    """Chips that are left: mine, theirs."""
+    stacks, spent = position.rules.stacks, position.spent
+    if UNLIMITED in stacks:
+        return None
+    return stacks[me] - spent[me], stacks[1 - me] - spent[1 - me]
+
+
+def _cards(names: str) -> tuple[str, ...]:
+    return tuple(names[at : at + 2] for at in range(0, len(names), 2))

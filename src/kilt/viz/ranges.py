@@ -1,0 +1,249 @@
+"""Hand grids: what a blueprint does with every starting hand, in the squares that players know.
+
+A cell is a hand: pairs on the diagonal, suited hands above it, offsuit ones below, the highest ranks first. Its bar is
+split by action: fold red, call blue, raises green, the darker the larger. It is as high as the player is likely to come
+here with this hand; what the solver has never been to is grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
+
+from kilt.artifact import os_errors
+from kilt.cards.deck import Deck, FloatArray
+from kilt.errors import GameError, RunError
+from kilt.evaluate.sanity import Early, apart, first_round, seat_names
+from kilt.games.game import CHANCE
+from kilt.games.holdem import CALL, FOLD, Betting
+from kilt.strategy.blueprint import Blueprint
+
+FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
+GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # of the smallest raise and of the largest
+PANELS = 6  # in a picture, unless others are asked for
+COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is done with each starting hand at one decision. Ranks go from the highest down."""
+
+    title: str
+    ranks: str  # their names, highest first
+    actions: tuple[str, ...]  # in words, such as "raise to 300"
+    share: FloatArray  # [rank, rank, action] all 0 where the solver has never been
+    reach: FloatArray  # [rank, rank] how likely the player comes here with the hand
+    overall: FloatArray  # [action] of all hands that come here
+
+    def hand(self, i: int, j: int) -> str:
+        """The name of a cell: row and column."""
+        high, low = self.ranks[min(i, j)], self.ranks[max(i, j)]
+        return high + low + ("s" if j > i else "o" if j < i else "")
+
+
+def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
+    """The first decisions before the flop: the opening, the answers to it, and so on."""
+    return [early.node for early in first_round(blueprint)][:count]
+
+
+def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
+    """What a blueprint does at decisions of the first round, which are nodes of its tree."""
+    held = blueprint.game.rules.hole_cards
+    if held != 2:
+        raise GameError(f"{blueprint.game.name} deals {held} private card: hand grids are for games that deal 2")
+    found = {early.node: early for early in first_round(blueprint)}
+    strange = [node for node in decisions if node not in found]
+    if strange:
+        raise RunError(
+            f"node {strange[0]} is no decision of the first round, which has {len(found)}: take some of those that "
+            "`first_decisions` names"
+        )
+    return [_grid(blueprint, found[node]) for node in decisions]
+
+
+def draw_ranges(panels: Sequence[Grid], title: str) -> Figure:
+    """A picture with a square for each grid."""
+    columns = min(COLUMNS, len(panels))
+    lines = -(-len(panels) // columns)
+    size = max(len(grid.ranks) for grid in panels)
+    side = max(3.7, 0.33 * size)  # inches: legends need some of them
+    figure = Figure(figsize=(side * columns + 0.3, (side + 0.85) * lines + 0.5), dpi=150)
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    axes = figure.subplots(lines, columns, squeeze=False)
+    for place, panel in enumerate(axes.flat):
+        if place < len(panels):
+            _draw(panel, panels[place])
+        else:
+            panel.set_visible(False)
+    return figure
+
+
+def plot_ranges(blueprint: Blueprint, decisions: Sequence[int] | None, path: str | Path) -> None:
+    """Draw hand grids of decisions before the flop into a picture file; of the first ones where None is given."""
+    chosen = first_decisions(blueprint) if decisions is None else decisions
+    figure = draw_ranges(grids(blueprint, chosen), f"{blueprint.game.name}: starting hands")
+    with os_errors(f"{path} cannot be written"):
+        figure.savefig(path)
+
+
+def describe(before: Sequence[tuple[Betting, str]], seats: tuple[str, str], actor: int) -> str:
+    """A decision in words, from the positions and actions before it.
+
+    >>> from kilt.games import load_game
+    >>> start = load_game("holdem.nolimit.2p").start()
+    >>> seats = ("big blind", "small blind")
+    >>> describe([], seats, 1), describe([(start, "c")], seats, 0), describe([(start, "r300")], seats, 0)
+    ('small blind opens', 'big blind after a call', 'big blind facing a raise to 300')
+    """
+    if not before:
+        return f"{seats[actor]} opens"
+    words = [_words(position, action) for position, action in before]
+    *earlier, last = [word if word == "all-in" else f"a {word}" for word in words]
+    if words[-1] in ("call", "check"):
+        earlier, facing = [*earlier, last], ""
+    else:
+        facing = f" facing {last}"
+    return f"{seats[actor]}{facing}" + (f" after {' and '.join(earlier)}" if earlier else "")
+
+
+def _words(position: Betting, action: str) -> str:
+    """An action in words."""
+    if action in (FOLD, CALL):
+        return "fold" if action == FOLD else "call" if position.facing else "check"
+    if position.rules.betting == "limit":
+        return "raise"
+    return "all-in" if int(action[1:]) == position.rules.stacks[position.actor] else f"raise to {int(action[1:]):,}"
+
+
+def _grid(blueprint: Blueprint, early: Early) -> Grid:
+    game = blueprint.game
+    before: list[tuple[Betting, str]] = []
+    position = game.start()
+    for action in _actions_to(blueprint, early.node):
+        before.append((position, action))
+        position = position.after(action)
+    chance = early.chance * early.seen[:, None]
+    theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]  # hands of the opponent that are left
+    weight = early.reach[early.seat] * theirs
+    ranks = game.deck.ranks
+    share, reach = np.zeros((ranks, ranks, chance.shape[1])), np.zeros((ranks, ranks))
+    for i in range(ranks):
+        for j in range(ranks):
+            hand = _hand(game.deck, i, j)
+            if hand is not None:
+                share[i, j], reach[i, j] = chance[hand], early.reach[early.seat, hand]
+    overall = weight @ early.chance / max(weight.sum(), 1e-300)
+    return Grid(
+        describe(before, seat_names(game), early.seat),
+        game.deck.rank_names[::-1],
+        tuple(_words(position, label) for label in blueprint.labels(early.node)),
+        share,
+        reach,
+        overall,
+    )
+
+
+def _actions_to(blueprint: Blueprint, node: int) -> list[str]:
+    """The actions from the root to a decision of the first round."""
+    actions = []
+    while node > 0:
+        parent = int(blueprint.nodes.parent[node])
+        assert blueprint.nodes.actor[parent] != CHANCE
+        actions.append(blueprint.labels(parent)[node - int(blueprint.nodes.first_child[parent])])
+        node = parent
+    return actions[::-1]
+
+
+def _hand(deck: Deck, i: int, j: int) -> int | None:
+    """One of the hands of a cell, which buckets take alike before the flop; None where the deck has none."""
+    high, low, suited = deck.ranks - 1 - min(i, j), deck.ranks - 1 - max(i, j), j > i
+    if deck.suits == 1 and not suited:
+        return None
+    return deck.hole_index((high * deck.suits, low * deck.suits + (0 if suited else 1)))
+
+
+def colours(actions: Sequence[str]) -> list[str]:
+    """The colour of each action of a decision: raises ascend, so that all-in is the darkest."""
+    raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
+    low, high = np.array(GREENS)
+    found: list[str] = []
+    for place, action in enumerate(actions):
+        if place in raises:
+            step = 1.0 if action == "all-in" else (raises.index(place) + 0.5) / len(raises)
+            found.append(to_hex(tuple((low + step * (high - low)).tolist())))
+        else:
+            found.append(FOLD_COLOUR if action == "fold" else CALL_COLOUR)
+    return found
+
+
+def _dark(colour: str) -> bool:
+    red, green, blue = to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.4
+
+
+def _draw(axes: Axes, grid: Grid) -> None:
+    size, shades = len(grid.ranks), colours(grid.actions)
+    seen = grid.share.any(axis=2)
+    rows, columns = np.indices((size, size), dtype=np.float64)
+    bottom: FloatArray = rows + 1.0
+    height: FloatArray = np.clip(grid.reach, 0, 1)
+    axes.set(xlim=(0, size), ylim=(size, 0), aspect="equal", xticks=[], yticks=[], facecolor=EMPTY_COLOUR)
+    left: FloatArray = columns
+    for action, shade in enumerate(shades):
+        width = grid.share[:, :, action]
+        _bars(axes, left, bottom, width, height, shade)
+        left = left + width
+    _bars(axes, columns, bottom, np.asarray(~seen, dtype=np.float64), height, UNSEEN_COLOUR)
+    for line in range(size + 1):
+        axes.axhline(line, color="white", lw=0.8)
+        axes.axvline(line, color="white", lw=0.8)
+    middle = (grid.share.cumsum(axis=2) < 0.5).sum(axis=2)  # the action behind the name
+    for i in range(size):
+        for j in range(size):
+            behind = middle[i, j] < len(shades) and height[i, j] > 0.5 and _dark(shades[middle[i, j]])
+            ink = "white" if behind else "black" if height[i, j] > 0.005 else "#b0b0aa"
+            name = axes.text(j + 0.5, i + 0.52, grid.hand(i, j), ha="center", va="center", fontsize=5.6, color=ink)
+            name.set_in_layout(False)  # laying out a thousand names takes seconds
+    title = grid.title if len(grid.title) < 36 else grid.title.replace(" after ", "\nafter ", 1)
+    axes.set_title(title, fontsize=8.5, fontweight="bold", parse_math=False)
+    said = [f"{action} {part:.1%}" for action, part in zip(grid.actions, grid.overall, strict=True)]
+    patches = [Patch(facecolor=shade, label=label) for shade, label in zip(shades, said, strict=True)]
+    if (~seen & (grid.reach > 0)).any():
+        patches.append(Patch(facecolor=UNSEEN_COLOUR, label="never reached"))
+    axes.legend(
+        handles=patches,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=min(3, len(patches)),
+        fontsize=6.5,
+        frameon=False,
+        handlelength=1.0,
+        handleheight=1.0,
+        columnspacing=1.2,
+    )
+    axes.spines[:].set_visible(False)
+
+
+def _bars(
+    axes: Axes,
+    left: FloatArray,
+    bottom: FloatArray,
+    width: FloatArray,
+    height: FloatArray,
+    colour: str,
+) -> None:
+    """Draw a rectangle in each cell that has some of it."""
+    some = (width > 0) & (height > 0)
+    x, y, w, h = left[some], bottom[some], width[some], height[some]
+    corners = np.stack([(x, y), (x + w, y), (x + w, y - h), (x, y - h)], axis=0).transpose(2, 0, 1)
+    axes.add_collection(PolyCollection(list(corners), facecolors=[colour], linewidths=0))

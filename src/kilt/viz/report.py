@@ -1,0 +1,279 @@
+"""A report of a run: one page of HTML with all that there is to say about a blueprint, pictures included.
+
+The page needs no other file, no network and no script, so that it can be sent and kept. What it says comes as plain
+data, `Contents`; `contents_of` collects what a blueprint can say of itself.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from kilt import __version__, artifact
+from kilt.evaluate.sanity import Report, round_names
+from kilt.evaluate.stats import Estimate
+from kilt.solve.run import Step
+from kilt.strategy.blueprint import Blueprint
+from kilt.viz.convergence import plot_convergence
+from kilt.viz.ranges import Grid, draw_ranges, first_decisions, grids
+from kilt.viz.winrates import opponents, plot_win_rates
+
+PAGE = "report.html"
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1d232b; --soft: #5d6875; --paper: #fbfbf9; --card: #ffffff; --line: #dfe2e6;
+  --off: #b3261e; --fine: #2b7a3d; --code: #f0f1ee; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8ea; --soft: #9aa5b1; --paper: #15181c; --card: #1d2126;
+  --line: #343a42; --off: #ff8a80; --fine: #7fce91; --code: #262b31; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 2.5rem 1.25rem 4rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .25rem; }
+h2 { font-size: 1.25rem; margin: 2.75rem 0 .75rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); }
+p { margin: .5rem 0; } .soft { color: var(--soft); }
+.verdict { font-weight: 700; } .off { color: var(--off); font-weight: 700; } .fine { color: var(--fine); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; background: var(--card); font-size: .93rem; }
+th, td { text-align: left; vertical-align: top; padding: .45rem .7rem; border: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.25rem; margin: 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+img { display: block; width: 100%; height: auto; margin: .75rem 0; padding: .5rem; background: #fff;
+  border: 1px solid var(--line); border-radius: 6px; }
+pre { margin: .3rem 0 1rem; padding: .6rem .8rem; overflow-x: auto; background: var(--code); border-radius: 6px; }
+code { font: .9rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+"""
+
+
+class Result(NamedTuple):
+    """A match that was played."""
+
+    player: str
+    against: str
+    rate: Estimate  # what the player wins, in mbb/h
+    hands: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a page says. Whatever is empty is left out."""
+
+    title: str
+    built: tuple[tuple[str, str], ...] = ()  # what it is, and what was chosen
+    steps: Sequence[Step] = ()  # of the run's log
+    unit: str = "chips/game"  # of exploitability
+    ranges: Sequence[Grid] = ()
+    matches: Sequence[Result] = ()
+    sanity: Report | None = None
+    commands: tuple[tuple[str, str], ...] = ()  # what for, and what to type next
+
+
+def contents_of(
+    blueprint: Blueprint,
+    title: str = "",
+    *,
+    steps: Sequence[Step] = (),
+    matches: Sequence[Result] = (),
+    sanity: Report | None = None,
+    commands: Sequence[tuple[str, str]] = (),
+) -> Contents:
+    """The contents of a page about a blueprint, with its hand grids where it has two private cards."""
+    game, rules = blueprint.game, blueprint.game.rules
+    names = round_names(game)
+    buckets = [f"{name} {this.buckets:,}" for name, this in zip(names, blueprint.cards.rounds, strict=True)]
+    blinds = " and ".join(f"{blind:,}" for blind in sorted(rules.blinds))
+    said = blueprint.figures
+    built = {
+        "game": game.name,
+        "rules": f"{rules.betting}, blinds {blinds}" + ("" if blueprint.limit else f", {_depth(blueprint)}"),
+        "deck": f"{rules.deck.size} cards, {rules.hole_cards} private and {rules.board_size(rules.rounds - 1)} public",
+        "buckets": f"{blueprint.cards.identity.name}: {', '.join(buckets)}",
+        "bet sizes": " | ".join(blueprint.actions.text) if blueprint.actions else "all that are legal",
+        "size": f"{int((blueprint.nodes.actor >= 0).sum()):,} decisions in the betting tree, "
+        f"{len(blueprint.shares):,} actions of information sets",
+        "solver": str(said.get("algorithm", "")),
+        "work": f"{said['iterations']:,} iterations" + (f" in {_time(said['seconds'])}" if "seconds" in said else "")
+        if "iterations" in said
+        else "",
+    }
+    return Contents(
+        title or f"{game.name}: a blueprint",
+        tuple((what, value) for what, value in built.items() if value),
+        steps,
+        ranges=grids(blueprint, first_decisions(blueprint)) if rules.hole_cards == 2 else (),
+        matches=matches,
+        sanity=sanity,
+        commands=tuple(commands),
+    )
+
+
+def write_report(folder: str | Path, contents: Contents) -> Path:
+    """Write the page to a folder, in one go; where it is."""
+    path = Path(folder) / PAGE
+    page = html_of(contents)
+    with artifact.os_errors(f"{path} cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(path, page)
+    return path
+
+
+def html_of(contents: Contents) -> str:
+    """The page.
+
+    >>> page = html_of(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
+    >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page
+    (True, True)
+    """
+    parts = [
+        f"<h1>{escape(contents.title)}</h1>",
+        _summary(contents),
+        _built(contents),
+        _sanity(contents),
+        _convergence(contents),
+        _ranges(contents),
+        _matches(contents),
+        _commands(contents),
+        f"<footer>Made with kilt {escape(__version__)}. Win rates are in mbb/h, thousandths of a big blind per hand; "
+        "divide by 10 for bb/100.</footer>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(contents.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(filter(None, parts))
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _summary(contents: Contents) -> str:
+    if contents.sanity is None:
+        return ""
+    off = contents.sanity.off
+    if not off:
+        return '<p class="verdict fine">The sanity report has nothing to complain about.</p>'
+    names = ", ".join(finding.name for finding in off)
+    return f'<p class="verdict off">Something is off: {escape(names)}. See the sanity report below.</p>'
+
+
+def _built(contents: Contents) -> str:
+    rows = "\n".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in contents.built)
+    return f"<h2>What was built</h2>\n<dl>\n{rows}\n</dl>" if rows else ""
+
+
+def _sanity(contents: Contents) -> str:
+    if contents.sanity is None:
+        return ""
+    rows = []
+    for finding, (name, seen, bound, verdict) in zip(contents.sanity.findings, contents.sanity.rows(), strict=True):
+        kind = "off" if finding.off else "fine"
+        what = f'{_marked(name, finding.off)}<br><span class="soft">{escape(finding.meaning)}</span>'
+        cells = what, _marked(seen, finding.off), escape(bound), f'<span class="{kind}">{verdict}</span>'
+        rows.append(f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "<tr><th>looked at</th><th>seen</th><th>bound</th><th></th></tr>"
+    said = f"{contents.sanity.deals:,} deals of self-play, seed {contents.sanity.seed}."
+    return _table("Sanity report", head, rows, said)
+
+
+def _marked(text: str, off: bool) -> str:
+    return f'<span class="off">{escape(text)}</span>' if off else escape(text)
+
+
+def _convergence(contents: Contents) -> str:
+    steps, parts = contents.steps, []
+    if any(isfinite(step.exploitability) for step in steps):
+        last = next(step for step in reversed(steps) if isfinite(step.exploitability))
+        said = f"Exploitability at the end: {last.exploitability:.4g} {contents.unit}, mean over both seats."
+        picture = _picture(
+            lambda path: plot_convergence({"": steps}, "Exploitability", path, contents.unit),
+            "exploitability against iterations and time",
+        )
+        parts += [f"<p>{escape(said)}</p>", picture]
+    if names := opponents(steps):
+        last = next(step for step in reversed(steps) if step.others)
+        won = ", ".join(f"{last.others[name]:+,.0f} mbb/h from {name}" for name in names if name in last.others)
+        said = f"After {last.iterations:,} iterations in {_time(last.seconds)} the average strategy wins {won}."
+        picture = _picture(
+            lambda path: plot_win_rates(steps, "Win rates against simple habits", path),
+            "win rates against opponents with simple habits, over time",
+        )
+        parts += [f"<p>{escape(said)} No target, but a good strategy wins from all of them.</p>", picture]
+    return "\n".join(["<h2>Convergence</h2>", *parts]) if parts else ""
+
+
+def _ranges(contents: Contents) -> str:
+    if not contents.ranges:
+        return ""
+
+    def draw(path: Path) -> None:
+        draw_ranges(contents.ranges, "Starting hands").savefig(path)
+
+    said = (
+        "Pairs are on the diagonal, suited hands above it, offsuit hands below. Red folds, blue calls, green raises: "
+        "the darker, the more. A bar is as high as the player is likely to come there with the hand."
+    )
+    titles = "; ".join(grid.title for grid in contents.ranges)
+    return f'<h2>Before the flop</h2>\n<p class="soft">{said}</p>\n{_picture(draw, f"hand grids: {titles}")}'
+
+
+def _matches(contents: Contents) -> str:
+    if not contents.matches:
+        return ""
+    head = (
+        '<tr><th>player</th><th>against</th><th class="number">wins [mbb/h]</th><th class="number">95% interval</th>'
+        '<th class="number">hands</th></tr>'
+    )
+    rows = []
+    for player, against, rate, hands in contents.matches:
+        low, high = rate.interval
+        between = f"{low:+,.0f} to {high:+,.0f}" if isfinite(rate.margin) else "not known"
+        cells = f"{rate.mean:+,.0f}", between, f"{hands:,}"
+        rows.append(
+            f"<tr><td>{escape(player)}</td><td>{escape(against)}</td>"
+            + "".join(f'<td class="number">{cell}</td>' for cell in cells)
+            + "</tr>"
+        )
+    return _table("Matches", head, rows)
+
+
+def _table(title: str, head: str, rows: Iterable[str], said: str = "") -> str:
+    inside = "\n".join([head, *rows])
+    words = f'<p class="soft">{escape(said)}</p>\n' if said else ""
+    return f'<h2>{title}</h2>\n{words}<div class="wide"><table>\n{inside}\n</table></div>'
+
+
+def _commands(contents: Contents) -> str:
+    rows = [f"<p>{escape(what)}</p>\n<pre><code>{escape(command)}</code></pre>" for what, command in contents.commands]
+    return "\n".join(["<h2>What to type next</h2>", *rows]) if rows else ""
+
+
+def _picture(draw: Callable[[Path], None], words: str) -> str:
+    """A picture inside the page."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.png"
+        draw(path)
+        data = b64encode(path.read_bytes()).decode("ascii")
+    return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
+
+
+def _depth(blueprint: Blueprint) -> str:
+    stacks = {f"{stack / blueprint.game.rules.big_blind:g}" for stack in blueprint.game.rules.stacks}
+    return f"stacks of {' and '.join(sorted(stacks))} big blinds"
+
+
+def _time(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> _time(42.5), _time(600), _time(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

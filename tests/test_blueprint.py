@@ -1,0 +1,539 @@
+"""Blueprints on disk, and agents that play them."""
+
+import random
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import cycle, pairwise
+
+import numpy as np
+import pytest
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import plan_named
+from kilt.errors import ArtifactError, PlayError
+from kilt.games.game import TERMINAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.play.agent import BASELINES, Spot
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.dealer import Dealer
+from kilt.strategy.blueprint import Blueprint, export
+from kilt.strategy.postprocess import RULES, rule_named
+from kilt.strategy.translate import MAPPINGS, Deterministic, pseudo_harmonic
+
+NEAREST = Deterministic(pseudo_harmonic)
+
+
+def short(stacks="40 40", blinds="2 1", betting="nolimit", more=""):
+    """Hold'em with twelve cards."""
+    text = f"""
+        GAMEDEF
+        {betting}
+        numPlayers = 2
+        numRounds = 4
+        stack = {stacks}
+        blind = {blinds}
+        firstPlayer = 2 1 1 1
+        numSuits = 3
+        numRanks = 4
+        numHoleCards = 2
+        numBoardCards = 0 2 1 1
+        {more}
+        END GAMEDEF"""
+    return Holdem(GameDef.parse(text), "short")
+
+
+LIMIT = short("400 400", "2 1", "limit", "raiseSize = 2 2 4 4\n maxRaises = 3 4 4 4")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cards")
+    deal = Deal.of(short())
+    build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cards(folder):
+    deal = Deal.of(short())
+    return build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
+
+
+def drawn(game, cards, menu, seed=0, near=0.8):
+    """A random strategy: some actions are never taken, and here and there nobody has been."""
+    abstract = AbstractGame(game, cards, None if menu is None else actions_of(menu, near))
+    rng = np.random.default_rng(seed)
+    shares = rng.integers(0, 256, abstract.slots) * rng.integers(0, 4, abstract.slots).clip(0, 1)
+    return abstract, Blueprint.of(abstract, shares.astype(np.uint8))
+
+
+def spot_after(game, history, key=0, hand=(0, 1), board=(2, 3, 4, 5)):
+    """The position after a history, with the cards of its round."""
+    position = game.start()
+    moves = history.replace("c", " c ").replace("f", " f ").replace("/", " / ").replace("r", " r").split()
+    for move in moves:
+        position = position.after(move)
+    assert position.actor >= 0
+    return Spot(position, hand, board[: game.rules.board_size(position.round)], key)
+
+
+# ── on disk ──
+
+
+def test_saved_and_loaded(folder, cards, tmp_path):
+    for menu in ("1x, a; a", ("1x", "50%, a"), None):
+        game = short("12 12" if menu is None else "40 40")
+        _, made = drawn(game, cards, menu, near=0.7)
+        place = tmp_path / f"run {menu}"
+        made.figures["seconds"] = 2.5
+        made.save(place / "strategy", folder / "cards")
+        for path in (place, place / "strategy"):
+            found = Blueprint.load(path, check=True)
+            assert (found.game, found.actions, found.fingerprint) == (made.game, made.actions, made.fingerprint)
+            assert found.figures == {"seconds": 2.5}
+            assert found.cards.identity == cards.identity
+            acts = np.flatnonzero(made.nodes.actor >= 0)
+            for node in np.random.default_rng(1).choice(acts, 200).tolist():
+                assert found.labels(node) == made.labels(node)
+                for bucket in range(cards.rounds[made.nodes.round[node]].buckets):
+                    assert found.row(node, bucket) == made.row(node, bucket)
+            hand, board = (7, 3), (11, 0, 4, 9)
+            for r, size in enumerate((0, 2, 3, 4)):
+                assert found.bucket(r, hand, board[:size]) == cards.bucket(hand, board[:size])
+
+
+def test_rows(cards):
+    abstract, made = drawn(short(), cards, "1x, a; a")
+    nodes = abstract.betting.nodes
+    empty = 0
+    for node in np.flatnonzero(nodes.actor >= 0)[:300].tolist():
+        below = range(nodes.first_child[node], nodes.first_child[node] + nodes.children[node])
+        assert made.labels(node) == [abstract.betting.labels[child] for child in below]
+        part = made.shares[abstract.first[node] : abstract.first[node + 1]].reshape(-1, len(below)).astype(float)
+        for bucket, expected in enumerate(part):
+            row = made.row(node, bucket)
+            assert row == pytest.approx((expected / max(expected.sum(), 1)).tolist())
+            empty += not any(row)
+        assert bucket == abstract.buckets[nodes.round[node]] - 1
+    assert empty
+
+
+def test_exported(folder, cards, tmp_path):
+    """What is exported needs nothing else, wherever it is put."""
+    _, made = drawn(short(), cards, "1x, a; a")
+    shutil.copytree(folder / "cards", tmp_path / "here" / "buckets")
+    run = tmp_path / "here" / "run"
+    made.save(run / "strategy", tmp_path / "here" / "buckets")
+    export(run, tmp_path / "out")
+    with pytest.raises(ArtifactError, match="out is there already: choose another folder"):
+        export(run, tmp_path / "out")
+    export(run / "strategy", tmp_path / "again")
+    shutil.rmtree(tmp_path / "here")
+    (tmp_path / "far").mkdir()
+    for name in ("out", "again"):
+        (tmp_path / name).rename(tmp_path / "far" / name)
+        found = Blueprint.load(tmp_path / "far" / name, check=True)
+        assert np.array_equal(found.shares, made.shares)
+        assert found.bucket(3, (7, 3), (11, 0, 4, 9)) == cards.bucket((7, 3), (11, 0, 4, 9))
+        agents = BlueprintAgent("mine", found), BlueprintAgent("theirs", made)
+        assert all(Dealer(found.game, 1).play(number, agents).payoffs for number in range(20))
+    export(tmp_path / "far" / "out", tmp_path / "third")
+    assert np.array_equal(Blueprint.load(tmp_path / "third").shares, made.shares)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
+    _, made = drawn(short(), cards, "a")
+    shutil.copytree(folder / "cards", tmp_path / "cards")
+    made.save(tmp_path / "run" / "strategy", tmp_path / "cards")
+    shutil.rmtree(tmp_path / "cards")
+    for action in (Blueprint.load, lambda path: export(path, tmp_path / "out")):
+        with pytest.raises(ArtifactError, match=r"the buckets of .*strategy are missing .* `kilt export` made"):
+            action(tmp_path / "run")
+    deal = Deal.of(short())
+    others = build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-2", deal.board_cards)), tmp_path / "cards")
+    with pytest.raises(
+        ArtifactError, match=f"made with buckets {cards.identity.fingerprint}, and .*cards has "
+    ) as said:
+        Blueprint.load(tmp_path / "run")
+    assert others.identity.fingerprint in str(said.value) and "put the right ones there" in str(said.value)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ArtifactError):
+        Blueprint.load(tmp_path / "nothing")
+
+
+def test_another_game_is_refused(cards):
+    _, made = drawn(short(), cards, "a")
+    agent = BlueprintAgent("mine", made)
+    other = short("41 41")
+    with pytest.raises(PlayError, match="mine plays short, and not this game"):
+        agent.act(spot_after(other, "c"))
+    assert agent.act(spot_after(short(), "c"))
+
+
+# ── whatever the opponent does ──
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Plays what another agent plays, and looks at everything that it may do."""
+
+    agent: BlueprintAgent
+    name: str = "watched"
+    places: dict = field(default_factory=dict)  # [key, seat] those of the hand so far
+    seen: Counter = field(default_factory=Counter)
+
+    def act(self, spot):
+        nodes = self.agent.blueprint.nodes
+        place = self.agent.follow(spot)
+        shares = self.agent.shares(spot)
+        assert sum(share for _, share in shares) == pytest.approx(1)
+        assert all(share >= 0 for _, share in shares)
+        for action, _ in shares:
+            spot.position.after(action)  # it is legal
+        if place.node is None:
+            assert shares == [("c", 1.0)]
+        else:
+            assert nodes.actor[place.node] == spot.position.actor and nodes.round[place.node] == spot.position.round
+        before = self.places.setdefault((spot.key, spot.position.actor), [])
+        assert place.acted == bool(before)
+        if before:  # what was once decided about the hand stays so
+            assert place.node is None or before[-1] in ancestors(nodes, place.node)
+        before.append(place.node)
+        self.seen["lost" if place.node is None else "followed"] += 1
+        action = self.agent.act(spot)
+        assert action == self.agent.act(spot) and action in {label for label, share in shares if share > 0}
+        return action
+
+
+def ancestors(nodes, node):
+    found = set()
+    while node >= 0:
+        found.add(node)
+        node = int(nodes.parent[node])
+    return found
+
+
+@dataclass(frozen=True)
+class Bold:
+    """Raises often, to any level, and never folds."""
+
+    name: str = "bold"
+
+    def act(self, spot):
+        bounds, number = spot.position.raise_bounds(), 2 * len(spot.position.history)
+        if bounds is None or spot.draw(number) < 0.5:
+            return "c"
+        if spot.position.rules.betting == "limit":
+            return "r"
+        spread = spot.draw(number + 1) ** 3
+        return f"r{bounds[0] + int(spread * (bounds[1] - bounds[0] + 1))}"
+
+
+OPPONENTS = BASELINES["random"], BASELINES["always-raise"], BASELINES["probe"], Bold()
+MANNERS = list(zip(MAPPINGS, cycle([*RULES, "new-0.2-after-first"]), strict=False))  # all mappings, and all rules
+MENUS = {
+    "pot": (short(), "1x, a; a"),
+    "per player": (short(), ("50%, 1x", "m, 2x, a / 1x; a")),
+    "by rounds": (short("200 200"), "m, 1x; 2x / 1x / 50%; a"),
+    "no raises": (short(), ""),
+    "no raises later": (short(), "1x; "),
+    "least": (short("16 16"), "m"),
+    "all-in": (short(), "a"),
+    "all-in only before the flop": (short(), "a / "),
+    "all": (short("9 9"), None),
+    "tiny": (short("3 3"), "1x, a"),
+    "two big blinds": (short("4 4"), "1x, a"),
+    "all-in by the blind": (short("2 2"), "1x, a"),
+    "uneven": (short("9 30"), "50%, 1x, a"),
+    "uneven the other way": (short("30 5"), "1x; a"),
+    "capped": (short(more="maxRaises = 1 2 1 2"), "50%, 1x, a"),
+    "large blinds": (short("400 400", "100 50"), "1x, a"),
+    "equal blinds": (short("40 40", "1 1"), "1x, a; a"),
+    "limit": (LIMIT, None),
+}
+
+
+@pytest.mark.parametrize("name", MENUS)
+def test_no_opponent_leads_astray(cards, name):
+    game, menu = MENUS[name]
+    _, made = drawn(game, cards, menu)
+    seen = Counter()
+    for number, (mapping, rule) in enumerate(MANNERS):
+        agent = BlueprintAgent(name, made, rule_named(rule), MAPPINGS[mapping])
+        for place, opponent in enumerate(OPPONENTS):
+            for seat in (0, 1):
+                watched, dealer = Watched(agent), Dealer(game, 8 * number + 2 * place + seat)
+                agents = (watched, opponent) if seat == 0 else (opponent, watched)
+                for hand in range(8):
+                    payoffs = dealer.play(hand, agents).payoffs
+                    assert sum(payoffs) == 0
+                seen += watched.seen
+    assert seen["followed"] > 200
+
+
+def test_thousands_of_hands(cards):
+    """One agent, many hands, against all comers and itself."""
+    game, menu = MENUS["by rounds"]
+    _, made = drawn(game, cards, menu, seed=1)
+    agent = BlueprintAgent("mine", made)
+    watched, dealer = Watched(agent), Dealer(game, 7)
+    for hand in range(2000):
+        opponent = (*OPPONENTS, agent)[hand % 5]
+        dealer.play(hand, (watched, opponent) if hand % 2 else (opponent, watched))
+    assert watched.seen["followed"] > 2000 and watched.seen["lost"] > 100
+
+
+# ── in step ──
+
+
+@dataclass(frozen=True)
+class Within:
+    """Takes the bets of a tree, all alike."""
+
+    actions: dict  # [history] the labels there
+    name: str = "within"
+
+    def act(self, spot):
+        labels = self.actions[spot.position.history]
+        return labels[int(spot.draw(2 * len(spot.position.history)) * len(labels))]
+
+
+@dataclass(frozen=True)
+class InStep:
+    """Looks whether an agent knows exactly where it is."""
+
+    agent: BlueprintAgent
+    node: dict  # [history]
+    seen: set = field(default_factory=set)
+    name: str = "in step"
+
+    def act(self, spot):
+        place, position = self.agent.follow(spot), spot.position
+        assert place.node == self.node[position.history]
+        assert self.agent.blueprint.limit or place.level == max(position.spent)
+        made = self.agent.blueprint
+        row = made.row(place.node, made.bucket(position.round, spot.hand, spot.board))
+        expected = list(zip(made.labels(place.node), row, strict=True)) if any(row) else [("c", 1.0)]
+        assert self.agent.shares(spot) == expected
+        self.seen.add(place.node)
+        return self.agent.act(spot)
+
+
+@pytest.mark.parametrize("name", ["pot", "per player", "by rounds", "all", "uneven", "capped", "no raises", "limit"])
+def test_bets_of_the_tree_are_what_they_are(cards, name):
+    game, menu = MENUS[name]
+    abstract, made = drawn(game, cards, menu)
+    betting = abstract.betting
+    node = {betting.history(place): place for place in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
+    within = Within({history: made.labels(place) for history, place in node.items()})
+    for mapping in ("pseudo-harmonic", "geometric", "deterministic-arithmetic"):
+        watched = InStep(BlueprintAgent("mine", made, mapping=MAPPINGS[mapping]), node)
+        for hand in range(400):
+            Dealer(game, 3).play(hand, (watched, within) if hand % 2 else (within, watched))
+        assert len(watched.seen) > min(40, 0.5 * len(node))
+
+
+# ── bets that the tree does not have ──
+
+
+def taken_for(agent, abstract, history, number=4000):
+    """How often a history is taken for which one of the tree, over many keys."""
+    rng, spot = random.Random(5), spot_after(abstract.game, history)
+    places = (agent.follow(spot._replace(key=rng.getrandbits(64))) for _ in range(number))
+    return Counter(abstract.betting.history(place.node) for place in places)
+
+
+def test_chances_of_translation(cards):
+    """Chance decides by the key, as the mapping says; sizes are in pots after calling."""
+    abstract, made = drawn(short(), cards, "50%, 3x")
+    agent = BlueprintAgent("mine", made)
+    found = taken_for(agent, abstract, "r9")  # by 7/4 pots: the tree has raises to 4 and 14
+    assert set(found) == {"r4", "r14"}
+    near(found["r4"], pseudo_harmonic(0.5, 3, 1.75), 4000)
+    found = taken_for(agent, abstract, "cc/cr5")  # a check would end the round
+    assert set(found) == {"cc/cr4", "cc/cr14"}
+    near(found["cc/cr4"], pseudo_harmonic(0.5, 3, 0.75), 4000)
+
+
+def test_chances_of_a_check(cards):
+    """The first bet of a round may be taken for a check, since the agent still has to act."""
+    abstract, made = drawn(short("400 400", "20 10"), cards, "1x")
+    for name in ("pseudo-harmonic", "arithmetic", "geometric"):
+        found = taken_for(BlueprintAgent("mine", made, mapping=MAPPINGS[name]), abstract, "cc/r40")
+        assert set(found) == ({"cc/r60"} if name == "geometric" else {"cc/c", "cc/r60"})
+        near(found["cc/c"], MAPPINGS[name](0, 1, 0.5), 4000)
+
+
+def test_translations_of_a_hand_are_independent(cards):
+    abstract, made = drawn(short("400 400"), cards, "50%, 3x")
+    found = taken_for(BlueprintAgent("mine", made), abstract, "r9c/cr40")
+    first, second = pseudo_harmonic(0.5, 3, 7 / 4), pseudo_harmonic(0.5, 3, 31 / 18)
+    assert set(found) == {"r4c/cr8", "r4c/cr28", "r14c/cr28", "r14c/cr98"}
+    near(found["r4c/cr8"], first * second, 4000)
+    near(found["r4c/cr28"], first * (1 - second), 4000)
+    near(found["r14c/cr28"], (1 - first) * second, 4000)
+
+
+def near(count, chance, number):
+    assert abs(count - number * chance) <= 5 * (number * chance * (1 - chance)) ** 0.5
+
+
+def test_the_same_key_gives_the_same_answer(cards):
+    """Asked in whatever order; and each answer of a hand goes on from the one before."""
+    _, made = drawn(short("200 200"), cards, "50%, 1x, 2x, a; a")
+    game, nodes, ways = made.game, made.nodes, Counter()
+    line = ["r7", "r7c/", "r7c/cr20", "r7c/cr20c/", "r7c/cr20c/cr90"]
+    for key in range(300):
+        agent, other = BlueprintAgent("one", made), BlueprintAgent("two", made)
+        theirs = [spot_after(game, history, key) for history in line]
+        places = [agent.follow(spot) for spot in theirs]
+        assert places == [other.follow(spot) for spot in reversed(theirs)][::-1]
+        assert [agent.act(spot) for spot in theirs] == [other.act(spot) for spot in theirs]
+        known = [place.node for place in places]
+        assert all(a in ancestors(nodes, b) for a, b in pairwise(known) if b is not None)
+        ways[tuple(known)] += 1
+    assert len(ways) == 8  # two for each of three bets
+
+
+# ── out of step ──
+
+
+def always(abstract, label):
+    """A strategy that takes one action wherever it is there, and calls elsewhere."""
+    nodes, labels = abstract.betting.nodes, abstract.betting.labels
+    shares = np.zeros(abstract.slots, dtype=np.uint8)
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        below = labels[nodes.first_child[node] : nodes.first_child[node] + nodes.children[node]]
+        place = next((a for a, name in reversed(list(enumerate(below))) if name.startswith(label)), below.index("c"))
+        shares[abstract.first[node] + place : abstract.first[node + 1] : len(below)] = 255
+    return Blueprint.of(abstract, shares)
+
+
+def test_a_large_bet_is_taken_for_all_in_and_chips_are_left(cards):
+    game = short()
+    abstract = AbstractGame(game, cards, actions_of("1x, a"))
+    agent = BlueprintAgent("mine", always(abstract, "r"), mapping=NEAREST)
+    taken = agent.follow(spot_after(game, "r38"))
+    assert (abstract.betting.history(taken.node), taken.level) == ("r40", 40)
+    assert agent.blueprint.labels(taken.node) == ["f", "c"] and agent.act(spot_after(game, "r38")) == "c"
+    # The abstract hand is over; in the real one there are bets of up to two chips.
+    for history in ("r38c/", "r38c/cr40", "r38c/cc/", "r38c/cc/cc/"):
+        spot = spot_after(game, history)
+        assert spot.position.actor == 0
+        assert agent.follow(spot).node is None
+        assert agent.shares(spot) == [("c", 1.0)]
+    # It would fold where the strategy folds, which is legal.
+    folding = BlueprintAgent("mine", always(abstract, "f"), mapping=NEAREST)
+    assert folding.act(spot_after(game, "r38")) == "f"
+
+
+def test_all_in_is_taken_for_a_smaller_bet(cards):
+    game = short()
+    abstract = AbstractGame(game, cards, actions_of("1x"))
+    agent = BlueprintAgent("mine", always(abstract, "r"))
+    spot = spot_after(game, "r40")
+    taken = agent.follow(spot)
+    assert (abstract.betting.history(taken.node), taken.level) == ("r6", 6)
+    assert agent.blueprint.labels(taken.node) == ["f", "c", "r18"]
+    assert agent.shares(spot) == [("f", 0.0), ("c", 0.0), ("c", 1.0)]  # there is nothing to raise
+    assert agent.act(spot) == "c"
+    folding = BlueprintAgent("mine", always(abstract, "f"))
+    assert folding.act(spot) == "f"
+    # Nearly all-in: a raise is legal, and it is all-in.
+    spot = spot_after(game, "r36")
+    assert abstract.betting.history(agent.follow(spot).node) == "r6"
+    assert agent.act(spot) == "r40"
+
+
+def test_a_small_bet_is_taken_for_a_check(cards):
+    game = short("400 400", "20 10")
+    abstract = AbstractGame(game, cards, actions_of("1x, a"))
+    histories = abstract.betting.history
+    small = Deterministic(lambda a, b, x: 1.0)  # always the smaller one
+    agent = BlueprintAgent("mine", always(abstract, "c"), mapping=small)
+    # The opponent is the big blind and bets first.
+    spot = spot_after(game, "cc/r40")
+    taken = agent.follow(spot)
+    assert (histories(taken.node), taken.level) == ("cc/c", 20)
+    assert agent.blueprint.labels(taken.node) == ["c", "r60", "r400"]
+    assert agent.shares(spot) == [("c", 1.0), ("r120", 0.0), ("r400", 0.0)]
+    # What is a check there is a call here, and the hand goes on in step, with more in the pot.
+    after = agent.follow(spot_after(game, "cc/r40c/c"))
+    assert (histories(after.node), after.level) == ("cc/cc/c", 20)
+    # A bet of the pot there is a raise by the pot here, 80 more; when it is raised, all three are in the tree.
+    after = agent.follow(spot_after(game, "cc/r40r120r360"))
+    assert (histories(after.node), after.level) == ("cc/cr60r180", 180)
+    # Where a check would end the round, a bet is a bet: the agent has to answer it.
+    assert histories(agent.follow(spot_after(game, "cc/cr40")).node) == "cc/cr60"
+    # The agent answers a raise of its own bet; a call would end the round.
+    assert histories(agent.follow(spot_after(game, "cc/cr60r100")).node) == "cc/cr60r180"
+
+
+def test_a_small_raise_before_the_flop_is_taken_for_a_call(cards):
+    game = short("400 400", "20 10")
+    abstract = AbstractGame(game, cards, actions_of("1x, a"))
+    agent = BlueprintAgent("mine", always(abstract, "c"), mapping=lambda a, b, x: 1.0)
+    taken = agent.follow(spot_after(game, "r40"))
+    assert (abstract.betting.history(taken.node), taken.level) == ("c", 20)
+    assert agent.act(spot_after(game, "r40")) == "c"
+    after = agent.follow(spot_after(game, "r40c/"))
+    assert (abstract.betting.history(after.node), after.level) == ("cc/", 20)
+
+
+def test_bets_are_as_large_in_pots(cards):
+    """A raise to 36 was taken for one to 60: half the pot is half of the real one."""
+    game = short("1000 1000", "20 10")
+    abstract = AbstractGame(game, cards, actions_of("1x / 50%"))
+    agent = BlueprintAgent("mine", always(abstract, "r"), mapping=lambda a, b, x: 0.0)
+    spot = spot_after(game, "r46c/")
+    place = agent.follow(spot)
+    assert (abstract.betting.history(place.node), place.level) == ("r60c/", 60)
+    assert agent.blueprint.labels(place.node) == ["c", "r120"]
+    assert agent.act(spot) == "r92"
+    after = agent.follow(spot_after(game, "r46c/r92r200"))
+    assert abstract.betting.history(after.node) == "r60c/r120r240"
+
+
+def test_no_raises_on_the_menu(cards):
+    game = short()
+    abstract = AbstractGame(game, cards, actions_of(""))
+    agent = BlueprintAgent("mine", always(abstract, "c"))
+    assert agent.follow(spot_after(game, "r6")).node is None
+    assert agent.shares(spot_after(game, "r6")) == [("c", 1.0)]
+    assert agent.follow(spot_after(game, "cc/c")).node is not None
+
+
+def test_first_actions_may_be_spared(cards):
+    """Post-processing knows which action is the first of a player."""
+    abstract = AbstractGame(short(), cards, actions_of("1x"))
+    nodes = abstract.betting.nodes
+    shares = np.zeros(abstract.slots, dtype=np.uint8)
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        count = int(nodes.children[node])
+        shares[abstract.first[node] : abstract.first[node + 1]].reshape(-1, count)[:] = range(1, count + 1)
+    made = Blueprint.of(abstract, shares)
+    agent = BlueprintAgent("mine", made, rule_named("purification-after-first"))
+    for history in ("", "r6"):
+        assert [share for _, share in agent.shares(spot_after(short(), history))] == pytest.approx(
+            [1 / 6, 1 / 3, 1 / 2]
+        )
+    assert dict(agent.shares(spot_after(short(), "cr6")))["r18"] == 1
+    assert dict(agent.shares(spot_after(short(), "cc/")))["r6"] == 1
+
+
+def test_where_nobody_has_been(cards):
+    abstract = AbstractGame(short(), cards, actions_of("1x"))
+    agent = BlueprintAgent("mine", Blueprint.of(abstract, np.zeros(abstract.slots, dtype=np.uint8)))
+    for history in ("", "r6", "cc/", "cc/cr6"):
+        assert agent.shares(spot_after(short(), history)) == [("c", 1.0)]
+    watched = Watched(agent)
+    for hand in range(50):
+        found = Dealer(short(), 2).play(hand, (watched, BASELINES["always-raise"]))
+        assert found.position.actor == TERMINAL and found.position.folded is None
