@@ -151,6 +151,7 @@ def test_other_decks(tmp_path):
 def test_win_rates(tmp_path):
     assert opponents(STEPS) == ["always-call", "always-raise", "always-fold"]
     plot_win_rates(STEPS, "win rates", tmp_path / "rates.png")
+    plot_win_rates([Step(0, 0.0, nan, nan, nan, {"always-call": 1.0}), *STEPS[:1]], "one", tmp_path / "one.png")
     assert (tmp_path / "rates.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(RunError, match="none of 1 measurements has win rates"):
         plot_win_rates([Step(1, 0.1, 1.0, 1.0, 0.0)], "", tmp_path / "none.png")

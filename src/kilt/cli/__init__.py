@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve
+from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve, table
 from kilt.cli.show import errors
 from kilt.errors import KiltError
 
@@ -36,6 +36,7 @@ app.command()(solve.solve)
 app.command()(demo.export)
 app.command()(match.match)
 app.command()(match.crosstable)
+app.command()(table.play)
 app.command()(play.dealer)
 app.command()(play.agent)
 app.add_typer(evaluate.app, name="evaluate")

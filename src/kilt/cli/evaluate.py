@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilt.cli.sanity import sanity
 from kilt.cli.show import AsJson, errors, print_json, print_table
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from kilt.solve.problem import Problem
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
+
+
+app.command()(sanity)
 
 
 @app.callback()

@@ -204,7 +204,7 @@ class _Screen:
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
         """Shares as bars."""
         if advice is None:
-            self.tell(f"{self.opponent} has no advice: only agents with a strategy have some")
+            self.line((f"{self.opponent} has no advice: only agents with a strategy have some", "yellow"))
             return
         self.line((f"with your cards {self.opponent} would", "dim"))
         width = max(len(words) for words, _ in advice)
@@ -226,7 +226,7 @@ class _Screen:
                 self.line(f"{who:<{width}}", *self._cards(cards), f"  {made}")
         won, played = ending.won, ending.played
         words = f"You win {won:,}" if won > 0 else f"You lose {-won:,}" if won else "The pot is split"
-        total = f" · {self._money(ending.total)} after {played:,} hand{'s' if played > 1 else ''}"
+        total = f" · total {self._money(ending.total)} after {played:,} hand{'s' if played > 1 else ''}"
         self.line((words, f"bold {_colour(won)}"), (total, "dim"))
 
     def leave(self) -> None:
@@ -246,13 +246,13 @@ class _Screen:
         self.line(f"hands     {len(won):,}")
         self.line("won       ", (self._money(session.total), f"bold {_colour(session.total)}"))
         rate = estimate([chips * 1000 / blind for chips in won])
-        margin = f" ± {rate.margin:,.0f}" if isfinite(rate.margin) else ""
-        self.line(f"per hand  {rate.mean:+,.0f}{margin} thousandths of a big blind (mbb/h), 95% interval")
+        margin, tail = (f" ± {rate.margin:,.0f}", ", 95% interval") if isfinite(rate.margin) else ("", "")
+        self.line(f"per hand  {rate.mean:+,.0f}{margin} thousandths of a big blind (mbb/h){tail}")
         for what, number in ("best", session.best), ("worst", session.worst):
             self.line(f"{what:<8}  {won[number]:+,} chips in hand {number + 1}")
         if len(won) < MANY or rate.margin > NARROW:
             need = len(won) * (rate.margin / NARROW) ** 2
-            tail = f": ± {NARROW} takes about {float(f'{need:.1g}'):,.0f}" if len(won) < need < inf else ""
+            tail = f": for ± {NARROW} it takes some {float(f'{need:.1g}'):,.0f}" if len(won) < need < inf else ""
             self.line(("few hands say little" + tail, "dim"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:

@@ -307,14 +307,14 @@ def self_play(blueprint: Blueprint, deals: int, random: np.random.Generator) -> 
     """What both players do when they follow the blueprint, and what that is worth."""
     game = blueprint.game
     walk = Walk(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random)
-    rounds, most = game.rules.rounds, int(blueprint.nodes.children.max())
+    rounds = game.rules.rounds
     decisions, unseen = np.zeros(rounds), np.zeros(rounds)
     children, masses = [], []
     for moves in walk:
         decisions += np.bincount(moves.round, minlength=rounds)
         unseen += np.bincount(moves.round[~moves.seen], minlength=rounds)
         taken = moves.chance > 0
-        children.append((blueprint.nodes.first_child[moves.node][:, None] + np.arange(most))[taken])
+        children.append((blueprint.nodes.first_child[moves.node][:, None] + np.arange(taken.shape[1]))[taken])
         masses.append(moves.chance[taken])
     names, share = round_names(game), float(unseen.sum() / max(decisions.sum(), 1))
     yield Finding(
@@ -521,7 +521,7 @@ def _rows(blueprint: Blueprint, node: IntArray, bucket: IntArray) -> tuple[Float
     """[row, action] probabilities, with the agent's call where there are none; and [row] whether there are."""
     nodes = blueprint.nodes
     count = nodes.children[node].astype(np.int64)
-    place = np.arange(int(nodes.children.max()))
+    place = np.arange(int(count.max()))
     slot: Array = (blueprint.first[node] + bucket * count)[:, None] + np.minimum(place, count[:, None] - 1)
     row: FloatArray = np.where(place < count[:, None], blueprint.shares[slot], 0).astype(np.float64)
     seen: Flags = np.asarray(row.any(axis=1))

@@ -31,13 +31,12 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.solve import ABSTRACT, Algorithm
-from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import AbstractCfr, Seen
-from kilt.solve.external import DEALS, Options, Pace, Room, probe, rules_of
+from kilt.solve.external import DEALS, Options, Pace, probe
+from kilt.solve.meeting import Player, habitual, winnings
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import CARDS, Blueprint
-from kilt.strategy.fixed import chances
 from kilt.strategy.table import require_same
 from kilt.tree.betting import MOST_NODES
 from kilt.tree.vector import VectorGame
@@ -184,25 +183,10 @@ class AbstractProblem(Problem):
 
     def meet(self, strategy: Array, habit: str, deals: int = MET) -> tuple[float, float]:
         """The same for one of them, on so many deals, and the half-width of its 95% interval."""
-        rules, room, won = rules_of(self.abstract, 1), Room(self.abstract), np.empty((deals, 2))
-        habits = np.stack([self._habit("always-call"), self._habit(habit)])
-        for first in range(0, deals, DEALS):
-            part = won[first : first + DEALS]
-            dealt = room.deal(np.uint64(2**63), first, len(part))
-            kernels.meet(rules, *dealt, strategy, habits, room.queue, part)
+        opponent = habitual(self.abstract.game, self.abstract.actions, habit)
+        won = winnings(Player(self.abstract, strategy), opponent, deals, threads=self.threads)
         mbb: FloatArray = won.mean(axis=1) * 1000 / self.big_blind
         return float(mbb.mean()), float(1.96 * mbb.std(ddof=1) / np.sqrt(deals))
-
-    def _habit(self, habit: str) -> npt.NDArray[np.uint8]:
-        """[node] the action that a player with a habit takes."""
-        nodes, labels = self.abstract.betting.nodes, self.abstract.betting.labels
-        action = np.zeros(len(nodes.actor), dtype=np.uint8)
-        for node in np.flatnonzero(nodes.actor >= 0).tolist():
-            child = int(nodes.first_child[node])
-            action[node] = np.argmax(chances(habit, labels[child : child + int(nodes.children[node])]))
-        for node in np.flatnonzero(nodes.actor == -1)[::-1]:  # what walks see in place of chance
-            action[node] = action[nodes.first_child[node]]
-        return action
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a blueprint to a folder."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.cards.deck import IntArray
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import kernel, prefetch
@@ -240,49 +240,3 @@ def quantise(
                 for a in range(n):
                     part = np.float64(total[place + n + a] if found else max(regret[place + a], np.float32(0.0)))
                     shares[slot + a] = np.int64(part / whole * top + 0.5)
-
-
-@kernel
-def meet(
-    rules: Rules,
-    bucket: Words,
-    outcome: Singles,
-    shares: npt.NDArray[Any],
-    habits: npt.NDArray[np.uint8],
-    queue: Records,
-    won: FloatArray,
-) -> None:
-    """Write [deal, seat] what a strategy wins from an opponent who takes action `habits` [1, node] at each decision.
-
-    `rules` has a word for each slot. Where nobody has been, the strategy takes `habits` [0, node]. `queue` is scratch.
-    """
-    one, zero = np.uint64(1), np.uint64(0)
-    for deal in range(len(bucket)):
-        for seat in range(2):
-            queue[0].link, queue[0].value = np.uint32(0), np.float32(1.0)
-            place, free, total = zero, one, 0.0
-            while place < free:
-                node, reach = np.uint64(queue[place].link), queue[place].value
-                place += one
-                while True:
-                    here = rules.nodes[node]
-                    n, link = np.uint64(here.count), np.uint64(here.link)
-                    if n == zero:
-                        value = rules.payoff[link]
-                        total += reach * (value * outcome[deal] if here.actor == SHOWDOWN else value)
-                        break
-                    slot = here.first + np.uint64(bucket[deal, here.round, here.actor]) * n
-                    whole = 0.0
-                    if here.actor == seat:
-                        for a in range(n):
-                            whole += shares[slot + a]
-                    if whole == 0.0:
-                        node = link + np.uint64(habits[0 if here.actor == seat else 1, node])
-                        continue
-                    for a in range(n):
-                        if shares[slot + a] > 0:
-                            queue[free].link = np.uint32(link + a)
-                            queue[free].value = np.float32(reach * shares[slot + a] / whole)
-                            free += one
-                    break
-            won[deal, seat] = total if seat == 0 else -total

@@ -1,0 +1,405 @@
+"""A person at the table: what they type, what they are told, and the command that draws it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from kilt.cli import table
+from kilt.errors import PlayError
+from kilt.games import load_game
+from kilt.games.game import REVEAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import read_betting, read_log
+from kilt.play.agent import BASELINES, Spot
+from kilt.play.person import Person, Session, advice, in_words, menu, read_action, round_name, seat_name, to_call
+
+NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
+POSITIONS = [
+    *(read_betting(text, NOLIMIT) for text in ("", "c", "r300c/", "r300c/r600", "r300c/r600r19000", "r20000")),
+    *(read_betting(text, LIMIT) for text in ("", "rrr", "rc/", "rc/rrrr")),
+    *(read_betting(text, LEDUC) for text in ("", "r", "rr", "cc/")),
+]
+
+app = typer.Typer()
+app.command("play")(table.play)
+
+
+@app.callback()
+def _group():
+    pass
+
+
+MAIN = """
+import typer
+from kilt.cli import table
+app = typer.Typer()
+app.command()(table.play)
+app()
+"""
+
+
+def at_table(*arguments, typed=()):
+    """What a session prints, with one space between words."""
+    result = CliRunner().invoke(app, ["play", *arguments], input="".join(f"{line}\n" for line in typed))
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return " ".join(result.output.split())
+
+
+def total(printed):
+    return int(re.search(r"result .* won ([+-][0-9,]+) chips", printed)[1].replace(",", ""))
+
+
+# What is typed
+
+
+@pytest.mark.parametrize(
+    ("betting", "typed", "action"),
+    [
+        ("", "F", "f"),
+        ("", " fold ", "f"),
+        ("", "call 50", "c"),
+        ("c", "check", "c"),
+        ("c", "call", "c"),
+        ("", "r300", "r300"),
+        ("", "r 300", "r300"),
+        ("", "raise to 300", "r300"),
+        ("", "bet 1,000", "r1000"),
+        ("", "300", "r300"),
+        ("", "50%", "r200"),
+        ("", "raise 1x", "r300"),
+        ("", "1.5 x", "r400"),
+        ("", "pot", "r300"),
+        ("", "m", "r200"),
+        ("", "a", "r20000"),
+        ("", "All-In", "r20000"),
+        ("", "r all in", "r20000"),
+        ("r300c/", "bet 300", "r600"),  # chips are counted within the round
+        ("r300c/", "50%", "r600"),
+        ("r300c/r600", "r 900", "r1200"),
+        ("r20000", "a", "c"),  # all-in is all that is meant
+    ],
+)
+def test_what_can_be_typed(betting, typed, action):
+    assert read_action(typed, read_betting(betting, NOLIMIT)) == action
+
+
+@pytest.mark.parametrize(
+    ("betting", "typed", "answer"),
+    [
+        ("c", "f", "checking is free"),
+        ("", "check", "there are 50 to call"),
+        ("", "call 60", "60 is not what there is to call, 50"),
+        ("", "", "nothing is typed: type f to fold, c to call 50, r to raise to 200–20,000"),
+        ("", "r", "how much"),
+        ("", "r150", "150 is too little: raise to 200–20,000"),
+        ("", "r30000", "30,000 is more than you have"),
+        ("r300c/", "bet 50", "50 is too little: bet 100–19,700"),
+        ("", "0%", "nothing to bet"),
+        ("", "300.5", "is no action"),
+        ("", "50%, 1x", "is no action"),
+        ("r20000", "r", "your opponent is all-in"),
+        ("", "x" * 1000, "…"),
+    ],
+)
+def test_what_cannot_be_typed(betting, typed, answer):
+    with pytest.raises(PlayError, match=re.escape(answer)):
+        read_action(typed, read_betting(betting, NOLIMIT))
+
+
+def test_raises_of_one_size():
+    start = LIMIT.start()
+    assert {read_action(typed, start) for typed in ("r", "raise", "bet", "raise to 20", "r20")} == {"r"}
+    for typed in ("r30", "a", "50%"):
+        with pytest.raises(PlayError, match="one size here: type r to raise to 20"):
+            read_action(typed, start)
+    with pytest.raises(PlayError, match="the round has had all 4"):
+        read_action("r", read_betting("rc/rrrr", LIMIT))
+
+
+@given(
+    st.sampled_from(POSITIONS),
+    st.text() | st.from_regex(r"(r|b|raise|bet|c|call)? ?(to)? ?[0-9., _]*[%xam]?", fullmatch=True),
+)
+def test_any_text_is_a_legal_action_or_answered(position, text):
+    try:
+        action = read_action(text, position)
+    except PlayError as error:
+        assert "\n" not in str(error)
+    else:
+        position.after(action)
+
+
+@given(st.sampled_from(POSITIONS), st.data())
+def test_what_words_say_can_be_typed(position, data):
+    actions = position.actions()
+    action = actions[data.draw(st.integers(0, len(actions) - 1))]
+    words = in_words(position, action).removesuffix(", all-in")
+    assert read_action(words, position) == action
+
+
+# What is said
+
+
+def test_words():
+    flop = read_betting("r300c/", NOLIMIT)
+    assert in_words(NOLIMIT.start(), "f", third=True) == "folds"
+    assert in_words(flop, "c") == "check"
+    assert in_words(flop, "r20000", third=True) == "bets 19,700, all-in"
+    raised = flop.after("r600")
+    assert (in_words(raised, "c", third=True), in_words(raised, "r1200")) == ("calls 300", "raise to 900")
+    assert in_words(flop.after("r20000"), "c") == "call 19,700, all-in"
+
+
+def test_a_call_takes_no_more_than_there_is():
+    text = str(NOLIMIT.rules).replace("stack = 20000 20000", "stack = 20000 5000")
+    position = Holdem(GameDef.parse(text)).start().after("c").after("r9000")
+    assert (to_call(position), in_words(position, "c")) == (4900, "call 4,900, all-in")
+    with pytest.raises(PlayError, match="takes all your chips"):
+        read_action("r9500", position)
+    assert read_action("all-in", position) == "c"
+
+
+def test_menu_has_only_what_is_legal():
+    for position in POSITIONS:
+        keys = {choice.key for choice in menu(position)}
+        assert ("f" in keys) == (position.facing > 0)
+        assert bool(keys & {"r", "a"}) == (position.raise_bounds() is not None)
+    (only,) = [choice for choice in menu(read_betting("r300c/r10000", NOLIMIT)) if choice.key not in "fc"]
+    assert only == ("r", "raise to 19,400–19,700", "50%, 1x, a")
+    assert menu(read_betting("r300c/r600r19000", NOLIMIT))[-1] == ("a", "raise to 19,700, all-in", "")
+
+
+def test_names():
+    assert [round_name(LIMIT.rules, r) for r in range(4)] == ["before the flop", "flop", "turn", "river"]
+    assert [seat_name(LIMIT.rules, seat) for seat in (0, 1)] == ["big blind", "small blind"]
+    assert [seat_name(LEDUC.rules, seat) for seat in (0, 1)] == ["first to act", "second to act"]
+
+
+# Advice
+
+
+@dataclass(frozen=True)
+class Wise:
+    """An agent that has a strategy, whatever the cards."""
+
+    name: str = "wise"
+
+    def act(self, spot):
+        return "c"
+
+    def shares(self, spot):
+        return [("f", 0.0), ("c", 0.25), ("r300", 0.5), ("r300", 0.25)]
+
+
+def test_advice():
+    spot = Spot(NOLIMIT.start(), (50, 51), (), 0)
+    assert advice(Wise(), spot) == [("raise to 300", 0.75), ("call 50", 0.25)]
+    assert advice(BASELINES["random"], spot) is None
+
+
+class Script:
+    """A screen for tests: types what it is given, and notes what it is told."""
+
+    def __init__(self, *typed):
+        self.typed, self.told = list(typed), []
+
+    def ask(self, view, *, again):
+        if not self.typed:
+            raise EOFError
+        self.told.append("again" if again else "ask")
+        return self.typed.pop(0)
+
+    def __getattr__(self, name):
+        return lambda *said: self.told.append((name, *said))
+
+
+def test_a_person_is_asked_until_the_action_is_legal():
+    screen = Script("?", "nonsense", "h", "r300")
+    person = Person("Ann", screen, Wise())
+    assert person.act(Spot(NOLIMIT.start(), (50, 51), (), 0)) == "r300"
+    said = [entry if isinstance(entry, str) else entry[0] for entry in screen.told]
+    assert said == ["ask", "advise", "again", "tell", "again", "explain", "again"]
+
+
+@pytest.mark.parametrize("game", [LEDUC, LIMIT, NOLIMIT], ids=lambda game: game.name)
+def test_all_that_happens_is_told_once(game):
+    screen = Script(*["c"] * 100)
+    session = Session(game, "Ann", BASELINES["random"], screen, seed=5)
+    for _ in range(6):
+        screen.told.clear()
+        hand = session.play()
+        told = [entry[0] for entry in screen.told if isinstance(entry, tuple)]
+        moves = re.findall(r"[fc/]|r[0-9]*", hand.position.history)
+        assert told == ["begin", *("dealt" if move == REVEAL else "acted" for move in moves), "end"]
+        ending = screen.told[-1][1]
+        assert ending.won == hand.payoffs[hand.number % 2]
+        assert (len(ending.shown) == 2) == (hand.position.folded is None)
+    assert ending.total == session.total == sum(session.won)
+
+
+def test_a_hand_that_is_left_does_not_count():
+    session = Session(LEDUC, "Ann", BASELINES["always-call"], Script("c", "c", "c", "q"), seed=1)
+    session.play()
+    with pytest.raises(EOFError):
+        session.play()
+    assert len(session.won) == 1
+
+
+def test_a_game_where_nobody_can_act_is_refused():
+    text = str(NOLIMIT.rules).replace("20000", "100").replace("blind = 100 50", "blind = 100 100")
+    with pytest.raises(PlayError, match="nobody can act"):
+        Session(Holdem(GameDef.parse(text)), "Ann", BASELINES["random"], Script())
+
+
+# The command
+
+
+@pytest.mark.parametrize("game", [LEDUC, LIMIT, NOLIMIT], ids=lambda game: game.name)
+@pytest.mark.parametrize("opponent", ["always-call", "random", "always-raise"])
+def test_sessions(tmp_path, game, opponent):
+    log = tmp_path / "my.log"
+    printed = at_table(
+        *(opponent, "--game", game.name, "--hands", "6", "--seed", "4", "--log", str(log), "--name", "Ann"),
+        typed=["c", "c", "r", "m", "c", "c", "f", "c"] * 20,
+    )
+    played = read_log(log.read_text(), game)
+    won = [hand.payoffs[hand.players.index("Ann")] for hand in played.hands]
+    assert (len(played.hands), total(printed)) == (6, sum(won))
+    assert played.score.chips == (sum(won), -sum(won))
+    assert [hand.players[0] for hand in played.hands] == ["Ann", opponent] * 3  # seats swap
+    assert f"hands 6 won {total(printed):+,} chips" in printed
+    assert f"best {max(won):+,.0f} chips in hand {won.index(max(won)) + 1} " in printed
+    assert f"worst {min(won):+,.0f} chips in hand {won.index(min(won)) + 1} " in printed
+    assert "few hands say little" in printed
+    assert "\x1b" not in printed
+
+
+def test_what_a_hand_looks_like():
+    printed = at_table("always-call", "-g", "holdem.nolimit.2p", "-n", "1", "--seed", "3", typed=["1x", *"ccc"])
+    assert "always-call calls 50" in printed
+    assert "f fold" not in printed
+    assert "c check · r raise to 200–20,000, or 50%, 1x, a · q leave" in printed
+    assert "You raise to 300 always-call calls 200 flop J♥ 6♦ 2♦" in printed
+    assert "you 3♥ 3♣ two pair, threes and deuces always-call 7♣ K♠ pair, deuces" in printed
+    assert "You win 300 · total +300 chips, +3.0 big blinds after 1 hand" in printed
+    assert "95%" not in printed  # one hand has no interval
+
+
+def test_advice_is_drawn(monkeypatch):
+    monkeypatch.setitem(BASELINES, "wise", Wise())
+    printed = at_table("wise", "-g", "holdem.nolimit.2p", "--seed", "3", typed=["f", *"cccc", "?", "q"])
+    assert "? what wise would do in your place" in printed
+    assert "with your cards wise would raise to 300 75.0% ███████████████ call 50 25.0% █████" in printed
+    assert "has no advice" in at_table("random", "-g", "leduc", typed=["?"])
+
+
+@pytest.mark.parametrize("typed", [["q"], [], ["quit"], ["c", "c", "", "no", "leave"]])
+def test_leaving(tmp_path, typed):
+    log = tmp_path / "my.log"
+    printed = at_table("always-call", "-g", "holdem.limit.2p", "--seed", "1", "-l", str(log), typed=typed)
+    assert "you leave; the hand that was going on does not count result no hand came to its end" in printed
+    assert not log.exists()
+
+
+def test_bytes_that_are_no_text_are_answered():
+    result = CliRunner().invoke(app, ["play", "random", "-g", "leduc"], input=b"\xff\xfe\x00\x1b[2J\n[bold]\nq\n")
+    assert result.exit_code == 0, repr(result.exception)
+    assert result.output.count("is no action here") == 2
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (["nobody", "-g", "leduc"], "unknown player 'nobody'"),
+        (["random"], "--game"),
+        (["random", "-g", "bluff-1-1"], "is no poker"),
+        (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played"),
+        (["random", "-g", "leduc", "-l", "{tmp}/there.log"], "File exists"),
+        (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "a:b"], "cannot be in a log"),
+        (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "random"], "choose another --name"),
+    ],
+)
+def test_what_is_refused(tmp_path, arguments, answer):
+    (tmp_path / "there.log").touch()
+    result = CliRunner().invoke(app, ["play", *(word.format(tmp=tmp_path) for word in arguments)])
+    assert isinstance(result.exception, PlayError | SystemExit), result.output
+    assert answer in str(result.exception)
+    assert not (tmp_path / "new.log").exists()
+
+
+def run(*arguments, **settings):
+    """The command as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", MAIN, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        **settings,
+    )
+
+
+def test_letters_where_the_terminal_has_no_suits():
+    settings = {"env": os.environ | {"PYTHONIOENCODING": "ascii"}}
+    with run("always-call", "-g", "leduc", "--seed", "3", "-n", "1", **settings) as process:
+        printed = process.communicate(b"c\nc\nc\nq\n", timeout=60)[0].decode("ascii")
+    assert process.returncode == 0
+    assert "you hold  Qh" in printed
+    assert "c check | r bet 2" in printed
+
+
+def test_ctrl_c():
+    with run("always-call", "-g", "leduc", "--seed", "3") as process:
+        process.stdin.write(b"c\nc\n")
+        process.stdin.flush()
+        printed = b""
+        while b"hand 2" not in printed:
+            printed += os.read(process.stdout.fileno(), 4096)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        printed += process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert b"you leave" in printed
+    assert b"hands     1" in printed
+    assert b"Traceback" not in printed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("last", [b"\x03", b"\x04", b"q\r"], ids=["Ctrl-C", "Ctrl-D", "q"])
+def test_in_a_terminal(last):
+    import pty
+
+    ours, theirs = pty.openpty()
+    settings = {"env": os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}, "start_new_session": True}
+    # A terminal sends Ctrl-C to those whose controlling terminal it is.
+    code = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n" + MAIN
+    words = [sys.executable, "-c", code, "always-call", "-g", "leduc", "--seed", "3"]
+    process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, **settings)
+    os.close(theirs)
+    printed, sent = b"", [b"c\r", b"r\r", last]
+    while True:
+        try:
+            more = os.read(ours, 4096)
+        except OSError:  # it has gone
+            break
+        if not more:
+            break
+        printed += more
+        if sent and printed.count(b"your turn > ") >= 4 - len(sent):
+            os.write(ours, sent.pop(0))
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert b"Traceback" not in printed
+    assert "\x1b[1;31;107m Q♥ \x1b[0m".encode() in printed  # hearts are red, on paper
+    assert b"hands     1" in printed
