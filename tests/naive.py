@@ -418,6 +418,18 @@ def children_of(nodes, node):
     return range(nodes.first_child[node], nodes.first_child[node] + nodes.children[node])
 
 
+LINEAR_STEPS = {8, 11, 16, 23, 32, 45, 64, 91}  # powers of √2
+
+
+def count_places(abstract):
+    """[slot] where its count is in a table that has the regrets of each information set and then its counts."""
+    nodes = abstract.betting.nodes
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        n = int(nodes.children[node])
+        for slot in range(int(abstract.first[node]), int(abstract.first[node + 1]), n):
+            yield from range(2 * slot + n, 2 * slot + 2 * n)
+
+
 def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
     """[slot] regrets, and how often actions were drawn for the opponent; and how many actions were left out.
 
@@ -425,13 +437,18 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
     """
     nodes, single = abstract.betting.nodes, np.float32
     regret, total = np.zeros(abstract.slots, dtype=single), np.zeros(abstract.slots)
-    left_out = 0
+    left_out, weight = 0, 0.0  # of the iterations so far, when one weighs 1
     for number in range(iterations):
+        if linear and number in LINEAR_STEPS:
+            np.multiply(regret, single(2**-0.5), out=regret)
+            for slot, place in enumerate(count_places(abstract)):
+                total[slot] = int(2**-0.5 * total[slot] + drawn_uniform(number, place))
+            weight *= 2**-0.5
+        weight += 1
         dealt = Dealt.number(abstract, seed, number)
-        weight = single(number + 1 if linear else 1)
         gains = []
 
-        def value(node, player, key, dealt=dealt, weight=weight, gains=gains):
+        def value(node, player, key, dealt=dealt, poor_at=-prune * weight, gains=gains):
             """Of the walk for `player`, to player 0."""
             nonlocal left_out
             actor = nodes.actor[node]
@@ -450,7 +467,7 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
                     action = next((a for a, end in enumerate(ends) if draw * whole < end), len(below) - 1)
                 else:
                     action = int(draw * len(below))
-                total[slots[action]] += weight
+                total[slots[action]] += 1
                 return value(below[action], player, key)
             spare = prune > 0 and whole > 0 and drawn_uniform(key, 0) < 0.95
             values = []
@@ -458,7 +475,7 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
                 after = child
                 while nodes.actor[after] == CHANCE:
                     after = nodes.first_child[after]
-                poor = spare and regret[slot] < -prune * weight and nodes.actor[after] != TERMINAL
+                poor = spare and regret[slot] < poor_at and nodes.actor[after] != TERMINAL
                 values.append(None if poor else value(child, player, key))
                 left_out += poor
             if whole > 0:
@@ -466,7 +483,7 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
                 worth /= whole
             else:
                 worth = sum(values, start=single(0)) / single(len(values))
-            sign = weight if player == 0 else -weight
+            sign = 1 if player == 0 else -1
             gains.extend((slot, sign * (v - worth)) for slot, v in zip(slots, values, strict=True) if v is not None)
             return worth
 

@@ -424,7 +424,7 @@ def test_a_large_bet_is_taken_for_all_in_and_chips_are_left(cards):
     assert (abstract.betting.history(taken.node), taken.level) == ("r40", 40)
     assert agent.blueprint.labels(taken.node) == ["f", "c"] and agent.act(spot_after(game, "r38")) == "c"
     # The abstract hand is over; in the real one there are bets of up to two chips.
-    for history in ("r38c/", "r38c/cr40", "r38c/cc/", "r38c/cc/cc/"):
+    for history in ("r38c/", "r38c/cr40", "r38c/cc/", "r38c/cc/cc/", "r38c/cc/cc/cr40"):
         spot = spot_after(game, history)
         assert spot.position.actor == 0
         assert agent.follow(spot).node is None
@@ -470,6 +470,8 @@ def test_a_small_bet_is_taken_for_a_check(cards):
     # A bet of the pot there is a raise by the pot here, 80 more; when it is raised, all three are in the tree.
     after = agent.follow(spot_after(game, "cc/r40r120r360"))
     assert (histories(after.node), after.level) == ("cc/cr60r180", 180)
+    # All-in is all-in, whatever is in the pot.
+    assert histories(agent.follow(spot_after(game, "cc/r40r120r400")).node) == "cc/cr60r400"
     # Where a check would end the round, a bet is a bet: the agent has to answer it.
     assert histories(agent.follow(spot_after(game, "cc/cr40")).node) == "cc/cr60"
     # The agent answers a raise of its own bet; a call would end the round.
@@ -488,17 +490,20 @@ def test_a_small_raise_before_the_flop_is_taken_for_a_call(cards):
 
 
 def test_bets_are_as_large_in_pots(cards):
-    """A raise to 36 was taken for one to 60: half the pot is half of the real one."""
+    """A raise to 46 was taken for one to 60: a third of the pot is a third of the real one."""
     game = short("1000 1000", "20 10")
-    abstract = AbstractGame(game, cards, actions_of("1x / 50%"))
+    abstract = AbstractGame(game, cards, actions_of("1x / 33%, 66%, a"))
     agent = BlueprintAgent("mine", always(abstract, "r"), mapping=lambda a, b, x: 0.0)
     spot = spot_after(game, "r46c/")
     place = agent.follow(spot)
     assert (abstract.betting.history(place.node), place.level) == ("r60c/", 60)
-    assert agent.blueprint.labels(place.node) == ["c", "r120"]
-    assert agent.act(spot) == "r92"
-    after = agent.follow(spot_after(game, "r46c/r92r200"))
-    assert abstract.betting.history(after.node) == "r60c/r120r240"
+    assert agent.blueprint.labels(place.node) == ["c", "r100", "r139", "r1000"]
+    assert [label for label, _ in agent.shares(spot)] == ["c", "r77", "r107", "r1000"]  # whole chips
+    assert agent.act(spot) == "r1000"  # all the chips, not as many pots
+    # Its own bets are those that it meant, whatever the mapping makes of others.
+    for own, meant in (("r77", "r100"), ("r107", "r139")):
+        after = agent.follow(spot_after(game, f"r46c/{own}r1000"))
+        assert abstract.betting.history(after.node) == f"r60c/{meant}r1000"
 
 
 def test_no_raises_on_the_menu(cards):

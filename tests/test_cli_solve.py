@@ -3,14 +3,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
 
+from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt import artifact
 from kilt.cli import app, solve
-from kilt.errors import ArtifactError, KiltError
+from kilt.errors import ArtifactError
 from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.solve import ALGORITHMS
@@ -18,43 +18,8 @@ from kilt.solve import problem as problems
 from kilt.solve import run as loop
 from kilt.solve.problem import load_problem, stored_form
 
-# The same commands in a process of their own, with an early first checkpoint.
-MAIN = "import kilt.cli, kilt.solve.folder; kilt.solve.folder.OFTEN = 0.05; kilt.cli.main()"
 LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "12000")
 SHORT = library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
-
-
-def kilt(*arguments, code=0):
-    """Run a command that must work."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
-
-
-def answer(*arguments):
-    """The JSON object that a command prints."""
-    return json.loads(kilt(*arguments, "--json").stdout)
-
-
-def refused(*arguments):
-    """Run a command that must fail with something that the user can mend. Returns what is said."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert isinstance(result.exception, KiltError), result.output + repr(result.exception)
-    assert result.stdout == ""
-    return str(result.exception)
-
-
-def start(*arguments, cwd=None):
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
-
-
-def wait_for_checkpoint(run, child):
-    deadline = time.monotonic() + 120
-    while not artifact.exists(run / "checkpoint"):
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def numbers(result):

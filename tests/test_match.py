@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import typer
 from scipy import stats
-from typer.testing import CliRunner
 
+from commands import answer, kilt, refused
 from kilt.cli import match as commands
 from kilt.errors import PlayError
 from kilt.evaluate.crosstable import crosstable
@@ -339,23 +339,9 @@ def test_a_crosstable_that_was_stopped():
 # Commands ------------------------------------------------------------------------------------------------------------
 
 
-def kilt(*arguments):
-    """Run a command that must work."""
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.output
-
-
-def refused(*arguments):
-    """Run a command that must be refused; what it says."""
-    result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, PlayError), repr(result.exception)
-    return str(result.exception)
-
-
 def test_match_command(tmp_path):
     log = tmp_path / "match.log"
-    said = json.loads(kilt("match", "probe", "random", "-g", "leduc", "-n", "200", "--log", str(log), "--json"))
+    said = answer("match", "probe", "random", "-g", "leduc", "-n", "200", "--log", str(log))
     rate = win_rate(play_match(LEDUC, pair("probe", "random"), 200))
     assert said["mbb_per_hand"] == pytest.approx(rate.mean)
     assert said["ci95"] == pytest.approx(rate.interval)
@@ -365,26 +351,26 @@ def test_match_command(tmp_path):
     assert played.score.names == ("probe", "random")
     assert played.score.chips[0] == pytest.approx(200 * rate.mean / 1000)
     assert played.comments == ["# name/game/hands/seed probe.random leduc 200 0"]
-    assert "mbb/h" in kilt("match", "probe", "random", "-g", "leduc", "-n", "20", "--no-duplicate")
+    assert "mbb/h" in kilt("match", "probe", "random", "-g", "leduc", "-n", "20", "--no-duplicate").stdout
 
 
 def test_match_command_with_many_players():
-    said = json.loads(kilt("match", "probe", "random", "always-fold", "-g", "leduc", "-n", "20", "--json"))
+    said = answer("match", "probe", "random", "always-fold", "-g", "leduc", "-n", "20")
     assert [match["players"] for match in said["matches"]] == [["probe", "random"], ["probe", "always-fold"]]
     assert "mbb_per_hand" not in said
 
 
 def test_one_deal_has_no_interval():
-    said = json.loads(kilt("match", "probe", "random", "-g", "leduc", "-n", "2", "--json"))
+    said = answer("match", "probe", "random", "-g", "leduc", "-n", "2")
     assert said["ci95"] is None
 
 
 def test_crosstable_command():
-    said = json.loads(kilt("crosstable", "probe", "random", "always-fold", "-g", "leduc", "-n", "40", "--json"))
+    said = answer("crosstable", "probe", "random", "always-fold", "-g", "leduc", "-n", "40")
     assert said["rates"][0][0] is None
     assert said["rates"][0][2]["mbb_per_hand"] == -said["rates"][2][0]["mbb_per_hand"]
     assert sum(mean["mbb_per_hand"] for mean in said["means"]) == pytest.approx(0)
-    assert "mean" in kilt("crosstable", "probe", "random", "-g", "leduc", "-n", "40")
+    assert "mean" in kilt("crosstable", "probe", "random", "-g", "leduc", "-n", "40").stdout
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import answer, kilt, refused
 from kilt import artifact
-from kilt.cli import app
-from kilt.errors import ArtifactError, GameError, KiltError, RunError
+from kilt.errors import ArtifactError, GameError, RunError
 from kilt.evaluate.agents import load_agent
 from kilt.games import load_game
 from kilt.games.gamedef import library
@@ -101,23 +100,6 @@ def tiny(tmp_path, monkeypatch):
 def written(path, shape):
     path.write_text(LIMIT.format(**SHAPES[shape]))
     return path
-
-
-def kilt(*arguments, code=0):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
-
-
-def answer(*arguments):
-    return json.loads(kilt(*arguments, "--json").stdout)
-
-
-def refused(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert isinstance(result.exception, KiltError), result.output + repr(result.exception)
-    assert result.stdout == ""
-    return str(result.exception)
 
 
 # Fixed agents

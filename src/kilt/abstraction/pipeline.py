@@ -132,7 +132,7 @@ def _groups(plan: Plan, r: int, before: int) -> int:
     """Inside how many groups of hands a round has its buckets: those of the round before, or classes of boards."""
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
-    return prod(one.classes for one in plan.public if one.round - 1 <= r)
+    return prod(one.classes for one in plan.public if one.round - 1 <= r) if plan.public_at(r) else 1
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:

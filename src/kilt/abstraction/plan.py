@@ -84,6 +84,7 @@ class PublicPlan:
     ground: str = "history"  # what tells hands apart for the earth mover's distance: this, or histogram
     exact: bool = False  # whether that moves all hands one by one
     boards: str = ""  # a folder with classes that `kilt abstraction boards` made: they are taken as they are
+    until: int = 0  # the last round that knows the classes, as in 001 the round itself; 0: all that follow do
     codes: int = 2000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
     restarts: int = 1
     seed: int = 0
@@ -99,6 +100,8 @@ class PublicPlan:
             raise AbstractionError(f"unknown distance of hands {self.ground!r}: use one of {', '.join(GROUNDS)}")
         if self.classes < 1:
             raise AbstractionError(f"{self.classes} classes of boards are asked for: ask for 1 or more")
+        if self.until and self.until < self.round:
+            raise AbstractionError(f"round {self.round} is to know its classes until round {self.until}")
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,8 @@ class Plan:
 
     def public_at(self, r: int) -> PublicPlan | None:
         """The classes of boards that a round knows: those of the last round that has some, up to this one."""
-        return next((public for public in reversed(self.public) if public.round - 1 <= r), None)
+        known = (public for public in reversed(self.public) if public.round <= r + 1 <= (public.until or r + 1))
+        return next(known, None)
 
     def coded(self, r: int) -> bool:
         """Whether the hands of a round have codes first, which become buckets in each class of boards."""

@@ -29,7 +29,7 @@ from kilt.play.agent import BASELINES, Agent, Spot
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
-from kilt.play.players import load_player
+from kilt.play.players import load_agent
 from kilt.solve.external import External, Options
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
@@ -132,8 +132,3 @@ def _matches(abstract: AbstractGame, folder: Path, threads: int) -> list[Figure]
     spent = perf_counter() - began
     what = f"hands of a match between two blueprints, {threads} processes, {win_rate(played)} mbb/h"
     return [Figure("hands_per_second", what, played.hands / spent, "1/s")]
-
-
-def load_agent(spec: str) -> Agent:
-    """A player from its folder, in each process."""
-    return load_player(spec)[0]

@@ -50,6 +50,11 @@ def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
     return agent, blueprint.game
 
 
+def load_agent(spec: str) -> Agent:
+    """A player who knows which game it plays: the folder of a run."""
+    return load_player(spec)[0]
+
+
 def load_holdem(name: str | Path) -> Holdem:
     """A poker game by name or file: agents and the ACPC know no other kind."""
     game = load_game(name)

@@ -7,7 +7,16 @@
 from __future__ import annotations
 
 from kilt.errors import RunError
-from kilt.reproduce import figure_3_2, figure_3_5, figure_4_4, figure_5_2, table_2_1, table_5_4
+from kilt.reproduce import (
+    figure_3_2,
+    figure_3_5,
+    figure_4_4,
+    figure_5_2,
+    schmid_figure_5,
+    table_2_1,
+    table_5_4,
+    tartanian7_table_2,
+)
 from kilt.reproduce.reproduction import Reproduction
 
 REPRODUCTIONS: dict[str, Reproduction] = {
@@ -18,7 +27,9 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "figure-4.5": figure_4_4.FIGURE_4_5,
     "figure-5.2": figure_5_2.FIGURE,
     "schmid-figure-2": figure_5_2.SCHMID,
+    "schmid-figure-5": schmid_figure_5.FIGURE,
     "table-5.4-small": table_5_4.TABLE,
+    "tartanian7-table-2": tartanian7_table_2.TABLE,
 }
 
 

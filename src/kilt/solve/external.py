@@ -8,14 +8,20 @@ get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy the action 
 A table has, for each information set, its regrets and then its counts, side by side: 8 bytes for each action. Whoever
 wants the current strategy in place of the average does without the counts.
 
-Options are data: see `Options`. Several threads share the table without locks. What one thread does depends on the seed
+Options are data: see `Options`. Linear weighting goes in steps: at 2^14 iterations and then each time that their number
+has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay whole. So an
+iteration weighs about as much as its number in the end, and numbers never grow too large for what is added to them.
+
+Several threads share the table without locks. What one thread does depends on the seed
 and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -32,7 +38,7 @@ from kilt.games.holdem import Betting
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Words
-from kilt.solve.solver import Tables
+from kilt.solve.solver import Tables, scheduled
 
 DEALS = 256  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
@@ -44,7 +50,7 @@ class Options:
 
     average: bool = True  # keep an average strategy; otherwise the current one is the result
     linear: bool = False  # weigh an iteration by its number
-    prune: float = 0.0  # most walks leave out actions whose mean regret is below this, in chips; 0 leaves out nothing
+    prune: float = 0.0  # most walks leave out actions whose mean regret is below −this, in chips; 0 leaves out nothing
 
     def __post_init__(self) -> None:
         if not 0 <= self.prune < inf:
@@ -52,6 +58,8 @@ class Options:
 
 
 DEFAULT = Options()
+FACTOR = 2**-0.5  # by which linear weighting discounts
+STEPS = 28  # 2^14: see `scheduled`
 
 
 class External(Tables):
@@ -79,12 +87,19 @@ class External(Tables):
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations: a deal and two walks each."""
-        first, end = self.iterations, self.iterations + iterations
+        end = self.iterations + iterations
+        while self.iterations < end:
+            if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
+                self._discount()
+            self._walk_to(min(end, scheduled(self.iterations + 1, STEPS)) if self.options.linear else end)
+
+    def _walk_to(self, end: int) -> None:
+        first, weight = self.iterations, self._weight()
 
         def work(thread: int) -> tuple[int, int]:
             decisions = visits = 0
             for start in range(first + thread * DEALS, end, self.threads * DEALS):
-                seen = self._walk(self._rooms[thread], start, min(DEALS, end - start))
+                seen = self._walk(self._rooms[thread], start, min(DEALS, end - start), weight)
                 decisions, visits = decisions + seen[0], visits + seen[1]
             return decisions, visits
 
@@ -92,11 +107,9 @@ class External(Tables):
             self.decisions, self.visits = self.decisions + decisions, self.visits + visits
         self.iterations = end
 
-    def _walk(self, room: Room, first: int, deals: int) -> tuple[int, int]:
+    def _walk(self, room: Room, first: int, deals: int, weight: float) -> tuple[int, int]:
         bucket, outcome = room.deal(np.uint64(self.seed), first, deals)
-        total: Array = self.table[: len(self.table) if self.options.average else 0]
-        if self.options.linear:
-            total = total.view(np.float32)
+        counts = self.table[: len(self.table) if self.options.average else 0]
         seen: tuple[int, int] = kernels.walk_deals(
             np.uint64(self.seed),
             first,
@@ -104,9 +117,9 @@ class External(Tables):
             bucket,
             outcome,
             self.table.view(np.float32),
-            total,
-            self.options.linear,
+            counts,
             self.options.prune,
+            weight,
             room.queue,
         )
         return seen
@@ -120,19 +133,34 @@ class External(Tables):
         return self._quantised(counted=False)
 
     def _quantised(self, *, counted: bool) -> Array:
-        regret, nodes = self.table.view(np.float32), self.abstract.betting.nodes
-        total: Array = regret if self.options.linear else self.table
         shares = np.zeros(self.abstract.slots, dtype=self.dtype)
+        self._in_parts(partial(kernels.quantise, self.words, counted, shares))
+        return shares
+
+    def _discount(self) -> None:
+        """Let all iterations so far weigh less."""
+        key = np.uint64(self.iterations)
+        self._in_parts(partial(kernels.discount, self.words, FACTOR, key))
+
+    def _in_parts(self, kernel: Callable[..., None]) -> None:
+        """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
+        nodes = self.abstract.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
         counts, buckets = nodes.children[acts].astype(np.int64), np.array(self.abstract.buckets)[nodes.round[acts]]
 
         def work(start: int, end: int) -> None:
             part = slice(start, end)
             decisions = self.abstract.first[acts[part]], counts[part], buckets[part]
-            kernels.quantise(*decisions, regret, total, self.words, counted, shares)
+            kernel(*decisions, self.table.view(np.float32), self.table)
 
         in_parts(work, len(acts), self.threads)
-        return shares
+
+    def _weight(self) -> float:
+        """What all iterations so far weigh beyond their number, when the next weighs 1."""
+        last, whole = 0, 0.0
+        while self.options.linear and (point := scheduled(last + 1, STEPS)) <= self.iterations:
+            last, whole = point, (whole + point - last) * FACTOR
+        return whole - last
 
 
 class Room:

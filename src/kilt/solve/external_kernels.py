@@ -101,29 +101,28 @@ def walk_deals(
     bucket: Words,
     outcome: Singles,
     regret: Singles,
-    total: npt.NDArray[Any],
-    linear: bool,
+    count: Words,
     prune: float,
+    weight: float,
     queue: Records,
 ) -> tuple[int, int]:
     """Walk over deals number `first` and following, once for each player: external sampling.
 
     `bucket` [deal, round, player] and `outcome` [deal] say what was dealt. Adds to `regret` and, unless it is empty, to
-    `total` for each action that is drawn for the opponent: both are views of one table, see `external`. With `linear`
-    a deal weighs as much as its number. Where `prune` is above 0, most walks leave out actions whose regret is below
-    −`prune`, unless they end the hand. `queue` is scratch. Returns how many decisions and how many nodes the walks came
-    to.
+    `count` for each action that is drawn for the opponent: both are views of one table, see `external`. Where `prune`
+    is above 0, most walks leave out actions whose mean regret is below −`prune`, unless they end the hand; deals so far
+    weigh as much as their number, and `weight` more. `queue` is scratch. Returns how many decisions and how many nodes
+    the walks came to.
     """
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
     decisions, visited = 0, 0
     start = mix(seed)
-    averaging = len(total) > 0
+    averaging = len(count) > 0
     shift = np.uint64(1 if averaging else 0)
     root = rules.nodes[0]
     for deal in range(len(bucket)):
         number = np.uint64(first + deal)
         keys = numbered(start, number + number), numbered(start, number + number + one)
-        weight = np.float32(first + deal + 1) if linear else np.float32(1.0)
         free = zero
         for player in range(2):
             here = queue[free]
@@ -156,10 +155,11 @@ def walk_deals(
                     a = min(np.uint64(left * np.float32(n)), n - one)
                 last = a + one
                 if averaging:
-                    total[slot + n + a] += total.dtype.type(weight)
+                    count[slot + n + a] += np.uint32(1)
             elif prune > 0 and uniform(keys[player], zero) < MOSTLY:
                 for k in range(n):
-                    least = -np.float32(prune) * weight if regret[slot + k] > nothing else least
+                    if regret[slot + k] > nothing:
+                        least = np.float32(-prune * (first + deal + 1 + weight))
             while a < last:
                 child, there = rules.nodes[link + a], queue[free]
                 if child.count == 0:
@@ -198,7 +198,7 @@ def walk_deals(
                 worth += share * value
                 plain += value
             worth = worth / whole if whole > nothing else plain / np.float32(n)
-            sign = weight if here.player == 0 else -weight
+            sign = np.float32(1.0) if here.player == 0 else np.float32(-1.0)
             for k in range(n):
                 if prune <= 0 or queue[child + k].actor != SKIPPED:
                     regret[slot + k] += sign * (queue[child + k].value - worth)
@@ -208,14 +208,14 @@ def walk_deals(
 
 @kernel
 def quantise(
+    words: int,
+    counted: bool,
+    shares: npt.NDArray[Any],
     first: IntArray,
     counts: IntArray,
     buckets: IntArray,
     regret: Singles,
-    total: npt.NDArray[Any],
-    words: int,
-    counted: bool,
-    shares: npt.NDArray[Any],
+    count: Words,
 ) -> None:
     """Write [slot] probabilities as whole numbers, the largest number for 1: of what was `counted`, or of regrets.
 
@@ -231,12 +231,33 @@ def quantise(
             whole = 0.0
             if counted:
                 for a in range(n):
-                    whole += total[place + n + a]
+                    whole += count[place + n + a]
             found = whole > 0
             if not found:
                 for a in range(n):
                     whole += max(regret[place + a], np.float32(0.0))
             if whole > 0:
                 for a in range(n):
-                    part = np.float64(total[place + n + a] if found else max(regret[place + a], np.float32(0.0)))
+                    part = np.float64(count[place + n + a] if found else max(regret[place + a], np.float32(0.0)))
                     shares[slot + a] = np.int64(part / whole * top + 0.5)
+
+
+@kernel
+def discount(
+    words: int,
+    factor: float,
+    key: np.uint64,
+    first: IntArray,
+    counts: IntArray,
+    buckets: IntArray,
+    regret: Singles,
+    count: Words,
+) -> None:
+    """Scale regrets and counts of some decisions, see `quantise`. Counts stay whole: they are rounded at random."""
+    for decision in range(len(first)):
+        n = counts[decision]
+        for slot in range(first[decision], first[decision] + buckets[decision] * n, n):
+            for place in range(words * slot, words * slot + n):
+                regret[place] *= np.float32(factor)
+            for place in range(words * slot + n, words * slot + words * n):
+                count[place] = np.uint32(factor * count[place] + uniform(key, np.uint64(place)))

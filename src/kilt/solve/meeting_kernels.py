@@ -21,6 +21,23 @@ class Seat(NamedTuple):
 
 
 @kernel
+def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
+    """Put all that a player may do at a node into the queue; where the free places begin now."""
+    here = seat.nodes[queue[place].link]
+    n, link, reach = np.uint64(here.count), np.uint64(here.link), queue[place].value
+    slot = here.first + np.uint64(seat.bucket[deal, here.round, actor]) * n
+    whole = 0.0
+    for a in range(n):
+        whole += seat.shares[slot + a]
+    for a in range(n):
+        if seat.shares[slot + a] > 0:
+            queue[free].link = np.uint32(link + a)
+            queue[free].value = np.float32(reach * seat.shares[slot + a] / whole)
+            free += np.uint64(1)
+    return free
+
+
+@kernel
 def meet(
     rules: Rules,
     first: Seat,
@@ -40,30 +57,21 @@ def meet(
             queue[0].link, queue[0].value = np.uint32(0), np.float32(1.0)
             place, free, total = zero, one, 0.0
             while place < free:
-                node, reach = np.uint64(queue[place].link), queue[place].value
+                node = np.uint64(queue[place].link)
                 here = rules.nodes[node]
-                n, link, actor = np.uint64(here.count), np.uint64(here.link), here.actor
-                if n == zero:
+                link, actor = np.uint64(here.link), here.actor
+                if here.count == 0:
                     value = rules.payoff[link]
-                    total += reach * (value * outcome[deal] if actor == SHOWDOWN else value)
+                    total += queue[place].value * (value * outcome[deal] if actor == SHOWDOWN else value)
                     place += one
                     continue
+                before = free
                 if actor == seat:
-                    slot = first.nodes[node].first + np.uint64(first.bucket[deal, here.round, actor]) * n
-                    shares = first.shares
+                    free = branch(first, deal, actor, place, queue, free)
                 else:
-                    slot = second.nodes[node].first + np.uint64(second.bucket[deal, here.round, actor]) * n
-                    shares = second.shares
-                whole = 0.0
-                for a in range(n):
-                    whole += shares[slot + a]
-                if whole == 0.0:
+                    free = branch(second, deal, actor, place, queue, free)
+                if free > before:
+                    place += one
+                else:
                     queue[place].link = np.uint32(link + np.uint64(call[node]))
-                    continue
-                for a in range(n):
-                    if shares[slot + a] > 0:
-                        queue[free].link = np.uint32(link + a)
-                        queue[free].value = np.float32(reach * shares[slot + a] / whole)
-                        free += one
-                place += one
             won[deal, seat] = total if seat == 0 else -total

@@ -27,14 +27,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from itertools import count
 from math import exp, inf, log
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kilt.errors import RunError
 from kilt.solve.problem import UNIT, Problem
-from kilt.solve.solver import Solver
+from kilt.solve.solver import Solver, scheduled
 
 if TYPE_CHECKING:
     from kilt.solve.folder import RunFolder
@@ -108,7 +107,7 @@ def run(
                 folder.save(solver, seconds, at_once=over)
             # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
             affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
-            if over or (now == _scheduled(now) and (budget.target is not None or affordable)):
+            if over or (now == scheduled(now) and (budget.target is not None or affordable)):
                 before = perf_counter()
                 figures = problem.measure(solver)
                 after = perf_counter()
@@ -119,7 +118,7 @@ def run(
                 yield step
                 if over or (budget.target is not None and step.exploitability <= budget.target):
                     break
-            ahead = min(_scheduled(now + 1), budget.iterations or sys.maxsize) - now
+            ahead = min(scheduled(now + 1), budget.iterations or sys.maxsize) - now
             chunk = max(1, min(ahead, int(CHUNK / pace)))
             before = perf_counter()
             solver.step(chunk)
@@ -127,16 +126,6 @@ def run(
             tick(solver.iterations, perf_counter() - began)
         if folder:
             folder.finish(solver, problem, step)
-
-
-def _scheduled(iteration: int) -> int:
-    """The first iteration of the schedule that is not before this one.
-
-    >>> [_scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
-    [1, 1, 2, 6, 11, 16]
-    """
-    root = max(0, int(2 * log(max(iteration, 1), 2)) - 1)
-    return next(point for k in count(root) if (point := round(2 ** (k / 2))) >= iteration)
 
 
 def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: float) -> float | None:

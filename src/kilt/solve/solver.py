@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+from math import log
 from typing import Protocol
 
 import numpy as np
@@ -61,3 +63,13 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
     sums = np.repeat(np.add.reduceat(table, starts[:-1]), sizes)
     uniform = np.repeat(1.0 / sizes, sizes)
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), uniform)
+
+
+def scheduled(iteration: int, first: int = 0) -> int:
+    """The first iteration of a schedule that is not before this one: powers of √2, from the one numbered `first` on.
+
+    >>> [scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
+    [1, 1, 2, 6, 11, 16]
+    """
+    root = max(first, int(2 * log(max(iteration, 1), 2)) - 1)
+    return next(point for k in count(root) if (point := round(2 ** (k / 2))) >= iteration)

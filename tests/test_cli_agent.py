@@ -1,0 +1,207 @@
+"""From a configuration to an agent that plays, by the commands."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from commands import answer, kilt, refused, start, wait_for_checkpoint
+from kilt.cli.plan import EXAMPLE
+from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
+from kilt.errors import RunError
+from kilt.strategy.blueprint import Blueprint
+
+GAME = """GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 2
+stack = 20 20
+blind = 2 1
+firstPlayer = 2 1
+numSuits = 3
+numRanks = 4
+numHoleCards = 1
+numBoardCards = 0 1
+END GAMEDEF
+"""
+CONFIG = """game = "small.game"
+cards = "lossless"
+actions = "1x, a"
+
+[solver]
+iterations = 20000
+seed = 5
+
+[agent]
+post = "purification"
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "small.game").write_text(GAME)
+    (tmp_path / "small.toml").write_text(CONFIG)
+    return tmp_path / "small.toml"
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("solved")
+    (folder / "small.game").write_text(GAME)
+    (folder / "small.toml").write_text(CONFIG)
+    kilt("solve", folder / "small.toml", "--out", folder / "run")
+    return folder / "run"
+
+
+# Configurations
+
+
+def test_a_configuration_is_read_and_written(config):
+    found = read_config(config)
+    assert found == Config(
+        str(config.parent / "small.game"),
+        "lossless",
+        ("1x, a",),
+        solver=SolverConfig(iterations=20000, seed=5),
+        agent=AgentConfig(post="purification"),
+    )
+    config.write_text(found.toml())
+    assert read_config(config) == found
+
+
+def test_the_example_can_be_read(tmp_path):
+    (tmp_path / "example.toml").write_text(kilt("plan", "--example").stdout)
+    assert (tmp_path / "example.toml").read_text() == EXAMPLE
+    assert read_config(tmp_path / "example.toml").agent.post == "new-0.2"
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({}, "cards and game must be given"),
+        ({"game": "leduc"}, "cards must be given"),
+        ({"game": 1, "cards": "lossless"}, "`game` in the run is 1"),
+        ({"game": "leduc", "cards": "lossless", "stakes": 1}, "says stakes"),
+        ({"game": "leduc", "cards": "lossless", "solver": {"seed": True}}, "`seed` in .solver. is True"),
+        ({"game": "leduc", "cards": "lossless", "solver": {"minutes": -1}}, "`minutes` in .solver. is -1"),
+        ({"game": "leduc", "cards": "lossless", "solver": 3}, "lines such as"),
+        ({"game": "leduc", "cards": "lossless", "actions": [1]}, "`actions` is"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_said(said, complaint):
+    with pytest.raises(RunError, match=complaint):
+        config_of(said)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert "cannot be read" in refused("solve", tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("game = ")
+    assert "is not TOML" in refused("plan", tmp_path / "bad.toml")
+
+
+# Plans
+
+
+def test_a_plan_is_known_before_anything_is_built(config):
+    """Decisions of the tree times hands up to suits: 4 ranks, then 4 pairs and 12 hands of two ranks, suited or not."""
+    said = answer("plan", config, "--no-probe")
+    assert said["buckets"] == [4, 28]
+    assert said["infosets"] == [4 * said["decisions"][0], 28 * said["decisions"][1]]
+    assert said["memory_bytes"] == 8 * sum(said["slots"])
+    assert not list(config.parent.glob("small"))
+    said = answer("plan", config)
+    assert said["visits_per_second"] > said["decisions_per_second"] > said["iterations_per_second"] > 0
+    shown = kilt("plan", config)
+    assert f"{sum(said['slots']):,}" in shown.stdout
+
+
+def test_no_limit_games_need_a_menu(config):
+    config.write_text('game = "holdem.nolimit.2p"\ncards = "IR-PHS-PHS 10-10-10-10"\n')
+    assert "give `actions`" in refused("plan", config)
+    config.write_text('game = "bluff-1-1"\ncards = "lossless"\n')
+    assert "no cards" in refused("solve", config)
+
+
+def test_too_little_memory_is_said_first(config, monkeypatch, tmp_path):
+    from kilt.solve import problem
+
+    monkeypatch.setattr(problem, "available_memory", lambda: 1000.0)
+    assert "of memory" in refused("solve", config, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# Runs
+
+
+def test_from_a_configuration_to_a_strategy(solved):
+    said = kilt("evaluate", "exploitability", solved, "--json")
+    assert json.loads(said.stdout)["exploitability_mbb"] < 200
+    blueprint = Blueprint.load(solved)
+    assert blueprint.figures["iterations"] == 20000
+    assert blueprint.figures["agent"]["post"] == "purification"
+    assert blueprint.row(0, 0) == pytest.approx(np.array(blueprint.row(0, 0)))
+    assert {file.name for file in solved.iterdir() if not file.name.startswith(".")} == {
+        "cards",
+        "checkpoint",
+        "config.toml",
+        "convergence.png",
+        "log.jsonl",
+        "run.json",
+        "strategy",
+    }
+
+
+def test_runs_are_not_overwritten(solved):
+    assert "--resume" in refused("solve", solved.parent / "small.toml", "--out", solved)
+    assert "leave out --game" in refused("solve", solved.parent / "small.toml", "--game", "leduc")
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(config, tmp_path):
+    config.write_text(CONFIG.replace("20000", "400000"))
+    kilt("solve", config, "--out", tmp_path / "whole")
+    child = start("solve", config, "--out", tmp_path / "broken")
+    wait_for_checkpoint(tmp_path / "broken", child)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    kilt("solve", "--resume", tmp_path / "broken")
+    whole, broken = (Blueprint.load(tmp_path / name) for name in ("whole", "broken"))
+    assert whole.figures["iterations"] == broken.figures["iterations"] == 400000
+    assert np.array_equal(whole.shares, broken.shares)
+
+
+def test_full_walks_are_an_algorithm_too(config, tmp_path):
+    found = answer("solve", config, "--out", tmp_path / "run", "--algorithm", "cfr+", "--iterations", 200)
+    assert found["exploitability_mbb"] < 5
+    assert "does not come in abstract form" in refused("solve", config, "--out", tmp_path / "no", "--algorithm", "pcs")
+
+
+# Players
+
+
+def test_agents_play_matches(solved):
+    said = answer("match", solved, "always-fold", "--hands", 400)
+    assert said["mbb_per_hand"] > 0
+    assert said["ci95"][0] < said["mbb_per_hand"] < said["ci95"][1]
+    assert said["hands"] == 400
+    same = answer("match", f"{solved}@none", f"{solved}@none@arithmetic", "--hands", 100)
+    assert same["mbb_per_hand"] == 0  # no bet is outside of the menu, and duplicate deals are played alike
+    assert "unknown post-processing" in refused("match", f"{solved}@odd", "random")
+    assert "unknown translation" in refused("match", f"{solved}@none@odd", "random")
+
+
+def test_agents_play_their_own_game_only(solved):
+    assert "use the game it was made for" in refused("match", solved, "random", "--game", "leduc")
+
+
+def test_agents_can_be_moved(solved, tmp_path):
+    kilt("export", solved, tmp_path / "agent")
+    (tmp_path / "agent").rename(tmp_path / "elsewhere")
+    assert answer("match", tmp_path / "elsewhere", solved, "--hands", 100)["mbb_per_hand"] == 0
+    assert (tmp_path / "elsewhere" / "startme.sh").stat().st_mode & 0o111
+    assert "is there already" in refused("export", solved, tmp_path / "elsewhere")
+
+
+def test_sanity_of_a_run(solved):
+    said = json.loads(kilt("evaluate", "sanity", solved, "--deals", 500, "--json").stdout)
+    assert said["findings"]
