@@ -13,11 +13,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-import typer
 from scipy import stats
 
 from commands import answer, kilt, refused
-from kilt.cli import match as commands
 from kilt.errors import PlayError
 from kilt.evaluate.crosstable import crosstable
 from kilt.evaluate.stats import Estimate, estimate, win_rate
@@ -29,28 +27,10 @@ from kilt.play.agent import BASELINES
 from kilt.play.dealer import Dealer
 from kilt.play.match import Table, play_match
 from kilt.strategy.fixed import chances
+from loaders import Rooted, baseline, dies_elsewhere, here_only
 
 NOLIMIT = load_game("holdem.nolimit.2p")
 LEDUC = load_game("leduc")
-
-app = typer.Typer()
-app.command("match")(commands.match)
-app.command("crosstable")(commands.crosstable)
-# The same commands as a process of their own.
-MAIN = """
-import typer
-from kilt.cli import match
-app = typer.Typer()
-app.command("match")(match.match)
-app.command("crosstable")(match.crosstable)
-if __name__ == "__main__":
-    app()
-"""
-
-
-def baseline(name):
-    """A loader, as processes need one: a function of a module."""
-    return BASELINES[name]
 
 
 def pair(one, other):
@@ -65,16 +45,6 @@ class Stubborn:
 
     def act(self, spot):
         return "r101" if spot.position.history == "" else "c"
-
-
-@dataclass(frozen=True)
-class Rooted:
-    """Says in which process it plays, by the size of its raises."""
-
-    name: str = "rooted"
-
-    def act(self, spot):
-        return f"r{1000 + os.getpid() % 1000}" if spot.position.history in ("", "c") else "c"
 
 
 class Bound:
@@ -247,18 +217,6 @@ def test_errors_come_back_from_processes(monkeypatch):
         ended(load=partial(dies_elsewhere, home=os.getpid()))
 
 
-def here_only(name, home):
-    if os.getpid() != home:
-        raise PlayError(f"{name} cannot be played elsewhere")
-    return BASELINES[name]
-
-
-def dies_elsewhere(name, home):
-    if os.getpid() != home:
-        os._exit(1)
-    return BASELINES[name]
-
-
 def test_errors():
     callers = pair("always-call", "always-call")
     with pytest.raises(PlayError, match="5 hands cannot be: give an even number"):
@@ -402,9 +360,8 @@ def test_logs_are_not_overwritten(tmp_path):
 @pytest.mark.slow
 def test_interrupting_a_match(tmp_path):
     """Ctrl-C ends it early, on two processes too, and the figures are of what was played."""
-    script, log = tmp_path / "main.py", tmp_path / "match.log"
-    script.write_text(MAIN)
-    command = [sys.executable, str(script), "match", "probe", "random", "-g", "leduc", "-n", str(10**7), "--json"]
+    log = tmp_path / "match.log"
+    command = [sys.executable, "-m", "kilt", "match", "probe", "random", "-g", "leduc", "-n", str(10**7), "--json"]
     process = subprocess.Popen(
         [*command, "--processes", "2", "--log", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
