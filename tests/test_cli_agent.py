@@ -173,7 +173,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(config, tmp_path):
 def test_full_walks_are_an_algorithm_too(config, tmp_path):
     found = answer("solve", config, "--out", tmp_path / "run", "--algorithm", "cfr+", "--iterations", 200)
     assert found["exploitability_mbb"] < 5
-    assert "does not come in abstract form" in refused("solve", config, "--out", tmp_path / "no", "--algorithm", "pcs")
+    drawn = answer("solve", config, "--out", tmp_path / "pcs", "--algorithm", "pcs", "--iterations", 20000)
+    assert drawn["exploitability_mbb"] < 60
+    assert "does not come in abstract form" in refused("solve", config, "--out", tmp_path / "no", "--algorithm", "cs")
 
 
 # Players
@@ -203,5 +205,7 @@ def test_agents_can_be_moved(solved, tmp_path):
 
 
 def test_sanity_of_a_run(solved):
-    said = json.loads(kilt("evaluate", "sanity", solved, "--deals", 500, "--json").stdout)
-    assert said["findings"]
+    """After so short a run the nuts fold too often where an opponent tries everything, and that is said loudly."""
+    found = kilt("evaluate", "sanity", solved, "--deals", 500, "--json", code=1)
+    off = [finding["name"] for finding in json.loads(found.stdout)["findings"] if finding["off"]]
+    assert off == ["the nuts fold in the last round"]

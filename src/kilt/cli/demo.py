@@ -91,9 +91,7 @@ def demo(
     )
     results = [Result(*played.players, win_rate(played), played.hands) for played in matches]
     steps = RunFolder.open(out).steps()
-    page = write_report(
-        out, contents_of(blueprint, steps=steps, matches=results, sanity=looked, commands=commands)
-    )
+    page = write_report(out, contents_of(blueprint, steps=steps, matches=results, sanity=looked, commands=commands))
     say(f"\nthe report is {page}; what to type next:")
     for what, command in commands:
         say(f"  {command:70} # {what}")

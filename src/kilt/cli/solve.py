@@ -126,7 +126,7 @@ def solve(
         ready = _abstracted(asked, config)
     else:
         ready = _whole(asked)
-    solver, problem, identity, budget, folder, exact = ready
+    solver, problem, identity, budget, folder, exact, _ = ready
 
     steps: list[Step] = []
     with interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
@@ -143,9 +143,13 @@ def solve(
         raise typer.Exit(128 + stopped[0])
     if folder and not exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
+        from kilt.viz.winrates import plot_win_rates
 
-        title = f"{problem.name}, {identity.algorithm}"
-        plot_convergence({identity.algorithm: folder.steps()}, title, folder.path / "convergence.png")
+        title, picture = f"{problem.name}, {identity.algorithm}", folder.path / "convergence.png"
+        if problem.exact:
+            plot_convergence({identity.algorithm: folder.steps()}, title, picture)
+        else:
+            plot_win_rates(folder.steps(), title, picture)
     _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
 
 
@@ -170,6 +174,7 @@ class Ready(NamedTuple):
     budget: Budget
     folder: RunFolder | None
     exact: bool = False  # done after one step
+    asked_for: bool = False  # whether the budget is what somebody asked for
 
 
 def _whole(asked: Asked) -> Ready:
@@ -201,7 +206,7 @@ def _whole(asked: Asked) -> Ready:
         solver = make_solver(problem, algorithm, seed)
     identity = Identity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
-    return _begun(asked, Ready(solver, problem, identity, default, folder, exact), asked.out)
+    return _begun(asked, Ready(solver, problem, identity, default, folder, exact, asked_for=exact), asked.out)
 
 
 def _abstracted(asked: Asked, config: Path | None) -> Ready:
@@ -245,13 +250,13 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     seconds = 60 * (solving.minutes or DEFAULT_MINUTES)
     default = Budget(iterations=solving.iterations) if solving.iterations else Budget(seconds=seconds)
     folder = RunFolder.open(path) if RunFolder.begun(path) else None
-    return _begun(asked, Ready(solver, problem, identity, default, folder), path)
+    asked_for = bool(solving.iterations or solving.minutes)
+    return _begun(asked, Ready(solver, problem, identity, default, folder, asked_for=asked_for), path)
 
 
 def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:
     """The same with its budget, and in its folder if it has one."""
     from kilt.solve.folder import RunFolder, size_of
-    from kilt.solve.run import Budget
 
     folder, budget = ready.folder, asked.budget or (ready.folder.budget if ready.folder else ready.budget)
     ready.problem.require_measurable(budget.target)
@@ -260,7 +265,7 @@ def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:
         if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
             say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
     else:
-        if not asked.budget and ready.budget == Budget(seconds=60 * DEFAULT_MINUTES):
+        if not asked.budget and not ready.asked_for:
             say(f"no budget is given: stopping after {budget}")
         if out:
             folder = RunFolder.create(out, ready.identity, budget, size_of(ready.solver))
@@ -388,13 +393,16 @@ def _print_result(step: Step, identity: Identity, problem: Problem, run: Path | 
             | ({} if run is None else {"run": str(run)})
         )
         return
-    rows = [
-        *exploitability_rows(step.exploitability, problem),
-        ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
-        ["value to player 1", f"{step.value:.9g}", UNIT],
-        ["iterations", f"{step.iterations:,}", ""],
-        ["time", f"{step.seconds:.2f}", "s"],
-    ]
+    if problem.exact:
+        rows = [
+            *exploitability_rows(step.exploitability, problem),
+            ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
+            ["value to player 1", f"{step.value:.9g}", UNIT],
+        ]
+    else:
+        rows = [[f"wins against {name}", f"{rate:+.0f}", "mbb/h"] for name, rate in step.others.items()]
+    rows += [["iterations", f"{step.iterations:,}", ""], ["time", f"{step.seconds:.2f}", "s"]]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
     if run:
-        say(f"all of it is in {run}; judge it again with: kilt evaluate exploitability {quote(str(run))}")
+        again = "evaluate exploitability" if problem.exact else "evaluate sanity"
+        say(f"all of it is in {run}; judge it again with: kilt {again} {quote(str(run))}")

@@ -17,9 +17,9 @@ from kilt.solve.cfr_br import CfrBr
 from kilt.solve.external import External
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
-from kilt.solve.vector import VectorCfr, VectorCfrBr, VectorSampled
+from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree.flat import FlatNodes
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 
 if TYPE_CHECKING:
     from kilt.solve.abstract_problem import AbstractProblem
@@ -78,11 +78,11 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
     return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
 
 
-def _walked(variant: str) -> MakeAbstract:
+def _walked(variant: str, scheme: Scheme = FULL_WIDTH) -> MakeAbstract:
     def make(problem: AbstractProblem, seed: int) -> Solver:
         from kilt.solve.abstract_problem import Walked
 
-        return Walked(problem, variant)
+        return Walked(problem, variant, scheme, seed)
 
     return make
 
@@ -130,7 +130,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", None, _drawn("cs")),
     "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", None, _drawn("opcs")),
     "spcs": Algorithm("self-public chance sampling: boards and the own hand", None, _drawn("spcs")),
-    "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs")),
+    "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs"), _walked("cfr", SCHEMES["pcs"])),
     "external": Algorithm("Monte Carlo CFR with external sampling", _sampled("external"), None, _external),
     "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
     "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),

@@ -31,7 +31,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Flags, Table, View
 
 OPPONENTS = ("abstract", "real", "response")
@@ -119,13 +119,21 @@ class Seen:
 class AbstractCfr(Tables):
     """CFR and its variants for players who see buckets; see above for their `opponent`."""
 
-    def __init__(self, seen: Seen, opponent: str = "abstract", variant: str = "cfr+") -> None:
+    def __init__(
+        self,
+        seen: Seen,
+        opponent: str = "abstract",
+        variant: str = "cfr+",
+        scheme: Scheme = FULL_WIDTH,
+        seed: int = 0,
+    ) -> None:
         fitting = [name for name, row in VARIANTS.items() if not row.predictive]
         if variant not in fitting:
             raise AbstractionError(f"no abstracted player learns by {variant!r}: use one of {', '.join(fitting)}")
         if opponent not in OPPONENTS:
             raise AbstractionError(f"unknown opponent {opponent!r}: use one of {', '.join(OPPONENTS)}")
         self.seen, self.opponent, self.variant = seen, opponent, VARIANTS[variant]
+        self.scheme, self.seed = scheme, seed  # what is drawn for each walk, and from what
         self.iterations = 0
         self.regret, self.total = seen.table(), seen.table()
         # Of the opponents who are not abstracted: regrets, or 1 for the best action.
@@ -159,7 +167,8 @@ class AbstractCfr(Tables):
         gains, sums = tuple(self.seen.table() for _ in parts), tuple(self.seen.table() for _ in parts)
         if walk.own_view:
             walk = walk._replace(regret=gains)
-        self.seen.game.walk(walk._replace(average=sums) if averaging else walk)
+        number = 2 * self.iterations + walk.player
+        self.seen.game.walk(walk._replace(average=sums) if averaging else walk, self.scheme, self.seed, number)
         kept, kept_below, kept_average, _ = walk.multiplier
         mine, theirs = self.seen.rows[walk.player], self.seen.rows[1 - walk.player]
         if walk.own_view:

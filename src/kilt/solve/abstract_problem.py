@@ -39,7 +39,7 @@ from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import CARDS, Blueprint
 from kilt.strategy.table import require_same
 from kilt.tree.betting import MOST_NODES
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
 FINE = 100_000_000  # slots up to which probabilities have two bytes
@@ -200,14 +200,14 @@ class AbstractProblem(Problem):
 
 
 class Walked(AbstractCfr):
-    """CFR by full walks of the whole game for players who see buckets, with strategies over slots."""
+    """CFR by walks of the whole game, or of one board of each round, for players who see buckets."""
 
-    def __init__(self, problem: AbstractProblem, variant: str) -> None:
+    def __init__(
+        self, problem: AbstractProblem, variant: str = "cfr", scheme: Scheme = FULL_WIDTH, seed: int = 0
+    ) -> None:
         if problem.seen is None:
-            raise RunError(
-                f"{variant} walks all boards and hands of {problem.name}, and there are too many: use external"
-            )
-        super().__init__(problem.seen, variant=variant)
+            raise RunError(f"{problem.name} has too many boards and hands to walk with all of them: use external")
+        super().__init__(problem.seen, variant=variant, scheme=scheme, seed=seed)
         self.problem = problem
 
     def average(self) -> Array:
