@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -142,7 +143,7 @@ class GameDef:
 
     __str__ = text
 
-    @property
+    @cached_property
     def deck(self) -> Deck:
         """The cards in play."""
         return Deck(ranks=self.ranks, suits=self.suits)

@@ -35,6 +35,16 @@ class Place(NamedTuple):
     node: int | None  # a decision of the player; None where the tree has no answer
     level: int  # chips that each player has to match there
     acted: bool  # whether the player has acted before in this hand
+    sure: bool  # whether it is there whatever is drawn
+
+
+class Menu(NamedTuple):
+    """What a player may choose from."""
+
+    node: int | None
+    acted: bool
+    labels: list[str]  # in the abstract game
+    actions: list[str]  # in the real one
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,9 @@ class BlueprintAgent:
     blueprint: Blueprint
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
+    # What was found out before, by history.
     _positions: dict[str, Betting] = field(default_factory=dict, repr=False, compare=False)
-    _labels: dict[int, list[str]] = field(default_factory=dict, repr=False, compare=False)
+    _menus: dict[str, Menu] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def game(self) -> Holdem:
@@ -60,25 +71,32 @@ class BlueprintAgent:
 
     def shares(self, spot: Spot) -> list[tuple[str, float]]:
         """The actions that it may take, as the ACPC writes them, and the probability of each."""
-        place = self.follow(spot)
-        if place.node is None:
+        menu = self._menus.get(spot.position.history) or self._menu(spot)
+        if menu.node is None:
             return [(CALL, 1.0)]
-        node, position = place.node, spot.position
-        labels = self._labels.get(node)
-        if labels is None:
-            labels = self._labels[node] = self.blueprint.labels(node)
-        row = self.blueprint.row(node, self.blueprint.bucket(position.round, spot.hand, spot.board))
+        row = self.blueprint.row(menu.node, self.blueprint.bucket(spot.position.round, spot.hand, spot.board))
         if not any(row):  # nobody has been there
             return [(CALL, 1.0)]
-        row = apply(self.rule, labels, row, first=not place.acted)
-        return [(self._legal(label, place.level, position), share) for label, share in zip(labels, row, strict=True)]
+        return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
+
+    def _menu(self, spot: Spot) -> Menu:
+        """What there is to choose from; it is remembered where it does not depend on how bets are translated."""
+        position, place = spot.position, self.follow(spot)
+        labels = [] if place.node is None else self.blueprint.labels(place.node)
+        actions = [self._legal(label, place.level, position) for label in labels]
+        menu = Menu(place.node, place.acted, labels, actions)
+        if place.sure:
+            if len(self._menus) >= KEPT:
+                self._menus.clear()
+            self._menus[position.history] = menu
+        return menu
 
     def follow(self, spot: Spot) -> Place:
         """Where a hand stands in the abstract game, with what chance decides about bets that it does not have."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         me = spot.position.actor
         node: int | None = 0
-        level, acted = max(self.game.rules.blinds), False
+        level, acted, sure = max(self.game.rules.blinds), False, True
         for before, action in self._moves(spot.position):
             mine = before.actor == me
             acted |= mine
@@ -93,22 +111,23 @@ class BlueprintAgent:
             elif action == CALL:
                 node = self._called(node)
             else:
-                node = self._raised(node, level, before, action, spot)
+                node, plain = self._raised(node, level, before, action, spot)
                 level = int(levels[node]) if node is not None and levels[node] > 0 else level
+                sure &= plain
         if node is not None and (nodes.actor[node] != me or nodes.round[node] != spot.position.round):
             node = None
-        return Place(node, level, acted)
+        return Place(node, level, acted, sure)
 
-    def _raised(self, node: int, level: int, before: Betting, action: str, spot: Spot) -> int | None:
-        """The node after a raise: the one that it is taken for."""
+    def _raised(self, node: int, level: int, before: Betting, action: str, spot: Spot) -> tuple[int | None, bool]:
+        """The node after a raise, the one that it is taken for; and whether it is that whatever is drawn."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
         if self.blueprint.limit or not places:
-            return places[0] if places else None
+            return (places[0] if places else None), True
         real, to, stack = max(before.spent), int(action[1:]), self.game.rules.stacks[before.actor]
         if to == stack and levels[places[-1]] == stack:
-            return places[-1]
+            return places[-1], True
         sizes = [(int(levels[place]) - level) / (2 * level) for place in places]
         mapping, theirs = self.mapping, before.actor != spot.position.actor
         if not theirs:
@@ -116,8 +135,9 @@ class BlueprintAgent:
         called = self._called(node)
         if theirs and nodes.actor[called] == spot.position.actor:
             places, sizes = [called, *places], [0.0, *sizes]
+        size = (to - real) / (2 * real)
         draw = spot.draw(2 * len(before.history) + 1)
-        return places[translate(sizes, (to - real) / (2 * real), mapping, draw)]
+        return places[translate(sizes, size, mapping, draw)], size in sizes
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
         """An abstract action as a legal one: bets are as large in pots."""
@@ -143,9 +163,7 @@ class BlueprintAgent:
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
         """Each move of a hand with the position before it. Positions are remembered."""
         if position.rules != self.game.rules:
-            raise PlayError(
-                f"{self.name} plays {self.game.name}, and not this game: use the one it was made for"
-            )
+            raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")
         if len(self._positions) >= KEPT:
             self._positions.clear()
         at = self.game.start()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +36,7 @@ SCRIPT = """\
 # Play for an ACPC dealer: startme.sh HOST PORT
 exec kilt agent "$(dirname "$0")" "$1" "$2"
 """
+REMEMBERED = 4096  # buckets of hands
 FOLDS, CALLS = -1, 0  # in place of the level of a raise
 
 
@@ -53,6 +53,9 @@ class Blueprint:
     first: IntArray  # [node + 1] the first slot of a decision
     shares: Array  # [slot] probabilities, the largest whole number for 1; all 0 where nobody has been
     figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+    _buckets: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
@@ -79,12 +82,17 @@ class Blueprint:
         whole = sum(shares)
         return [share / whole for share in shares] if whole else [0.0] * count
 
-    def bucket(self, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
-        """The bucket of a hand in a round."""
-        found = np.empty((1, 1), dtype=np.uint32)
-        holding = np.array([[self.game.deck.hole_index(hand)]], dtype=np.int64)
-        self.cards.rounds[r].look_up(np.array([board], dtype=np.int64), holding, found)
-        return int(found[0, 0])
+    def bucket(self, r: int, hand: tuple[int, ...], board: tuple[int, ...]) -> int:
+        """The bucket of a hand in a round. Those of the last hands are remembered: players act more than once."""
+        known = self._buckets.get((r, hand, board))
+        if known is None:
+            if len(self._buckets) >= REMEMBERED:
+                self._buckets.clear()
+            found = np.empty((1, 1), dtype=np.uint32)
+            holding = np.array([[self.game.deck.hole_index(hand)]], dtype=np.int64)
+            self.cards.rounds[r].look_up(np.array([board], dtype=np.int64), holding, found)
+            known = self._buckets[r, hand, board] = int(found[0, 0])
+        return known
 
     def save(self, path: Path, cards: Path) -> None:
         """Write to a folder, with a note of where the card abstraction is."""
@@ -128,7 +136,7 @@ class Blueprint:
             BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
             np.asarray(arrays["level"]),
             np.asarray(arrays["first"]),
-            arrays["shares"],
+            np.asarray(arrays["shares"]),
             found.figures,
         )
 
