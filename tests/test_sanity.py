@@ -66,7 +66,7 @@ def solved(folder):
     plan = plan_named("IR-PHS-PHS 10-10-10-10", game.rules.board_cards)
     abstract = abstract_game(folder, game, plan, actions_of("1x, a; a"))
     solver = External(abstract, 1, Options(linear=True))
-    solver.step(150_000)
+    solver.step(300_000)
     return Blueprint.of(abstract, solver.average())
 
 

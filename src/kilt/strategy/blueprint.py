@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -82,16 +83,17 @@ class Blueprint:
         whole = sum(shares)
         return [share / whole for share in shares] if whole else [0.0] * count
 
-    def bucket(self, r: int, hand: tuple[int, ...], board: tuple[int, ...]) -> int:
+    def bucket(self, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
         """The bucket of a hand in a round. Those of the last hands are remembered: players act more than once."""
-        known = self._buckets.get((r, hand, board))
+        cards = r, tuple(hand), tuple(board)
+        known = self._buckets.get(cards)
         if known is None:
             if len(self._buckets) >= REMEMBERED:
                 self._buckets.clear()
             found = np.empty((1, 1), dtype=np.uint32)
             holding = np.array([[self.game.deck.hole_index(hand)]], dtype=np.int64)
             self.cards.rounds[r].look_up(np.array([board], dtype=np.int64), holding, found)
-            known = self._buckets[r, hand, board] = int(found[0, 0])
+            known = self._buckets[cards] = int(found[0, 0])
         return known
 
     def save(self, path: Path, cards: Path) -> None:
