@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` shows what kilt does, `make test` checks all of it.
+# Two commands matter: `make demo` builds an agent from nothing and plays it, `make test` checks all of it.
 # Both work from a fresh clone with nothing but Python, make and the package index.
 
 PYTHON ?= python3
@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test demo lint types docs unit clean
+.PHONY: env test demo tour lint types docs unit clean
 
 env: $(STAMP)
 
@@ -34,6 +34,10 @@ unit: env
 docs: env
 	$(BIN)/mkdocs build --strict --quiet --site-dir .site
 
+# From the rules of no-limit hold'em to an agent, its matches and a report in runs/demo: some minutes.
+demo: env
+	$(BIN)/kilt demo
+
 # Each line is a command to try; it is shown, then run.
 define TOUR
 kilt game list
@@ -48,7 +52,7 @@ cd "$$(mktemp -d)" && kilt abstraction build "IR-KE-KO 20-30-30-30" --game royal
 endef
 export TOUR
 
-demo: env
+tour: env
 	@echo "$$TOUR" | while IFS= read -r line; do \
 	  printf '\n\033[1m$$ %s\033[0m\n' "$$line"; \
 	  PATH="$(CURDIR)/$(BIN):$$PATH" sh -c "$$line" || exit 1; \

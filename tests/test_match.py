@@ -375,3 +375,20 @@ def test_interrupting_a_match(tmp_path):
     played = read_log(log.read_text(), LEDUC)
     assert len(played.hands) == json.loads(said)["hands"]
     assert played.score is None
+
+
+def test_logs_are_read_back(tmp_path):
+    """What a match wrote, and a log that broke off."""
+    path, other = tmp_path / "match.log", tmp_path / "hands.phhs"
+    arguments = ("--game", "holdem.nolimit.2p", "--hands", 60)
+    played = answer("match", "probe", "always-call", *arguments, "--log", path)
+    said = answer("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--phh", other)
+    assert said["mbb_per_hand"] == pytest.approx(-played["mbb_per_hand"])  # of always-call, the first by name
+    assert (said["hands"], said["complete"], said["players"]) == (60, True, ["always-call", "probe"])
+    assert other.read_text().count("variant") == 60
+    path.write_text("\n".join(path.read_text().splitlines()[:11]))
+    assert "broke off" in kilt("evaluate", "log", path, "--game", "holdem.nolimit.2p").stderr
+    assert "is there already" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--phh", other)
+    path.write_text("# nothing\n")
+    assert "has no hands" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p")
+    assert "cannot be read" in refused("evaluate", "log", tmp_path / "none", "--game", "leduc")

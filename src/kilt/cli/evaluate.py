@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilt.cli.log import log
 from kilt.cli.sanity import sanity
 from kilt.cli.show import AsJson, errors, print_json, print_table
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
@@ -20,6 +21,7 @@ app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=Tr
 
 
 app.command()(sanity)
+app.command()(log)
 
 
 @app.callback()

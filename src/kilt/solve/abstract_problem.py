@@ -43,7 +43,7 @@ from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
 FINE = 100_000_000  # slots up to which probabilities have two bytes
-MET = 80 * DEALS  # deals on which opponents with habits are met
+MET = 20 * DEALS  # deals on which opponents with habits are met
 HABITS = ("always-call", "always-raise", "always-fold")
 
 

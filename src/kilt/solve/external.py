@@ -40,7 +40,7 @@ from kilt.solve import external_kernels as kernels
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Words
 from kilt.solve.solver import Tables, scheduled
 
-DEALS = 256  # in one call of the kernels
+DEALS = 1024  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
 
 

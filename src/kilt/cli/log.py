@@ -1,0 +1,59 @@
+"""``kilt evaluate log``: matches that were played elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, print_json, print_table, say
+
+
+def log(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it.")],
+    game: Annotated[
+        str, typer.Option("--game", "-g", metavar="NAME", help="What was played: a ready-made game or a .game file.")
+    ],
+    phh: Annotated[
+        Path | None,
+        typer.Option("--phh", metavar="OUT", help="Also write the hands in PHH format (.phhs), a new file."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read the log of a match: who won how much, with a 95% interval. Hands are taken one by one, not in pairs."""
+    from kilt.artifact import os_errors
+    from kilt.errors import PlayError
+    from kilt.evaluate.stats import estimate
+    from kilt.play.acpc import read_log
+    from kilt.play.phh import write_phhs
+    from kilt.play.players import load_holdem
+
+    rules = load_holdem(game)
+    with os_errors(f"{file} cannot be read"):
+        text = file.read_text(encoding="utf-8")
+    found = read_log(text, rules, source=str(file))
+    if not found.hands:
+        raise PlayError(f"{file} has no hands: it is no log of a match, or of one that never began")
+    names = sorted(found.hands[0].players)
+    won = [hand.payoffs[hand.players.index(names[0])] * 1000 / rules.rules.big_blind for hand in found.hands]
+    rate = estimate(won)
+    if phh:
+        if phh.exists():
+            raise PlayError(f"{phh} is there already: choose another name")
+        text = "".join(write_phhs(found.hands))
+        with os_errors(f"{phh} cannot be written"):
+            phh.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(
+            {"game": rules.name, "players": names, "mbb_per_hand": rate.mean, "ci95": rate.interval}
+            | {"hands": len(won), "complete": found.score is not None}
+        )
+        return
+    print_table(
+        str(file), ["player", "against", "wins", "unit", "hands"], [[*names, str(rate), "mbb/h", f"{len(won):,}"]]
+    )
+    if found.score is None:
+        say("the log has no score: the match broke off")
+    if phh:
+        say(f"the hands are in {phh}")
