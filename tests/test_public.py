@@ -15,13 +15,19 @@ import naive
 from kilt.abstraction import public as module
 from kilt.abstraction.boards import pair_seconds
 from kilt.abstraction.buckets import CardAbstraction, Identity, load_classes
-from kilt.abstraction.classes import describe
+from kilt.abstraction.classes import Classes, describe
 from kilt.abstraction.features import Deal, Features
-from kilt.abstraction.pipeline import build, build_rounds, estimate
+from kilt.abstraction.partition import partition
+from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check, estimate
 from kilt.abstraction.plan import Plan, PublicPlan, RoundPlan, Step, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
-from kilt.cards.deck import FULL, Deck
+from kilt.abstraction.spots import Spots
+from kilt.abstraction.spots_kernels import look_up_hands
+from kilt.cards.boards import card_permutations
+from kilt.cards.deck import FULL, Deck, subsets
+from kilt.cards.hands import hand_tables
 from kilt.errors import AbstractionError, KiltError
+from kilt.solve.external_kernels import deal_cards, settle
 
 SHORT = Deal(Deck(4, 3), 2, (0, 2, 1, 1))
 HOLES = [tuple(hand) for hand in SHORT.deck.holes().tolist()]
@@ -212,6 +218,16 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     assert apart["tartanian7"] < 0.35
     assert apart["waugh"] > 0.5
 
+    distances = tartanian7(comparing(states, found, features))
+    labels = partition(distances, 60).labels.astype(np.int32)
+    flops = subsets(52, 3).astype(np.int64)
+    of = Classes(spots, labels, 60).of(flops)
+    assert len(flops) == 22_100
+    assert set(of.tolist()) == set(range(60))
+    assert np.array_equal(np.bincount(of), np.bincount(labels, spots.ways).astype(int))
+    renamed = card_permutations(FULL)[:, flops]  # whatever the suits are called, it is the same class
+    assert all(np.array_equal(Classes(spots, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5])
+
 
 # ── classes, and buckets inside them ──
 
@@ -247,6 +263,10 @@ CASES = {
     "two rounds": plan(
         "IR-KE-KO 10-3-3-2", PublicPlan(2, 3, codes=50), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9", codes=50)
     ),
+    "the second round alone": plan("IR-KE-KO 10-3-12-9", PublicPlan(2, 4, codes=60, until=2)),
+    "two rounds, then forgotten": plan(
+        "IR-KE-KO 10-3-3-9", PublicPlan(2, 3, codes=50), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9", codes=50, until=3)
+    ),
     "waugh": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, method="waugh", base="IR-KE-KO 10-9-9-9", codes=60)),
     "schmid": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, method="schmid", codes=60)),
 }
@@ -270,6 +290,30 @@ def known_classes(case, found, out, boards):
     r = SHORT.sizes.index(boards.shape[1])
     public = CASES[case].public_at(r)
     return load_classes(out, found.identity, public).of(boards) if public else None
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_numbers_of_buckets_are_known_before(built, case):
+    found, _ = built(case)
+    assert bucket_numbers(CASES[case], SHORT) == tuple(this.buckets for this in found.rounds)
+
+
+@pytest.mark.parametrize("case", ["codes", "each hand by itself"])
+def test_no_bucket_is_that_of_two_classes_over_millions_of_deals(built, case):
+    found, out = built(case)
+    deals, seeds = 1 << 20, np.uint64(1)
+    cards, hands = np.empty((deals, 8), dtype=np.int64), np.empty((deals, 2), dtype=np.int64)
+    deal_cards(seeds, 0, SHORT.deck.size, cards)
+    settle(cards, 2, hand_tables(6, SHORT.deck), hands, np.empty(deals, dtype=np.float32))
+    for r, size in enumerate(SHORT.sizes):
+        boards, buckets = cards[:, 4 : 4 + size], np.empty((deals, 2), dtype=np.uint32)
+        found.rounds[r].look_up(boards, hands, buckets)
+        labels = known_classes(case, found, out, boards)
+        if labels is not None:
+            number = labels.max() + 1
+            assert np.array_equal(
+                buckets.astype(np.int64) * number // found.rounds[r].buckets, np.stack([labels] * 2, 1)
+            )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -462,3 +506,53 @@ def test_estimates_know_of_classes():
 def test_descriptions(boards, words):
     cards = np.array([FULL.cards(board) for board in boards])
     assert describe(cards, np.ones(len(cards), dtype=np.int64), FULL) == words
+
+
+@pytest.mark.parametrize(
+    ("public", "words"),
+    [
+        ({"until": 1}, "before round 2"),
+        ({"until": 9}, "the game has 4"),
+        ({"codes": -1}, "`codes` is -1"),
+        ({"restarts": 0}, "`restarts` is 0"),
+        ({"seed": -1}, "`seed` is -1"),
+        ({"exact": True}, "leave it out with tartanian7"),
+        ({"round": 3, "method": "waugh"}, "looks at the boards of rounds before"),
+        ({"round": 3, "method": "schmid"}, "looks at the boards of rounds before"),
+        ({"round": 3, "base": "PR-PHS-PHS 4-2-2-2"}, "a base that remembers buckets looks at"),
+        ({"round": 1, "method": "waugh"}, "no new public cards"),
+    ],
+)
+def test_classes_that_make_no_sense(public, words):
+    with pytest.raises(AbstractionError, match=words):
+        check(Identity("odd", SHORT, plan("IR-KE-KO 10-3-3-2", PublicPlan(**{"round": 2, "classes": 4} | public))))
+
+
+def test_a_round_cannot_remember_codes():
+    """It would take them for buckets."""
+    rounds = plan_named("IR-KE-KO 10-3-3-2", SHORT.board_cards).rounds
+    recalling = (*rounds[:3], replace(rounds[3], recall=True))
+    odd = replace(plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=60, until=3)), rounds=recalling)
+    with pytest.raises(AbstractionError, match="which has codes"):
+        check(Identity("odd", SHORT, odd))
+    twice = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, until=2), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9"))
+    with pytest.raises(AbstractionError, match="inside those of round 2"):
+        check(Identity("odd", SHORT, twice))
+
+
+def test_what_fails_at_the_start_leaves_the_folder_free(features, tmp_path):
+    """A base with more buckets than there are hands cannot be built; another one is tried in the same place."""
+    public = PublicPlan(2, 4, base="IR-KE-KO 10-9999-9-9")
+    with pytest.raises(AbstractionError, match="9999|9,999"):
+        build(Identity("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+    assert not (tmp_path / "run").exists()
+    public = replace(public, base="IR-KE-KO 10-9-9-9")
+    build(Identity("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+
+
+def test_look_ups_count_no_spots():
+    spots = Spots((2,), SHORT.deck, 2)
+    found = np.empty((1, 1), dtype=np.uint32)
+    index = spots.index
+    look_up_hands(index, np.zeros((len(spots.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found)
+    assert "tables" not in vars(spots)

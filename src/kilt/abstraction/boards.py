@@ -13,10 +13,10 @@ import numpy as np
 from kilt import artifact
 from kilt.abstraction.buckets import CLASSES, Identity, RoundBuckets, classes_folder, load_classes, public_layout
 from kilt.abstraction.classes import Classes, high_cards_last
-from kilt.abstraction.features import Features
+from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
-from kilt.abstraction.plan import PublicPlan
+from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
 from kilt.artifact import Array
 from kilt.errors import AbstractionError, ArtifactError
@@ -49,8 +49,31 @@ def check_public(identity: Identity, place: int) -> None:
         )
     if public.boards:
         ready_classes(identity, public)
+    if public.until > rounds:
+        raise AbstractionError(f"`until` is round {public.until}; the game has {rounds}: give 0 for all that follow")
+    if public.until and place < len(plan.public) - 1:
+        raise AbstractionError(
+            f"round {plan.public[place + 1].round} has classes inside those of round {public.round}, so it knows them: "
+            f"leave out until = {public.until}"
+        )
+    if public.method == "waugh":
+        if r == 0:
+            raise AbstractionError("the first round has no round before it: use tartanian7 or schmid")
+        require_dealt(plan, deal, public, "waugh")
+    if public.method == "schmid" and public.ground == "history":
+        require_dealt(plan, deal, public, "schmid with the history of hands")
     if plan.rounds and plan.rounds[r].recall and r > 0:
         raise AbstractionError(f"round {public.round} has classes of boards and remembers buckets: use recall = false")
+
+
+def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
+    """Raise AbstractionError where boards are taken as sets, but whoever compares them looks at rounds before."""
+    dealt = tuple(added for added in deal.board_cards[: public.round] if added)
+    if public_layout(plan, deal, public) != dealt:
+        raise AbstractionError(
+            f"{who} looks at the boards of rounds before round {public.round}: let these have classes too, or use "
+            "tartanian7, or schmid with --ground histogram"
+        )
 
 
 def build_classes(

@@ -6,9 +6,9 @@ A round that is finished stays: a build that was stopped goes on with the next o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from math import prod
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import spots_kernels
-from kilt.abstraction.boards import build_classes, check_public
+from kilt.abstraction.boards import build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
     KIND,
@@ -53,13 +53,19 @@ def check(identity: Identity) -> None:
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
         check_public(identity, place)
-        if not public.boards and not public.exact:
-            _base_identity(public, deal)
+        base = None if public.boards or public.exact else _base_identity(public, deal).plan
+        if base and base.rounds[public.round - 1].recall and public.round > 1:
+            require_dealt(plan, deal, public, "a base that remembers buckets")
     for r, this in enumerate(plan.rounds):
         if plan.coded(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
             raise AbstractionError(
                 f"round {r + 1} has codes, so it can neither remember buckets nor look ahead, nor be looked at: "
                 "use codes = 0 in [public]"
+            )
+        if r > 0 and this.recall and plan.coded(r - 1):
+            raise AbstractionError(
+                f"round {r + 1} is to remember buckets of round {r}, which has codes: use codes = 0 in [public], or "
+                "recall = false"
             )
 
 
@@ -132,7 +138,7 @@ def _groups(plan: Plan, r: int, before: int) -> int:
     """Inside how many groups of hands a round has its buckets: those of the round before, or classes of boards."""
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
-    return prod(one.classes for one in plan.public if one.round - 1 <= r) if plan.public_at(r) else 1
+    return plan.classes_at(r)
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:
@@ -196,7 +202,7 @@ def build_rounds(
     needed = set(wanted)
     while more := set[int]().union(*(rests_on(plan, r) for r in needed)) - needed:
         needed |= more
-    with artifact.alone(out):
+    with artifact.alone(out), _tidy(out):
         _begin(identity, out)
         classes: dict[int, Classes] = {}
         for public in plan.public:
@@ -212,6 +218,18 @@ def build_rounds(
                 _build_round(identity, out, r, features, done, classes, share)
                 done[r] = load_round(out, identity, r)
     return done
+
+
+@contextmanager
+def _tidy(out: Path) -> Iterator[None]:
+    """Where a build fails before anything is there but its description, leave nothing: the folder is free again."""
+    try:
+        yield
+    except AbstractionError:
+        if out.is_dir() and {file.name for file in out.iterdir()} == {DESCRIPTION}:
+            (out / DESCRIPTION).unlink()
+            out.rmdir()
+        raise
 
 
 def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r: int) -> RoundBuckets:
@@ -233,6 +251,10 @@ def _base_identity(public: PublicPlan, deal: Deal) -> Identity:
         there = Identity.read(Path(public.base))
         if there.deal != deal:
             raise AbstractionError(f"{public.base} is an abstraction of other cards: use one of this game")
+        if not there.plan.rounds:
+            raise AbstractionError(
+                f"{public.base} has classes of boards and no buckets: use another base"
+            )
         return there
     plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
     return Identity(public.base or f"base for {public.method}", deal, plan)

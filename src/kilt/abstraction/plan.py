@@ -101,7 +101,14 @@ class PublicPlan:
         if self.classes < 1:
             raise AbstractionError(f"{self.classes} classes of boards are asked for: ask for 1 or more")
         if self.until and self.until < self.round:
-            raise AbstractionError(f"round {self.round} is to know its classes until round {self.until}")
+            raise AbstractionError(
+                f"`until` is round {self.until}, before round {self.round}: give a later one"
+            )
+        for name, least in (("codes", 0), ("restarts", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise AbstractionError(f"`{name}` is {getattr(self, name)} for classes of boards: give {least} or more")
+        if self.exact and self.method != "schmid":
+            raise AbstractionError(f"`exact` moves hands one by one, as schmid does: leave it out with {self.method}")
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,11 @@ class Plan:
         """The classes of boards that a round knows: those of the last round that has some, up to this one."""
         known = (public for public in reversed(self.public) if public.round <= r + 1 <= (public.until or r + 1))
         return next(known, None)
+
+    def classes_at(self, r: int) -> int:
+        """How many classes of boards a round knows; 1 where it knows none."""
+        public = self.public_at(r)
+        return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def coded(self, r: int) -> bool:
         """Whether the hands of a round have codes first, which become buckets in each class of boards."""

@@ -37,7 +37,7 @@ from kilt.abstraction.plan import CANONICAL, Plan, PublicPlan, RoundPlan, Step, 
 from kilt.abstraction.spots import Spots
 from kilt.abstraction.steps import bins_of
 from kilt.cards.deck import FloatArray, IntArray
-from kilt.errors import AbstractionError, ArtifactError
+from kilt.errors import ArtifactError
 from kilt.jit import in_parts
 
 Share: TypeAlias = Callable[[float], None]
@@ -125,8 +125,6 @@ def waugh(comparing: Comparing) -> Singles:
     from scipy.sparse import csr_array
 
     states, r = comparing.states, comparing.states.r
-    if r == 0:
-        raise AbstractionError("the first round has no round before it: use tartanian7 or schmid")
     before, base, entries, ends = comparing.base(r - 1), comparing.base(r), [], [0]
     size = before.spots.boards.shape[1]
     for board in states.boards:

@@ -198,9 +198,22 @@ def boards(
     from kilt.abstraction.pipeline import check
     from kilt.abstraction.plan import Plan, PublicPlan
     from kilt.artifact import cache_folder
+    from kilt.errors import AbstractionError
 
     threads = threads or cpu_count() or 1
-    public = PublicPlan(round_number, clusters, method, clustering, base, ground, exact, restarts=restarts, seed=seed)
+    if threads < 1:
+        raise AbstractionError(f"--threads is {threads}: give a number above 0")
+    public = PublicPlan(
+        round_number,
+        clusters,
+        method,
+        clustering=clustering,
+        base=base,
+        ground=ground,
+        exact=exact,
+        restarts=restarts,
+        seed=seed,
+    )
     identity = Identity(f"{method} {clusters}", _deal(game), Plan((), (public,)))
     check(identity)
     folder = to or Path(f"boards-{method}-{clusters}")

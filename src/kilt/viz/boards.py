@@ -22,7 +22,8 @@ def plot_classes(
 ) -> None:
     """Draw a sheet: for each class its share of all deals, some boards and a description (001, figure 3)."""
     most = max(len(boards) for boards in samples)
-    figure = Figure(figsize=(5.6 + 0.8 * most, 0.9 + ROW * len(samples)), dpi=150)
+    step = 0.14 + 0.22 * samples[0].shape[1]  # a card, and a gap after a board
+    figure = Figure(figsize=(5.6 + step * most, 0.9 + ROW * len(samples)), dpi=150)
     figure.suptitle(title, fontweight="bold", parse_math=False)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0 - 0.7 / figure.get_figheight()))
     axes.set_xlim(0, figure.get_figwidth())
@@ -38,10 +39,10 @@ def plot_classes(
         for place, board in enumerate(boards):
             for k, card in enumerate(np.sort(board)[::-1]):
                 rank, suit = tuple(deck.name([int(card)]))
-                x = 1.55 + 0.8 * place + 0.22 * k
+                x = 1.55 + step * place + 0.22 * k
                 text = f"{rank}{SUIT_SIGNS[suit]}"
                 axes.text(x, label + 0.5, text, va="center", fontsize=8, color=SUIT_COLOURS[suit])
-        axes.text(1.75 + 0.8 * most, label + 0.5, words[label], va="center", fontsize=8)
+        axes.text(1.75 + step * most, label + 0.5, words[label], va="center", fontsize=8)
     _save(figure, path)
 
 
