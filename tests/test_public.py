@@ -543,7 +543,7 @@ def test_a_round_cannot_remember_codes():
 def test_what_fails_at_the_start_leaves_the_folder_free(features, tmp_path):
     """A base with more buckets than there are hands cannot be built; another one is tried in the same place."""
     public = PublicPlan(2, 4, base="IR-KE-KO 10-9999-9-9")
-    with pytest.raises(AbstractionError, match="9999|9,999"):
+    with pytest.raises(AbstractionError, match=r"9,?999"):
         build(Identity("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
     assert not (tmp_path / "run").exists()
     public = replace(public, base="IR-KE-KO 10-9-9-9")
