@@ -442,7 +442,7 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
         if linear and number in LINEAR_STEPS:
             np.multiply(regret, single(2**-0.5), out=regret)
             for slot, place in enumerate(count_places(abstract)):
-                total[slot] = int(2**-0.5 * total[slot] + drawn_uniform(number, place))
+                total[slot] = int(2**-0.5 * total[slot] + drawn_uniform(number ^ seed, place))
             weight *= 2**-0.5
         weight += 1
         dealt = Dealt.number(abstract, seed, number)
@@ -488,7 +488,7 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
             return worth
 
         for player in (0, 1):
-            value(0, player, drawn_word(mixed(seed), 2 * number + player))
+            value(0, player, drawn_word(mixed(seed % 2**64 ^ 0x5851F42D4C957F2D), 2 * number + player))
         for slot, gain in gains:
             regret[slot] += gain
     return regret, total, left_out

@@ -203,8 +203,9 @@ class Watched:
             assert nodes.actor[place.node] == spot.position.actor and nodes.round[place.node] == spot.position.round
         before = self.places.setdefault((spot.key, spot.position.actor), [])
         assert place.acted == bool(before)
-        if before:  # what was once decided about the hand stays so
-            assert place.node is None or before[-1] in ancestors(nodes, place.node)
+        known = [node for node in before if node is not None]
+        if known:  # what was once decided about the hand stays so
+            assert place.node is None or known[-1] in ancestors(nodes, place.node)
         before.append(place.node)
         self.seen["lost" if place.node is None else "followed"] += 1
         action = self.agent.act(spot)
@@ -475,7 +476,7 @@ def test_a_small_bet_is_taken_for_a_check(cards):
     # Where a check would end the round, a bet is a bet: the agent has to answer it.
     assert histories(agent.follow(spot_after(game, "cc/cr40")).node) == "cc/cr60"
     # The agent answers a raise of its own bet; a call would end the round.
-    assert histories(agent.follow(spot_after(game, "cc/cr60r100")).node) == "cc/cr60r180"
+    assert histories(agent.follow(spot_after(game, "cc/cr60r110")).node) == "cc/cr60r180"
 
 
 def test_a_small_raise_before_the_flop_is_taken_for_a_call(cards):
@@ -487,6 +488,19 @@ def test_a_small_raise_before_the_flop_is_taken_for_a_call(cards):
     assert agent.act(spot_after(game, "r40")) == "c"
     after = agent.follow(spot_after(game, "r40c/"))
     assert (abstract.betting.history(after.node), after.level) == ("cc/", 20)
+
+
+def test_a_small_raise_that_would_end_the_round_is_called(cards):
+    """The tree has all-in only, far from a raise by a third of the pot: the agent calls, and is in step afterwards."""
+    game = short("4000 4000", "20 10")
+    abstract = AbstractGame(game, cards, actions_of("1x; a"))
+    agent = BlueprintAgent("mine", always(abstract, "f"), mapping=lambda a, b, x: 0.0)
+    spot = spot_after(game, "cr60r100")
+    assert agent.follow(spot).node is None
+    assert agent.shares(spot) == [("c", 1.0)]
+    after = agent.follow(spot_after(game, "cr60r100c/"))
+    assert (abstract.betting.history(after.node), after.level) == ("cr60c/", 60)
+    assert agent.act(spot_after(game, "cr60r3000")) == "f"  # that is all-in, nearly
 
 
 def test_bets_are_as_large_in_pots(cards):
@@ -510,7 +524,7 @@ def test_no_raises_on_the_menu(cards):
     game = short()
     abstract = AbstractGame(game, cards, actions_of(""))
     agent = BlueprintAgent("mine", always(abstract, "c"))
-    assert agent.follow(spot_after(game, "r6")).node is None
+    assert abstract.betting.history(agent.follow(spot_after(game, "r6")).node) == "c"  # the nearest there is
     assert agent.shares(spot_after(game, "r6")) == [("c", 1.0)]
     assert agent.follow(spot_after(game, "cc/c")).node is not None
 

@@ -13,7 +13,7 @@
     threads = 2
     average = true                          # otherwise the current strategy is the result
     linear = true                           # weigh an iteration by its number
-    prune = 0                               # leave out actions that are regretted less than this, in chips
+    prune = 0                               # most walks leave out actions that lose more than so many chips a deal
 
     [agent]
     post = "new-0.2"                        # post-processing
@@ -28,6 +28,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,11 +73,15 @@ class Config:
     def toml(self) -> str:
         """As text that `read_config` understands."""
         said = asdict(self)
-        lines = [f"{name} = {json.dumps(value)}" for name, value in said.items() if not isinstance(value, dict)]
-        for name, section in said.items():
-            if isinstance(section, dict):
-                lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
+        sections = {name: section for name, section in said.items() if isinstance(section, dict)}
+        lines = _lines({name: value for name, value in said.items() if name not in sections})
+        for name, section in sections.items():
+            lines += ["", f"[{name}]", *_lines(section)]
         return "\n".join(lines) + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
 
 
 def read_config(path: Path) -> Config:
@@ -118,7 +123,7 @@ def _made(kind: type[T], said: object, where: str) -> T:
     if others := set(said) - set(known):
         raise RunError(f"{where} says {', '.join(sorted(others))}, which means nothing: use {', '.join(known)}")
     if missing := {"game", "cards"} & set(known) - set(said):
-        raise RunError(f"{' and '.join(sorted(missing))} must be given: see the example in `kilt solve --help`")
+        raise RunError(f"{' and '.join(sorted(missing))} must be given: `kilt plan --example` shows how")
     values = {}
     for name, value in said.items():
         wanted = str(known[name].type)
@@ -128,8 +133,9 @@ def _made(kind: type[T], said: object, where: str) -> T:
         )
         if wrong:
             raise RunError(f"`{name}` in {where} is {value!r}: it takes a value of type {wanted}")
-        if wanted in ("int", "float") and value < 0:
-            raise RunError(f"`{name}` in {where} is {value}: give 0 or more")
+        least = 1 if name == "threads" else 0
+        if wanted in ("int", "float") and not least <= value < inf:
+            raise RunError(f"`{name}` in {where} is {value}: give {least} or more")
         values[name] = value
     return kind(**values)
 

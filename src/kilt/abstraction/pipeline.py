@@ -252,9 +252,7 @@ def _base_identity(public: PublicPlan, deal: Deal) -> Identity:
         if there.deal != deal:
             raise AbstractionError(f"{public.base} is an abstraction of other cards: use one of this game")
         if not there.plan.rounds:
-            raise AbstractionError(
-                f"{public.base} has classes of boards and no buckets: use another base"
-            )
+            raise AbstractionError(f"{public.base} has classes of boards and no buckets: use another base")
         return there
     plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
     return Identity(public.base or f"base for {public.method}", deal, plan)

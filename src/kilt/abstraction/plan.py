@@ -101,9 +101,7 @@ class PublicPlan:
         if self.classes < 1:
             raise AbstractionError(f"{self.classes} classes of boards are asked for: ask for 1 or more")
         if self.until and self.until < self.round:
-            raise AbstractionError(
-                f"`until` is round {self.until}, before round {self.round}: give a later one"
-            )
+            raise AbstractionError(f"`until` is round {self.until}, before round {self.round}: give a later one")
         for name, least in (("codes", 0), ("restarts", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise AbstractionError(f"`{name}` is {getattr(self, name)} for classes of boards: give {least} or more")

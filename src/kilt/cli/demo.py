@@ -54,7 +54,7 @@ def demo(
     from kilt.strategy.blueprint import STRATEGY, Blueprint
     from kilt.viz.report import Result, contents_of, write_report
 
-    config, run = out.with_suffix(".toml"), quote(str(out))
+    config, run = out.with_name(f"{out.name}.toml"), quote(str(out))
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
@@ -65,8 +65,9 @@ def demo(
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
             said = {"cards": f"{out.name}-cards.toml", "minutes": minutes, "threads": cpu_count() or 1}
             artifact.write_text(config, CONFIG.format(**said))
-    if not artifact.exists(out / STRATEGY):
-        again = out.exists()
+    begun = RunFolder.begun(out)
+    if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
+        again = out.exists() and any(out.iterdir())
         _show(f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}")
         solve(None if again else config, out=None if again else out, resume=out if again else None)
     blueprint = Blueprint.load(out)

@@ -116,8 +116,7 @@ def _problem(folder: RunFolder, form: str, threads: int) -> Problem:
     """What a run was about."""
     from kilt.config import read_config
     from kilt.solve import ABSTRACT
-    from kilt.solve.abstract_problem import prepare
-    from kilt.solve.folder import CONFIG
+    from kilt.solve.abstract_problem import CONFIG, prepare
     from kilt.solve.problem import load_problem
 
     if form == ABSTRACT:

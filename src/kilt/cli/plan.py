@@ -25,7 +25,7 @@ seed = 0
 threads = 2
 average = true                          # false: the current strategy is the result, in half the memory
 linear = true                           # weigh an iteration by its number
-prune = 0                               # leave out actions that are regretted less than this, in chips; 0: none
+prune = 0                               # most walks leave out actions that lose more than so many chips a deal
 
 [agent]
 post = "new-0.2"                        # none, purification, threshold-T or new-T (000, section 4)
@@ -87,7 +87,7 @@ def plan(
         each = sum(size.infosets) / walked.decisions
         say(
             f"{said.solver.threads} threads walk {walked.visits / 1e6:,.1f} million nodes and "
-            f"{walked.iterations:,.0f} iterations a second: {duration(each)} min for as many decisions as there are "
+            f"{walked.iterations:,.0f} iterations a second: {_time(each)} for as many decisions as there are "
             "information sets; a good strategy has seen each of them a hundred times"
         )
 
@@ -100,7 +100,7 @@ def say_estimate(config: Config, run: Path) -> None:
     from kilt.solve.problem import available_memory
 
     with errors.status("counting …"):
-        found = takes(config)
+        found = takes(config, run)
     say(_words(found))
     there = available_memory()
     if found.memory > there:
@@ -122,7 +122,17 @@ def _words(found: Takes) -> str:
     if found.cards:
         cards = found.cards
         words += (
-            f"; the cards take about {duration(cards.seconds)} min, {in_bytes(cards.memory)} of memory, "
+            f"; the cards take about {_time(cards.seconds)}, {in_bytes(cards.memory)} of memory, "
             f"{in_bytes(cards.tables)} on disk and {in_bytes(cards.features)} more in the cache"
         )
     return words
+
+
+def _time(seconds: float) -> str:
+    """With its unit.
+
+    >>> _time(83), _time(20000)
+    ('1:23 min', '6 h')
+    """
+    said = duration(seconds)
+    return said if said.endswith("h") else f"{said} min"

@@ -23,8 +23,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print an object for other programs to read; integers of any size stay exact."""
-    typer.echo(json.dumps(values, indent=2))
+    """Print an object for other programs to read; integers of any size stay exact, and what is not known is null."""
+    typer.echo(json.dumps({what: None if value != value else value for what, value in values.items()}, indent=2))
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:

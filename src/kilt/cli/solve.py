@@ -56,7 +56,7 @@ def solve(
             "--algorithm",
             "-a",
             metavar="A",
-            help=f"How to solve it: --algorithms lists the ways. Left out: {DEFAULT_ALGORITHM}.",
+            help=f"How to solve it: --algorithms lists the ways. Left out: {DEFAULT_ALGORITHM}, or what CONFIG says.",
         ),
     ] = None,
     iterations: Annotated[
@@ -78,7 +78,7 @@ def solve(
     threads: Annotated[
         int | None,
         typer.Option(
-            "--threads", metavar="T", help="How many threads; more than 1 for algorithms that walk all boards."
+            "--threads", metavar="T", help="How many threads; more than 1 with CONFIG, or to walk all boards."
         ),
     ] = None,
     out: Annotated[
@@ -110,7 +110,8 @@ def solve(
     Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
     """
     from kilt.errors import RunError
-    from kilt.solve.folder import CONFIG, RunFolder, size_of
+    from kilt.solve.abstract_problem import CONFIG
+    from kilt.solve.folder import RunFolder, size_of
     from kilt.solve.run import run
 
     if list_algorithms:
@@ -213,12 +214,11 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     """A run on an abstract game, in a folder of its own: its cards are there too."""
     from dataclasses import replace
 
-    from kilt import artifact
     from kilt.cli.plan import say_estimate
     from kilt.config import read_config
     from kilt.errors import RunError
-    from kilt.solve.abstract_problem import prepare
-    from kilt.solve.folder import CONFIG, Identity, RunFolder
+    from kilt.solve.abstract_problem import CONFIG, keep_config, prepare
+    from kilt.solve.folder import Identity, RunFolder
     from kilt.solve.problem import make_solver
     from kilt.solve.run import Budget
 
@@ -234,9 +234,8 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     if not asked.resume and path.exists() and any(path.iterdir()):
         raise RunError(f"{path} is there already: go on with --resume {quote(str(path))}, or choose another folder")
     say_estimate(said, path)
-    with artifact.os_errors(f"{path} cannot be written"):
-        path.mkdir(parents=True, exist_ok=True)
-        artifact.write_text(path / CONFIG, said.toml())
+    if not asked.resume:
+        keep_config(said, path)
     try:
         with ticking() as tick:
             problem = prepare(said, path, tick=tick)
@@ -247,8 +246,8 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
         solver = make_solver(problem, solving.algorithm, solving.seed)
     name = f"{problem.name}, {problem.abstract.cards.identity.name}"
     identity = Identity(name, solving.algorithm, solving.seed, problem.form, problem.fingerprint)
-    seconds = 60 * (solving.minutes or DEFAULT_MINUTES)
-    default = Budget(iterations=solving.iterations) if solving.iterations else Budget(seconds=seconds)
+    minutes = solving.minutes or (0 if solving.iterations else DEFAULT_MINUTES)
+    default = Budget(solving.iterations or None, 60 * minutes or None)
     folder = RunFolder.open(path) if RunFolder.begun(path) else None
     asked_for = bool(solving.iterations or solving.minutes)
     return _begun(asked, Ready(solver, problem, identity, default, folder, asked_for=asked_for), path)
@@ -325,7 +324,7 @@ def _standing(step: Step) -> str:
     """How good a strategy is, in a few words.
 
     >>> from kilt.solve.run import Step
-    >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, nan, nan, nan, {"always-call": 512.3}))
+    >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, 0.0, 0.0, 0.0, {"always-call": 512.3}))
     ('an exploitability of 0.25 chips per game', '+512 mbb/h against always-call')
     """
     from kilt.solve.problem import UNIT

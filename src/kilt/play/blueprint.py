@@ -1,8 +1,9 @@
 """An agent that plays a blueprint: translate, look up, post-process, draw (000, sections 4 and 5).
 
 What has happened in the real hand is followed in the tree of the abstract game. Bets that the tree does not have are
-taken for one that it has, by their size in pots (see `strategy.translate`); a small bet may be taken for a check where
-the agent then still has to act. The agent's own bets go the other way, from pots to chips.
+taken for one that it has, by their size in pots (see `strategy.translate`); a small one may be taken for a check or a
+call. Where that would end the round in the abstract game, it is done only if the bet is nearer to nothing than to the
+smallest one of the tree, and the agent calls. The agent's own bets go the other way, from pots to chips.
 
 The two games can fall out of step: a large bet was taken for all-in, and there are chips left; or an all-in bet was
 taken for a smaller one, and the raise that the tree suggests is not legal. Where the tree has an answer it is made
@@ -24,7 +25,7 @@ from kilt.strategy.blueprint import FOLDS, Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
 
-KEPT = 1 << 18  # positions that are remembered
+KEPT = 1 << 16  # positions that are remembered
 _MOVE = re.compile(r"[fc/]|r\d*")
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
 
@@ -107,7 +108,8 @@ class BlueprintAgent:
                     node = self._called(node)
                 node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
             elif nodes.actor[node] != before.actor:
-                node = None
+                # Where their small raise was taken for a call, which ends the round, ours is the call of it.
+                node = node if mine and action == CALL and nodes.actor[node] == CHANCE else None
             elif action == CALL:
                 node = self._called(node)
             else:
@@ -123,21 +125,22 @@ class BlueprintAgent:
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
-        if self.blueprint.limit or not places:
+        theirs = before.actor != spot.position.actor
+        if self.blueprint.limit or not (places or theirs):
             return (places[0] if places else None), True
         real, to, stack = max(before.spent), int(action[1:]), self.game.rules.stacks[before.actor]
-        if to == stack and levels[places[-1]] == stack:
+        if to == stack and places and levels[places[-1]] == stack:
             return places[-1], True
         sizes = [(int(levels[place]) - level) / (2 * level) for place in places]
-        mapping, theirs = self.mapping, before.actor != spot.position.actor
-        if not theirs:
-            mapping = _NEAREST
-        called = self._called(node)
-        if theirs and nodes.actor[called] == spot.position.actor:
-            places, sizes = [called, *places], [0.0, *sizes]
         size = (to - real) / (2 * real)
+        if theirs:
+            called = self._called(node)
+            if nodes.actor[called] == spot.position.actor:
+                places, sizes = [called, *places], [0.0, *sizes]
+            elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):  # nothing is drawn: see above
+                return called, True
         draw = spot.draw(2 * len(before.history) + 1)
-        return places[translate(sizes, size, mapping, draw)], size in sizes
+        return places[translate(sizes, size, self.mapping if theirs else _NEAREST, draw)], size in sizes
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
         """An abstract action as a legal one: bets are as large in pots."""

@@ -30,11 +30,15 @@ def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
         if game is None:
             raise PlayError(f"{spec} plays any poker game: say which one with --game")
         return BASELINES[spec], game
-    place, _, rest = spec.partition("@")
-    if not Path(place).exists():
+    parts = spec.split("@")
+    place, rest = next(
+        (("@".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1) if Path("@".join(parts[:n])).exists()),
+        ("", []),
+    )
+    if not place or len(rest) > 2:
         raise PlayError(f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}")
     blueprint = Blueprint.load(place)
-    rule, _, mapping = rest.partition("@")
+    rule, mapping = (*rest, "", "")[:2]
     said = blueprint.figures.get("agent", {})
     agent = BlueprintAgent(
         spec.rstrip("/"),

@@ -30,13 +30,14 @@ def solved(config: Config, folder: Path, watcher: Watcher) -> Solved | None:
     """The agent of a configuration, in a folder of its own; None where the user wishes to stop."""
     name, seconds = folder.name, 60 * config.solver.minutes
     problem = prepare(config, folder, tick=lambda what, share: watcher.show(f"{name}, {what}", share, None))
-    ended = RunFolder.begun(folder) and any(step.seconds >= seconds for step in RunFolder.open(folder).steps())
-    if not (ended and artifact.exists(folder / STRATEGY)):
+    kept = RunFolder.open(folder) if RunFolder.begun(folder) else None
+    identity = Identity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
+    if kept:
+        kept.identity.require(identity, folder)
+    if not (kept and kept.ended and artifact.exists(folder / STRATEGY)):
         solver = make_solver(problem, config.solver.algorithm, config.solver.seed)
-        identity = Identity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
         budget = Budget(seconds=seconds)
-        going = RunFolder.begun(folder)
-        kept = RunFolder.open(folder) if going else RunFolder.create(folder, identity, budget, size_of(solver))
+        kept = kept or RunFolder.create(folder, identity, budget, size_of(solver))
         watcher.say(f"solving {name}", seconds)
 
         def tick(iterations: int, spent: float) -> None:

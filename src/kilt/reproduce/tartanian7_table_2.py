@@ -53,7 +53,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
         if player is None:
             return Found(TABLE.what, [])
         players[name] = player
-    game, hands = players["agent"].problem.abstract.game, round(HANDS * max(1.0, minutes / MINUTES))
+    game, hands = players["agent"].problem.abstract.game, 2 * round(HANDS / 2 * max(1.0, minutes / MINUTES))
     found = list[Row]()
     for row in asked.only or TABLE.rows:
         rule, _, name = row.partition(" against ")

@@ -27,7 +27,7 @@ from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.artifact import Array
 from kilt.errors import AbstractionError
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import FOLD, Holdem
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
@@ -61,28 +61,31 @@ class Seen:
     def table_of(self, abstract: AbstractGame, shares: Array) -> Table:
         """The table of a strategy that is over the slots of the same game."""
         table = self.table()
-        for slots, rows in self._places(abstract):
-            table[rows] = shares[slots].reshape(rows[1].stop, -1).T
+        for slots, rows, call in self._places(abstract):
+            part = shares[slots].reshape(rows[1].stop, -1).T
+            table[rows] = part
+            table[rows[0].start + call, rows[1]] += ~part.any(axis=0)  # who has never been there calls, as agents do
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
         """The other way: whole numbers, the largest for a probability of 1."""
         shares = np.zeros(abstract.slots, dtype=dtype)
-        for slots, rows in self._places(abstract):
+        for slots, rows, _ in self._places(abstract):
             part = np.maximum(table[rows].T, 0.0)
             whole = part.sum(axis=1, keepdims=True)
             shares[slots] = np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(shares.dtype).max).ravel()
         return shares
 
-    def _places(self, abstract: AbstractGame) -> Iterator[tuple[slice, tuple[slice, slice]]]:
-        """Of each decision its slots, and its rows and columns in a table."""
+    def _places(self, abstract: AbstractGame) -> Iterator[tuple[slice, tuple[slice, slice], int]]:
+        """Of each decision its slots, its rows and columns in a table, and which action is the call."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
             node = nodes[position.history]
             start = int(self.views[0].start[r]) + row
             rows = slice(start, start + int(betting.nodes.children[node])), slice(0, abstract.buckets[r])
-            yield slice(int(first[node]), int(first[node + 1])), rows
+            call = int(betting.labels[betting.nodes.first_child[node]] == FOLD)  # after a fold, or the first
+            yield slice(int(first[node]), int(first[node + 1])), rows, call
 
     @cached_property
     def rows(self) -> tuple[Flags, Flags]:

@@ -8,7 +8,7 @@ habits, on the same deals each time.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import nan
 from pathlib import Path
@@ -30,20 +30,23 @@ from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.solve import ABSTRACT, Algorithm
+from kilt.solve import ABSTRACT, ALGORITHMS, Algorithm, algorithm_named
 from kilt.solve.abstract import AbstractCfr, Seen
 from kilt.solve.external import DEALS, Options, Pace, probe
 from kilt.solve.meeting import Player, habitual, winnings
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import CARDS, Blueprint
+from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import require_same
+from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 
+CONFIG = "config.toml"  # in the folder of a run: what its abstract game was made from
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
 FINE = 100_000_000  # slots up to which probabilities have two bytes
-MET = 20 * DEALS  # deals on which opponents with habits are met
+MET = 6 * DEALS  # deals on which opponents with habits are met
 HABITS = ("always-call", "always-raise", "always-fold")
 
 
@@ -51,12 +54,10 @@ def prepare(
     config: Config, run: Path, threads: int | None = None, tick: Tick = lambda what, share: None
 ) -> AbstractProblem:
     """The problem that a configuration says. Its card abstraction is built in the folder of the run, if need be."""
-    game, actions, cards = asked_for(config)
+    game, actions, cards = asked_for(config, run)
     threads = threads or config.solver.threads
-    if isinstance(cards, Path):
-        place = cards
-    else:
-        place = run / CARDS
+    place = cards if isinstance(cards, Path) else run / CARDS
+    if not isinstance(cards, Path):
         build(cards, place, cache=artifact.cache_folder(), threads=threads, tick=tick)
     abstract = AbstractGame(game, CardAbstraction.load(place), actions)
     return AbstractProblem(abstract, place, options_of(config), threads, asdict(config.agent))
@@ -68,12 +69,12 @@ class Takes(NamedTuple):
     size: AbstractSize
     cards: Estimate | None  # to build the card abstraction; None where it is there
     memory: int  # bytes of the solver's table
-    disk: int  # bytes of the strategy and of two checkpoints
+    disk: int  # bytes of two checkpoints and a strategy
 
 
-def takes(config: Config) -> Takes:
-    """What a configuration takes; nothing is built yet."""
-    game, actions, cards = asked_for(config)
+def takes(config: Config, run: Path | None = None) -> Takes:
+    """What a configuration takes; nothing is built yet but what is in the folder of the run."""
+    game, actions, cards = asked_for(config, run)
     if isinstance(cards, Path):
         numbers, estimated = tuple(this.buckets for this in CardAbstraction.load(cards).rounds), None
     else:
@@ -81,7 +82,7 @@ def takes(config: Config) -> Takes:
         estimated = estimate(cards, artifact.cache_folder(), config.solver.threads)
     size = MadeUp(game, numbers, actions).size
     memory = 4 * sum(size.slots) * (2 if config.solver.average else 1)
-    return Takes(size, estimated, memory, 2 * memory + sum(size.slots))
+    return Takes(size, estimated, memory, 3 * memory)
 
 
 def pace(config: Config, size: AbstractSize) -> Pace:
@@ -95,16 +96,40 @@ def options_of(config: Config) -> Options:
     return Options(config.solver.average, config.solver.linear, config.solver.prune)
 
 
-def asked_for(config: Config) -> tuple[Holdem, Actions | None, Path | Identity]:
-    """The game, the menu, and the card abstraction of a configuration: where it is, or what is to be built."""
+def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions | None, Path | Identity]:
+    """The game, the menu, and the card abstraction of a configuration: where it is, or what is to be built.
+
+    What the folder of a run has begun to build is gone on with, whatever has become of the file that said so.
+    """
     game = load_game(config.game)
     if not isinstance(game, Holdem):
         raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {config.game}`")
+    rule_named(config.agent.post)
+    mapping_named(config.agent.translation)
+    if not algorithm_named(config.solver.algorithm).works_on(ABSTRACT):
+        able = [name for name, entry in ALGORITHMS.items() if entry.works_on(ABSTRACT)]
+        raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
+    if game.rules.betting == "limit" and config.actions:
+        raise RunError(f"{game.name} has bets of one size: leave out `actions`")
     actions = Actions(config.actions, config.near) if config.actions else None
     if game.rules.betting == "nolimit" and actions is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
     folder = Path(config.cards)
-    return game, actions, folder if (folder / DESCRIPTION).is_file() else Identity.named(config.cards, Deal.of(game))
+    if (folder / DESCRIPTION).is_file():
+        return game, actions, folder
+    begun = run is not None and (run / CARDS / DESCRIPTION).is_file()
+    return game, actions, Identity.read(run / CARDS) if run and begun else Identity.named(config.cards, Deal.of(game))
+
+
+def keep_config(config: Config, run: Path) -> None:
+    """Write a configuration to the folder of a run, with the rules of the game where these came from a file."""
+    file = Path(config.game)
+    with artifact.os_errors(f"{run} cannot be written"):
+        run.mkdir(parents=True, exist_ok=True)
+        if file.is_file():
+            artifact.write_text(run / file.name, file.read_text(encoding="utf-8"))
+            config = replace(config, game=file.name)
+        artifact.write_text(run / CONFIG, config.toml())
 
 
 @dataclass(frozen=True)
@@ -127,8 +152,8 @@ class AbstractProblem(Problem):
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the abstract game."""
-        return self.abstract.fingerprint
+        """A short name for the abstract game and the way it is sampled."""
+        return artifact.fingerprint(self.abstract.fingerprint, repr(self.options))
 
     @property
     def big_blind(self) -> float:
@@ -181,10 +206,13 @@ class AbstractProblem(Problem):
         """What a strategy wins from opponents with simple habits, in mbb per hand, mean over both seats."""
         return {} if self.exact else {habit: self.meet(strategy, habit)[0] for habit in HABITS}
 
+    @cached_property
+    def _opponents(self) -> dict[str, Player]:
+        return {habit: habitual(self.abstract, habit) for habit in HABITS}
+
     def meet(self, strategy: Array, habit: str, deals: int = MET) -> tuple[float, float]:
         """The same for one of them, on so many deals, and the half-width of its 95% interval."""
-        opponent = habitual(self.abstract.game, self.abstract.actions, habit)
-        won = winnings(Player(self.abstract, strategy), opponent, deals, threads=self.threads)
+        won = winnings(Player(self.abstract, strategy), self._opponents[habit], deals, threads=self.threads)
         mbb: FloatArray = won.mean(axis=1) * 1000 / self.big_blind
         return float(mbb.mean()), float(1.96 * mbb.std(ddof=1) / np.sqrt(deals))
 
@@ -195,7 +223,7 @@ class AbstractProblem(Problem):
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """The strategy of a blueprint for this very game."""
         found = Blueprint.load(path)
-        require_same((found.game.name, found.fingerprint), (self.name, self.fingerprint))
+        require_same((found.game.name, found.fingerprint), (self.name, self.abstract.fingerprint))
         return found.shares, found.figures
 
 

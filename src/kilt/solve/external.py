@@ -10,7 +10,7 @@ wants the current strategy in place of the average does without the counts.
 
 Options are data: see `Options`. Linear weighting goes in steps: at 2^14 iterations and then each time that their number
 has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay whole. So an
-iteration weighs about as much as its number in the end, and numbers never grow too large for what is added to them.
+iteration weighs about as much as its number in the end, and numbers grow as slowly as without weights.
 
 Several threads share the table without locks. What one thread does depends on the seed
 and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
@@ -50,7 +50,7 @@ class Options:
 
     average: bool = True  # keep an average strategy; otherwise the current one is the result
     linear: bool = False  # weigh an iteration by its number
-    prune: float = 0.0  # most walks leave out actions whose mean regret is below −this, in chips; 0 leaves out nothing
+    prune: float = 0.0  # most walks leave out actions whose regret per deal is below −this, in chips; 0: none
 
     def __post_init__(self) -> None:
         if not 0 <= self.prune < inf:
@@ -139,7 +139,7 @@ class External(Tables):
 
     def _discount(self) -> None:
         """Let all iterations so far weigh less."""
-        key = np.uint64(self.iterations)
+        key = np.uint64(self.iterations) ^ np.uint64(self.seed)
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key))
 
     def _in_parts(self, kernel: Callable[..., None]) -> None:

@@ -21,6 +21,7 @@ from kilt.jit import kernel, prefetch
 
 FOLD, SHOWDOWN = 2, 3  # who acts, where it is neither player 0 nor 1: nobody any more
 SKIPPED = 4  # what was left out
+WALKS = np.uint64(0x5851F42D4C957F2D)  # sets what is drawn in walks apart from the cards
 MOSTLY = 0.95  # of the walks leave out actions that are regretted little
 
 # All that a walk asks at a node, side by side. Where nobody acts, `link` is a row of the payoffs.
@@ -116,7 +117,7 @@ def walk_deals(
     """
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
     decisions, visited = 0, 0
-    start = mix(seed)
+    start = mix(seed ^ WALKS)
     averaging = len(count) > 0
     shift = np.uint64(1 if averaging else 0)
     root = rules.nodes[0]

@@ -11,19 +11,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from math import nan
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from kilt import __version__, artifact
 from kilt.errors import RunError
+from kilt.solve.abstract_problem import CONFIG
 from kilt.solve.problem import Problem
 from kilt.solve.run import Budget, Step
 from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import CARDS
 
-CONFIG = "config.toml"  # what an abstract game was made from; its card abstraction may be beside it
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least so many seconds apart, and at most
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
@@ -107,6 +108,11 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             artifact.write_text(self.path / "run.json", json.dumps(said, indent=2) + "\n")
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has spent its budget."""
+        return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
+
     def steps(self) -> list[Step]:
         """What has been logged."""
         file = self.path / "log.jsonl"
@@ -149,7 +155,8 @@ class RunFolder:
     def log(self, step: Step) -> None:
         """Add a line to the log."""
         assert self._log is not None
-        self._log.write(json.dumps(step._asdict()).encode() + b"\n")
+        said = {what: None if value != value else value for what, value in step._asdict().items()}  # JSON has no nan
+        self._log.write(json.dumps(said).encode() + b"\n")
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, *, at_once: bool = False) -> None:
@@ -185,7 +192,7 @@ class RunFolder:
 
 def _expected(file: Path) -> bool:
     """Whether it may be there before a run begins: what an abstract game is made from, and locks."""
-    return file.name in (CONFIG, CARDS) or file.name.startswith(".")
+    return file.name in (CONFIG, CARDS) or file.suffix == ".game" or file.name.startswith(".")
 
 
 def size_of(solver: Solver) -> int:
@@ -200,7 +207,8 @@ def _read_log(lines: bytes) -> Iterator[tuple[Step, int]]:
         end += len(line)
         try:
             said = json.loads(line)
-            step = Step(**said)
+            known: dict[str, Any] = {what: nan if value is None else value for what, value in said.items()}
+            step = Step(**known)
         except (ValueError, KeyError, TypeError):
             return
         yield step, end

@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import MadeUp, Slots
-from kilt.abstraction.actions import Actions
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE
-from kilt.games.holdem import Holdem
 from kilt.solve.external import DEALS, Room, rules_of
 from kilt.solve.meeting_kernels import Seat, meet
 from kilt.strategy.fixed import chances
@@ -34,9 +32,10 @@ class Player(NamedTuple):
     shares: Array
 
 
-def habitual(game: Holdem, actions: Actions | None, habit: str) -> Player:
-    """A player with one of the habits of `strategy.fixed`: all hands are in one bucket."""
-    abstract = MadeUp(game, (1,) * game.rules.rounds, actions)
+def habitual(game: Slots, habit: str) -> Player:
+    """A player with one of the habits of `strategy.fixed`, who has the bets of a game: all hands are in one bucket."""
+    abstract = MadeUp(game.game, (1,) * len(game.buckets), game.actions)
+    vars(abstract)["betting"] = game.betting  # they are the same
     nodes, labels = abstract.betting.nodes, abstract.betting.labels
     shares = np.zeros(abstract.slots, dtype=np.uint8)
     for node in np.flatnonzero(nodes.actor >= 0).tolist():
