@@ -883,7 +883,7 @@ def test_a_dealer_whom_nobody_meets_leaves_no_log(tmp_path):
 
 
 def test_players_by_name():
-    with pytest.raises(PlayError, match="unknown player 'nobody': use one of always-fold"):
+    with pytest.raises(PlayError, match="unknown player 'nobody': use the folder of a run, or one of always-fold"):
         load_player("nobody", LIMIT)
     with pytest.raises(PlayError, match="say which one with --game"):
         load_player("random")

@@ -428,7 +428,7 @@ def test_too_large_to_be_walked(folder, monkeypatch, tiny):
     assert np.isnan(problem.response_values(problem.uniform())).all()
     others = problem.others(problem.uniform())
     assert list(others) == list(HABITS) and others["always-fold"] > 0
-    with pytest.raises(RunError, match="cfr walks all boards and hands of tiny, and there are too many: use external"):
+    with pytest.raises(RunError, match="tiny has too many boards and hands to walk with all of them: use external"):
         problem.solver(ALGORITHMS["cfr"], 0)
 
 

@@ -19,7 +19,7 @@ from kilt.errors import KiltError
 app = typer.Typer(
     name="kilt",
     help="From the rules of a large game of imperfect information to an agent that plays it.\n\n"
-    "Start with [bold]kilt game list[/bold], then [bold]kilt solve --game leduc[/bold], "
+    "Start with [bold]kilt demo[/bold], [bold]kilt game list[/bold], [bold]kilt solve --game leduc[/bold], "
     "[bold]kilt game size holdem.limit.2p[/bold] "
     'or [bold]kilt cards equity AsKh "QQ+,AK"[/bold].',
     no_args_is_help=True,

@@ -84,8 +84,9 @@ def demo(
     print_sanity(looked, out)
     commands = (
         ("play against it", f"kilt play {run}"),
-        ("see what it does to a bet of any size", f"kilt match {run} random --hands 2000 --log hands.log"),
-        ("serve it to an ACPC dealer", f"kilt agent {run} localhost 20000"),
+        ("all hands of a match, to read", f"kilt match {run} random --hands 2000 --log hands.log"),
+        ("an ACPC dealer for it …", f"kilt dealer {blueprint.game.name} --hands 100 --ports 20000 20001"),
+        ("… and in two other terminals", f"kilt agent {run} localhost 20000"),
         ("solve longer", f"kilt solve --resume {run} --minutes {5 * minutes:g}"),
         ("take it elsewhere", f"kilt export {run} my-agent"),
         ("build a larger one", "kilt plan --example > mine.toml && kilt plan mine.toml"),

@@ -21,7 +21,9 @@ def log(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the log of a match: who won how much, with a 95% interval. Hands are taken one by one, not in pairs."""
+    """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one."""
+    import numpy as np
+
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
     from kilt.evaluate.stats import estimate
@@ -35,9 +37,15 @@ def log(
     found = read_log(text, rules, source=str(file))
     if not found.hands:
         raise PlayError(f"{file} has no hands: it is no log of a match, or of one that never began")
-    names = sorted(found.hands[0].players)
+    names = sorted({name for hand in found.hands for name in hand.players})
+    if len(names) != 2:
+        raise PlayError(f"{file} has {len(names)} players ({', '.join(names)}); a match is between two with two names")
     won = [hand.payoffs[hand.players.index(names[0])] * 1000 / rules.rules.big_blind for hand in found.hands]
-    rate = estimate(won)
+    pairs = list(zip(found.hands[::2], found.hands[1::2], strict=False))
+    duplicate = 2 * len(pairs) == len(won) and all(
+        one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs
+    )
+    rate = estimate(np.mean(np.reshape(won, (-1, 2)), axis=1) if duplicate else won)
     if phh:
         if phh.exists():
             raise PlayError(f"{phh} is there already: choose another name")
@@ -47,11 +55,14 @@ def log(
     if as_json:
         print_json(
             {"game": rules.name, "players": names, "mbb_per_hand": rate.mean, "ci95": rate.interval}
-            | {"hands": len(won), "complete": found.score is not None}
+            | {"hands": len(won), "duplicate": duplicate, "complete": found.score is not None}
         )
         return
+    row = [*names, str(rate), "mbb/h", f"{len(won):,}", "yes" if duplicate else "no"]
     print_table(
-        str(file), ["player", "against", "wins", "unit", "hands"], [[*names, str(rate), "mbb/h", f"{len(won):,}"]]
+        str(file),
+        ["player", "against", "wins", "unit", "hands", "duplicate"],
+        [row],
     )
     if found.score is None:
         say("the log has no score: the match broke off")

@@ -75,19 +75,24 @@ def dealer(
 
 
 def agent(
-    player: Annotated[str, typer.Argument(metavar="PLAYER", help="Who plays: the name of a baseline.")],
+    player: Annotated[str, typer.Argument(metavar="PLAYER", help="The folder of a run, or the name of a baseline.")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
     port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
     game: Annotated[
         str | None,
         typer.Option("--game", "-g", metavar="NAME", help="A ready-made game or an ACPC .game file, for baselines."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of what the player draws at random.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="S", help="Of what the player draws at random. Left out: another every time."),
+    ] = None,
 ) -> None:
     """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
+    from secrets import randbits
+
     from kilt.play.net import play_agent
     from kilt.play.players import load_holdem, load_player
 
     who, rules = load_player(player, None if game is None else load_holdem(game))
-    hands = play_agent(who, rules, host, port, seed=seed)
+    hands = play_agent(who, rules, host, port, seed=randbits(63) if seed is None else seed)
     say(f"{who.name} played {hands:,} hands")

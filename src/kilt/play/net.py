@@ -355,12 +355,12 @@ class Match:
 
 
 def play_agent(
-    agent: Agent, game: Holdem, host: str, port: int, *, seed: int = 0, connect_seconds: float = 60.0
+    agent: Agent, game: Holdem, host: str, port: int, *, seed: int = 0, connect_seconds: float = 10.0
 ) -> int:
     """Let an agent play a match with a dealer, to its end; how many hands it was. The seed is for the agent's luck."""
     _check_port(port, 1)
     try:
-        connection = socket.create_connection((host, port), timeout=connect_seconds)
+        connection = _connected(host, port, connect_seconds)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise PlayError(
@@ -368,6 +368,18 @@ def play_agent(
         ) from None
     with connection:
         return answer(agent, game, connection, seed=seed)
+
+
+def _connected(host: str, port: int, seconds: float) -> socket.socket:
+    """A connection to a dealer, who may begin to listen a little later."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout=max(until - time.monotonic(), 0.1))
+        except ConnectionRefusedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
 def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int = 0) -> int:

@@ -116,6 +116,8 @@ class Blueprint:
         path = Path(path)
         if artifact.exists(path / STRATEGY):
             path = path / STRATEGY
+        elif path.is_dir() and not artifact.exists(path):
+            raise ArtifactError(f"{path} has no strategy: solve it to the end, or go on with kilt solve --resume")
         found = artifact.read(path, KIND, check=check)
         said, arrays = found.parameters, found.arrays
         place = Path(os.path.normpath(path / said["cards"]))
