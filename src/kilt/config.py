@@ -32,7 +32,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kilt.errors import RunError
+from kilt.errors import KiltError, RunError
 
 T = TypeVar("T")
 
@@ -86,17 +86,22 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
 
 def read_config(path: Path) -> Config:
     """A run from a TOML file. Files that it names are looked for beside it."""
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{path} is not TOML: {error}") from None
+    said = read_toml(path, RunError)
     try:
         config = config_of(said)
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
     return _beside(config, path.parent)
+
+
+def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
+    """What a TOML file says; a complaint where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise complaint(f"{path} is not TOML: {error}") from None
 
 
 def config_of(said: Mapping[str, Any]) -> Config:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import prod
@@ -33,6 +32,7 @@ from typing import Any
 
 from kilt.abstraction.features import BINS, OPPONENTS
 from kilt.abstraction.partition import WAYS
+from kilt.config import read_toml
 from kilt.errors import AbstractionError
 
 CANONICAL = "canonical"
@@ -160,12 +160,7 @@ def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
 
 def read_plan(path: Path) -> Plan:
     """A plan from a TOML file."""
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AbstractionError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AbstractionError(f"{path} is not TOML: {error}") from None
+    said = read_toml(path, AbstractionError)
     try:
         return plan_of(said)
     except AbstractionError as error:
