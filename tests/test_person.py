@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -365,7 +366,9 @@ def test_ctrl_c():
         process.stdin.flush()
         printed = b""
         while b"hand 2" not in printed:
-            printed += os.read(process.stdout.fileno(), 4096)
+            more = os.read(process.stdout.fileno(), 4096)
+            assert more, printed
+            printed += more
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         printed += process.communicate(timeout=60)[0]
@@ -387,8 +390,12 @@ def test_in_a_terminal(last):
     words = [sys.executable, "-c", code, "always-call", "-g", "leduc", "--seed", "3"]
     process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, **settings)
     os.close(theirs)
-    printed, sent = b"", [b"c\r", b"r\r", last]
-    while True:
+    printed, keys, typed = b"", [b"c\r", b"r\r", last], b""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 3)[0]:  # what is typed before the prompt is ready may be thrown away
+            os.write(ours, typed)
+            continue
         try:
             more = os.read(ours, 4096)
         except OSError:  # it has gone
@@ -396,8 +403,11 @@ def test_in_a_terminal(last):
         if not more:
             break
         printed += more
-        if sent and printed.count(b"your turn > ") >= 4 - len(sent):
-            os.write(ours, sent.pop(0))
+        if keys and printed.count(b"your turn > ") >= 4 - len(keys):
+            typed = keys.pop(0)
+            os.write(ours, typed)
+    else:
+        process.kill()
     os.close(ours)
     assert process.wait(timeout=60) == 0
     assert b"Traceback" not in printed
