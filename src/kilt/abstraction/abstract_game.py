@@ -7,7 +7,7 @@ in each bucket the actions. So a decision and a bucket are one address.
 >>> from kilt.games import load_game
 >>> from kilt.abstraction.actions import actions_of
 >>> betting_size(load_game("holdem.nolimit.2p"), actions_of("1x, a")).decisions
-(20, 116, 500, 1844)
+(20, 100, 340, 900)
 """
 
 from __future__ import annotations

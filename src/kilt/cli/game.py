@@ -30,12 +30,14 @@ def list_games(as_json: AsJson = False) -> None:
 @app.command()
 def show(name: GameName, as_json: AsJson = False) -> None:
     """Show the rules of a game."""
+    from dataclasses import asdict
+
     from kilt.games import load_game, ready_made_games
     from kilt.games.holdem import Holdem
 
     game = load_game(name)
     if as_json:
-        rules = vars(game.rules) if isinstance(game, Holdem) else {}
+        rules = asdict(game.rules) if isinstance(game, Holdem) else {}
         counts = {"hands": [len(game.hands(0)), len(game.hands(1))], "first_player": game.start().actor + 1}
         print_json({"name": game.name, "what": ready_made_games().get(name, "from a file")} | counts | {"rules": rules})
         return
