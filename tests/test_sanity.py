@@ -144,7 +144,7 @@ def test_what_is_solved_is_fine(solved):
     preflop = said.findings[4].figures
     assert list(preflop) == ["fold", "call", "1x", "all-in"]
     assert sum(preflop.values()) == pytest.approx(1)
-    assert {row[3] for row in said.rows()} == {"fine", ""}
+    assert {row[3] for row in fine.rows()} == {"fine", ""}
 
 
 def test_seeds_make_reports(solved):
