@@ -88,7 +88,7 @@ def places(abstract, words):
 
 def tables(solver):
     """[slot] the regrets of a solver, and its counts."""
-    regret, count = places(solver.abstract, solver.words)
+    regret, count = places(solver.abstract, solver.ledger.words)
     single = solver.table.view(np.float32)
     if not solver.options.average:
         return single[regret], np.zeros(len(count))
@@ -155,8 +155,10 @@ def test_expectations(games, game):
         for deal in range(size):
             table = start.copy()
             number, one = batch * size + deal, slice(deal, deal + 1)
-            seen = bucket[one], outcome[one], table.view(np.float32), table
-            kernels.walk_deals(np.uint64(8), number, solver.rules, *seen, False, 0.0, room.queue)
+            seen = bucket[one], outcome[one], room.share, room.tally, table.view(np.float32), table
+            kernels.walk_deals(
+                np.uint64(8), number, solver.ledger.rules, room.starts, *seen, 0.0, 0.0, room.queue, room.value
+            )
             gained[batch] += table.view(np.float32)[slots] - fixed
             drawn[batch] += table[counts]
     for sums, exact in zip((gained, drawn), naive.expected_external(abstract, fixed.astype(float)), strict=True):

@@ -11,7 +11,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"jit", "draws", "lanes", "artifact", "config"},
+    {"jit", "draws", "lanes", "artifact", "config", "engines"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -30,6 +30,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "numba": ["jit.py", "lanes.py"],
     "phevaluator": ["bench"],
     "pyspiel": ["tree", "bench"],
+    "ray": ["engines"],
     "rich": ["cli"],
     "kmedoids": ["abstraction"],
     "ot": ["abstraction"],

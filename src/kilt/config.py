@@ -15,6 +15,13 @@
     linear = true                           # weigh an iteration by its number
     prune = 0                               # most walks leave out actions that lose more than so many chips a deal
 
+    [engine]
+    name = "ray"                            # or local; left out: no blades
+    blades = 4                              # that share the classes of boards
+    address = ""                            # of a cluster that is there already
+    batch = 0                               # deals in a message; 0: as latency asks for
+    samples = 0                             # boards that a class draws for each deal; 0: one for each thread it has
+
     [agent]
     post = "new-0.2"                        # post-processing
     translation = "pseudo-harmonic"         # of bets that are not in the abstraction
@@ -52,6 +59,17 @@ class SolverConfig:
 
 
 @dataclass(frozen=True)
+class EngineConfig:
+    """Where to solve, if not in this process alone."""
+
+    name: str = ""  # "": here
+    blades: int = 2
+    address: str = ""
+    batch: int = 0
+    samples: int = 0  # 0: one, or where a blade has fewer classes than threads, enough for all
+
+
+@dataclass(frozen=True)
 class AgentConfig:
     """How to play what was solved."""
 
@@ -68,6 +86,7 @@ class Config:
     actions: tuple[str, ...] = ()  # none in limit games; in no-limit games, all raises
     near: float = 0.8
     solver: SolverConfig = field(default_factory=SolverConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
 
     def toml(self) -> str:
@@ -115,7 +134,7 @@ def config_of(said: Mapping[str, Any]) -> Config:
     texts = [actions] if isinstance(actions, str) else actions
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise RunError(f"`actions` is {actions!r}: give a text such as '50%, 1x, a', or a list of one for each player")
-    sections = {"solver": SolverConfig, "agent": AgentConfig}
+    sections = {"solver": SolverConfig, "engine": EngineConfig, "agent": AgentConfig}
     made: dict[str, object] = {name: _made(kind, said.pop(name, {}), f"[{name}]") for name, kind in sections.items()}
     return _made(Config, said | {"actions": tuple(texts)} | made, "the run")
 
@@ -138,7 +157,7 @@ def _made(kind: type[T], said: object, where: str) -> T:
         )
         if wrong:
             raise RunError(f"`{name}` in {where} is {value!r}: it takes a value of type {wanted}")
-        least = 1 if name == "threads" else 0
+        least = 1 if name in ("threads", "blades") else 0
         if wanted in ("int", "float") and not least <= value < inf:
             raise RunError(f"`{name}` in {where} is {value}: give {least} or more")
         values[name] = value

@@ -8,6 +8,7 @@
     ├── AbstractionError an abstraction that cannot be built as asked, or does not fit a game
     ├── ArtifactError    arrays on disk that are missing, damaged, of another kind, or that there is no room for
     ├── RunError         a run that cannot be started or continued as asked: algorithm, budget, folder
+    ├── EngineError      work that cannot be done elsewhere: no cluster, no room, a worker that died
     ├── PlayError        a match that cannot begin or go on: an agent, a network, a protocol
     └── MissingPeerError an optional package that a command compares itself with is not installed
 
@@ -41,6 +42,10 @@ class RunError(KiltError):
 
 class PlayError(KiltError):
     """A match that cannot begin, or cannot go on."""
+
+
+class EngineError(KiltError):
+    """Work that cannot be done where it was to be done."""
 
 
 class MissingPeerError(KiltError):

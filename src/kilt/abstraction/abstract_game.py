@@ -13,9 +13,10 @@ in each bucket the actions. So a decision and a bucket are one address.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +124,41 @@ class MadeUp(Slots):
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write some bucket for each hand."""
         buckets[:] = (hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729) % self.buckets[r]
+
+
+class Part(Slots):
+    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `first`."""
+
+    def __init__(
+        self, whole: AbstractGame, first: tuple[int, ...], numbers: tuple[int, ...], known: Sequence[int | None]
+    ) -> None:
+        self.whole, self.game, self.actions = whole, whole.game, whole.actions
+        self.offset, self.numbers = first, numbers  # [round] a round without buckets is not in it
+        self.known = known  # [round] the class of boards, where there is but one
+        self.betting = whole.betting
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """[round] how many there are."""
+        return self.numbers
+
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
+        if self.numbers[r]:
+            self.whole.cards.rounds[r].look_up(boards, hands, buckets, self.known[r])
+            buckets -= np.uint32(self.offset[r])
+
+    def write(self, mine: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:
+        """Copy what belongs to the slots here to where it is in the whole game."""
+        for node in np.flatnonzero(self.betting.nodes.actor >= 0).tolist():
+            whole[self.places(node)] = mine[self.first[node] : self.first[node + 1]]
+
+    def places(self, node: int) -> slice:
+        """The slots of a decision in the whole game."""
+        nodes = self.betting.nodes
+        r, n = int(nodes.round[node]), int(nodes.children[node])
+        start = int(self.whole.first[node]) + n * self.offset[r]
+        return slice(start, start + n * self.numbers[r])
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:

@@ -70,9 +70,17 @@ class RoundBuckets(NamedTuple):
             kernels.look_up(self.spots.index, self.table, boards, buckets)
         return buckets
 
-    def look_up(self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card] of their own."""
-        if self.coded:
+    def look_up(
+        self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
+    ) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card] of their own.
+
+        Where the class of all boards is `known`, it is not looked for.
+        """
+        if self.coded and known is not None:
+            kernels.look_up_hands(self.spots.index, self.table, boards, hands, buckets)
+            buckets[:] = self.coded.bucket[known][buckets]
+        elif self.coded:
             classes, of = self.coded
             coded = classes.spots.index, classes.labels, of
             look_up_coded_hands(self.spots.index, self.table, *coded, boards, hands, buckets)

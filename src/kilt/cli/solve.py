@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say, ticking
 
@@ -98,6 +98,27 @@ def solve(
             help="Go on with a run that was stopped or killed, to its old budget or to a new one (in total).",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="E",
+            help="With CONFIG: `local` or `ray`, blades share the classes of its boards. Left out: as it says.",
+        ),
+    ] = None,
+    blades: Annotated[
+        int | None, typer.Option("--blades", metavar="N", help="How many blades, each with --threads. Left out: 2.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", metavar="A", help="HOST:PORT of a Ray cluster that is there. Left out: one of its own, here."
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option("--batch", metavar="D", help="Deals in a message to a blade. Left out: as latency asks for."),
+    ] = None,
     as_json: AsJson = False,
     list_algorithms: Annotated[bool, typer.Option("--algorithms", help="List the algorithms, and stop.")] = False,
 ) -> None:
@@ -113,6 +134,7 @@ def solve(
     from kilt.solve.abstract_problem import CONFIG
     from kilt.solve.folder import RunFolder, size_of
     from kilt.solve.run import run
+    from kilt.solve.solver import InParts
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
@@ -122,7 +144,8 @@ def solve(
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
     if config and (game or resume):
         raise RunError(f"{config} says which game it is: leave out --game and --resume")
-    asked = Asked(given, game, algorithm, seed, threads, out, resume)
+    where = {"name": engine, "blades": blades, "address": address, "batch": batch}
+    asked = Asked(given, game, algorithm, seed, threads, out, resume, where)
     if config or (resume and (resume / CONFIG).is_file()):
         ready = _abstracted(asked, config)
     else:
@@ -130,8 +153,12 @@ def solve(
     solver, problem, identity, budget, folder, exact, _ = ready
 
     steps: list[Step] = []
-    with interrupts(at_once=exact) as stopped, _progress(identity, budget, steps) as tick:
-        for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick):
+    with (
+        closing(solver) if isinstance(solver, InParts) else nullcontext(),
+        interrupts(at_once=exact) as stopped,
+        _progress(identity, budget, steps, solver) as tick,
+    ):
+        for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
         if folder is None:
@@ -142,6 +169,8 @@ def solve(
             f"kilt solve --resume {quote(str(folder.path))}"
         )
         raise typer.Exit(128 + stopped[0])
+    if isinstance(solver, InParts):
+        say(solver.spent())
     if folder and not exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
         from kilt.viz.winrates import plot_win_rates
@@ -164,6 +193,7 @@ class Asked(NamedTuple):
     threads: int | None
     out: Path | None
     resume: Path | None
+    engine: dict[str, str | int | None]
 
 
 class Ready(NamedTuple):
@@ -191,6 +221,8 @@ def _whole(asked: Asked) -> Ready:
     if folder:
         game, algorithm = game or folder.identity.game, algorithm or folder.identity.algorithm
         seed = folder.identity.seed if seed is None else seed
+    if any(value is not None for value in asked.engine.values()):
+        raise RunError("blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine")
     if game is None:
         raise RunError(
             "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
@@ -218,6 +250,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.solve.abstract_problem import CONFIG, keep_config, prepare
+    from kilt.solve.distributed.solver import Distributed
     from kilt.solve.folder import Identity, RunFolder
     from kilt.solve.problem import make_solver
     from kilt.solve.run import Budget
@@ -229,7 +262,10 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
         seed=said.solver.seed if asked.seed is None else asked.seed,
         threads=said.solver.threads if asked.threads is None else asked.threads,
     )
-    said = replace(said, solver=solving)
+    given = {name: value for name, value in asked.engine.items() if value is not None}
+    said = replace(said, solver=solving, engine=replace(said.engine, **given))  # type: ignore[arg-type]
+    if given and not said.engine.name:
+        raise RunError(f"--{next(iter(given))} is about blades, and there is no engine: add --engine ray, or local")
     path = asked.resume or asked.out or _free(config.stem if config else "")
     if not asked.resume and path.exists() and any(path.iterdir()):
         raise RunError(f"{path} is there already: go on with --resume {quote(str(path))}, or choose another folder")
@@ -242,10 +278,14 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     except KeyboardInterrupt:
         say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(path))} goes on")
         raise typer.Exit(130) from None
-    with errors.status("writing out the abstract game …"):
+    waiting = "writing out the abstract game …" if not said.engine.name else "looking for blades …"
+    with errors.status(waiting):
         solver = make_solver(problem, solving.algorithm, solving.seed)
+    if isinstance(solver, Distributed):
+        say(solver.described())
     name = f"{problem.name}, {problem.abstract.cards.identity.name}"
-    identity = Identity(name, solving.algorithm, solving.seed, problem.form, problem.fingerprint)
+    algorithm = f"{solving.algorithm} in parts" if said.engine.name else solving.algorithm
+    identity = Identity(name, algorithm, solving.seed, problem.form, problem.fingerprint)
     minutes = solving.minutes or (0 if solving.iterations else DEFAULT_MINUTES)
     default = Budget(solving.iterations or None, 60 * minutes or None)
     folder = RunFolder.open(path) if RunFolder.begun(path) else None
@@ -335,14 +375,18 @@ def _standing(step: Step) -> str:
 
 
 @contextmanager
-def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
-    """A bar on the terminal; gives what `run` calls to move it."""
+def _progress(
+    identity: Identity, budget: Budget, steps: list[Step], solver: Solver
+) -> Iterator[Callable[[int, float], None]]:
+    """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
     from kilt.solve.run import time_left
+    from kilt.solve.solver import InParts
 
     seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(f"{identity.game}, {identity.algorithm}", total=None, said="starting …")
+        parts: list[TaskID] = []
 
         def tick(iterations: int, seconds: float) -> None:
             seen.append((iterations, seconds))
@@ -356,6 +400,11 @@ def _progress(identity: Identity, budget: Budget, steps: list[Step]) -> Iterator
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
+            for number, (where, busy) in enumerate(solver.parts() if isinstance(solver, InParts) else []):
+                if number == len(parts):
+                    parts.append(bar.add_task("", total=1.0, said=""))
+                what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"
+                bar.update(parts[number], description=what, completed=busy, said=working)
 
         yield tick
 

@@ -75,6 +75,10 @@ def _cfr_br(trunk: int) -> MakeVector:
 
 
 def _external(problem: AbstractProblem, seed: int) -> Solver:
+    if problem.engine.name:
+        from kilt.solve.distributed.solver import start
+
+        return start(problem, seed)
     return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
 
 

@@ -25,7 +25,7 @@ from kilt.abstraction.features import Deal, Tick
 from kilt.abstraction.pipeline import Estimate, bucket_numbers, build, estimate
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
-from kilt.config import Config
+from kilt.config import Config, EngineConfig
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -60,7 +60,7 @@ def prepare(
     if not isinstance(cards, Path):
         build(cards, place, cache=artifact.cache_folder(), threads=threads, tick=tick)
     abstract = AbstractGame(game, CardAbstraction.load(place), actions)
-    return AbstractProblem(abstract, place, options_of(config), threads, asdict(config.agent))
+    return AbstractProblem(abstract, place, options_of(config), threads, asdict(config.agent), config.engine)
 
 
 class Takes(NamedTuple):
@@ -144,6 +144,7 @@ class AbstractProblem(Problem):
     options: Options = Options()  # noqa: RUF009, it is frozen
     threads: int = 1
     agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
+    engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
 
     @property
     def name(self) -> str:

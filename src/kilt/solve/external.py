@@ -37,7 +37,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import Betting
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
-from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Words
+from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
 from kilt.solve.solver import Tables, scheduled
 
 DEALS = 1024  # in one call of the kernels
@@ -62,6 +62,49 @@ FACTOR = 2**-0.5  # by which linear weighting discounts
 STEPS = 28  # 2^14: see `scheduled`
 
 
+class Ledger:
+    """What walks write down: regrets and counts for the slots of an abstract game, or of a part of it."""
+
+    def __init__(self, slots: Slots, options: Options = DEFAULT, rules: Rules | None = None) -> None:
+        self.slots, self.options = slots, options
+        self.words = 2 if options.average else 1  # for each slot
+        self.rules = rules or rules_of(slots, self.words)
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin with nothing."""
+        self.table: Words = np.zeros(self.slots.slots * self.words, dtype=np.uint32)
+
+    @property
+    def views(self) -> tuple[Singles, Words]:
+        """Regrets and counts as walks take them: without an average there are no counts."""
+        return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
+
+    def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
+        """[slot] the average strategy, if that is kept, or what regret matching plays now: see `quantise`."""
+        shares = np.zeros(self.slots.slots, dtype=dtype)
+        counted = counted and self.options.average
+        self._in_parts(partial(kernels.quantise, self.words, counted, shares), threads)
+        return shares
+
+    def discount(self, key: np.uint64, threads: int = 1) -> None:
+        """Let all that was learnt so far weigh less."""
+        self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
+
+    def _in_parts(self, kernel: Callable[..., None], threads: int) -> None:
+        """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
+        nodes = self.slots.betting.nodes
+        acts = np.flatnonzero(nodes.actor >= 0)
+        counts, buckets = nodes.children[acts].astype(np.int64), np.array(self.slots.buckets)[nodes.round[acts]]
+
+        def work(start: int, end: int) -> None:
+            part = slice(start, end)
+            decisions = self.slots.first[acts[part]], counts[part], buckets[part]
+            kernel(*decisions, self.table.view(np.float32), self.table)
+
+        in_parts(work, len(acts), threads)
+
+
 class External(Tables):
     """External sampling on an abstract game. Tables of strategies are over its slots, in bytes: see `quantised`."""
 
@@ -79,9 +122,8 @@ class External(Tables):
         self.abstract, self.options, self.threads = abstract, options, threads
         self.iterations = self.decisions = self.visits = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
-        self.words = 2 if options.average else 1  # for each slot
-        self.rules = rules_of(abstract, self.words)
-        self.table: Words = np.zeros(abstract.slots * self.words, dtype=np.uint32)
+        self.ledger = Ledger(abstract, options)
+        self.table = self.ledger.table
         self._rooms = [Room(abstract) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
@@ -90,11 +132,11 @@ class External(Tables):
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
-                self._discount()
+                self.ledger.discount(np.uint64(self.iterations) ^ np.uint64(self.seed), self.threads)
             self._walk_to(min(end, scheduled(self.iterations + 1, STEPS)) if self.options.linear else end)
 
     def _walk_to(self, end: int) -> None:
-        first, weight = self.iterations, self._weight()
+        first, weight = self.iterations, weight_beyond(self.iterations, STEPS) if self.options.linear else 0.0
 
         def work(thread: int) -> tuple[int, int]:
             decisions = visits = 0
@@ -109,84 +151,78 @@ class External(Tables):
 
     def _walk(self, room: Room, first: int, deals: int, weight: float) -> tuple[int, int]:
         bucket, outcome = room.deal(np.uint64(self.seed), first, deals)
-        counts = self.table[: len(self.table) if self.options.average else 0]
         seen: tuple[int, int] = kernels.walk_deals(
             np.uint64(self.seed),
             first,
-            self.rules,
+            self.ledger.rules,
+            room.starts,
             bucket,
             outcome,
-            self.table.view(np.float32),
-            counts,
+            room.share,
+            room.tally,
+            *self.ledger.views,
             self.options.prune,
             weight,
             room.queue,
+            room.value,
         )
         return seen
 
     def average(self) -> Array:
         """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
-        return self._quantised(counted=self.options.average)
+        return self.ledger.quantised(self.dtype, self.threads)
 
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
-        return self._quantised(counted=False)
+        return self.ledger.quantised(self.dtype, self.threads, counted=False)
 
-    def _quantised(self, *, counted: bool) -> Array:
-        shares = np.zeros(self.abstract.slots, dtype=self.dtype)
-        self._in_parts(partial(kernels.quantise, self.words, counted, shares))
-        return shares
 
-    def _discount(self) -> None:
-        """Let all iterations so far weigh less."""
-        key = np.uint64(self.iterations) ^ np.uint64(self.seed)
-        self._in_parts(partial(kernels.discount, self.words, FACTOR, key))
+def weight_beyond(iterations: int, first: int) -> float:
+    """What all iterations so far weigh beyond their number, when the next weighs 1: they were discounted on schedule.
 
-    def _in_parts(self, kernel: Callable[..., None]) -> None:
-        """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
-        nodes = self.abstract.betting.nodes
-        acts = np.flatnonzero(nodes.actor >= 0)
-        counts, buckets = nodes.children[acts].astype(np.int64), np.array(self.abstract.buckets)[nodes.round[acts]]
-
-        def work(start: int, end: int) -> None:
-            part = slice(start, end)
-            decisions = self.abstract.first[acts[part]], counts[part], buckets[part]
-            kernel(*decisions, self.table.view(np.float32), self.table)
-
-        in_parts(work, len(acts), self.threads)
-
-    def _weight(self) -> float:
-        """What all iterations so far weigh beyond their number, when the next weighs 1."""
-        last, whole = 0, 0.0
-        while self.options.linear and (point := scheduled(last + 1, STEPS)) <= self.iterations:
-            last, whole = point, (whole + point - last) * FACTOR
-        return whole - last
+    >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
+    (True, 0.0)
+    """
+    last, whole = 0, 0.0
+    while (point := scheduled(last + 1, first)) <= iterations:
+        last, whole = point, (whole + point - last) * FACTOR
+    return whole - last
 
 
 class Room:
     """Where a thread deals and walks."""
 
-    def __init__(self, abstract: Slots) -> None:
+    def __init__(self, abstract: Slots, most: int = DEALS) -> None:
         rules = abstract.game.rules
         self.abstract = abstract
         self.deck, self.held = rules.deck.size, rules.hole_cards
         self.sizes = [rules.board_size(r) for r in range(rules.rounds)]
         self.tables = hand_tables(self.held + self.sizes[-1], rules.deck)
-        self.cards = np.empty((DEALS, 2 * self.held + self.sizes[-1]), dtype=np.int64)
-        self.hands = np.empty((DEALS, 2), dtype=np.int64)
-        self.bucket: Words = np.empty((DEALS, rules.rounds, 2), dtype=np.uint32)
-        self.outcome: Singles = np.empty(DEALS, dtype=np.float32)
+        self.cards = np.empty((most, 2 * self.held + self.sizes[-1]), dtype=np.int64)
+        self.hands = np.empty((most, 2), dtype=np.int64)
+        self.bucket: Words = np.empty((most, rules.rounds, 2), dtype=np.uint32)
+        self.outcome: Singles = np.empty(most, dtype=np.float32)
+        self.share: Singles = np.ones(most, dtype=np.float32)  # all deals weigh the same,
+        self.tally: Words = np.ones(most, dtype=np.uint32)
+        # and are walked over from the root, once for each player.
+        root = np.arange(0, 2 * most + 1, 2), np.zeros(2 * most, dtype=np.uint32)
+        self.starts = Starts(*root, np.tile(np.array([0, 1], dtype=np.int8), most))
+        self.value: Singles = np.empty(2 * most, dtype=np.float32)
         # A walk comes to a node once at most. Memory that is not touched costs nothing.
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
         """Deal hands number `first` and following: [deal, round, player] their buckets, and [deal] who wins."""
+        kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
+        return self.settle(deals, self.abstract)
+
+    def settle(self, deals: int, abstract: Slots) -> tuple[Words, Singles]:
+        """The same for the first of the cards that are here, with the buckets of an abstract game."""
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
-        kernels.deal_cards(seed, first, self.deck, cards)
         kernels.settle(cards, self.held, self.tables, hands, outcome)
         for r, size in enumerate(self.sizes):
-            self.abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
+            abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
         return bucket, outcome
 
 

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import IntArray
+from kilt.cards.deck import ByteArray, IntArray
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.draws import mix, numbered, uniform
-from kilt.jit import kernel, prefetch
+from kilt.jit import inlined, kernel, prefetch
 
 FOLD, SHOWDOWN = 2, 3  # who acts, where it is neither player 0 nor 1: nobody any more
 SKIPPED = 4  # what was left out
+BEYOND = 5  # what others know: `link` says which node it is
 WALKS = np.uint64(0x5851F42D4C957F2D)  # sets what is drawn in walks apart from the cards
 MOSTLY = 0.95  # of the walks leave out actions that are regretted little
 
@@ -53,6 +54,23 @@ class Rules(NamedTuple):
 
     nodes: Records  # [node] NODE
     payoff: Singles  # [row] to player 0; times the outcome at a showdown
+
+
+class Starts(NamedTuple):
+    """Where walks begin."""
+
+    begin: IntArray  # [deal + 1] the first start of each deal
+    node: Words  # [start]
+    player: ByteArray  # [start] for whom
+
+
+class Exits(NamedTuple):
+    """Where walks have left what is known."""
+
+    begin: IntArray  # [deal + 1] the first exit of each deal
+    node: Words  # [exit] what they have come to
+    player: ByteArray  # [exit] for whom
+    place: IntArray  # [exit] in the queue
 
 
 @kernel
@@ -99,6 +117,175 @@ def walk_deals(
     seed: np.uint64,
     first: int,
     rules: Rules,
+    starts: Starts,
+    bucket: Words,
+    outcome: Singles,
+    share: Singles,
+    tally: Words,
+    regret: Singles,
+    count: Words,
+    prune: float,
+    weight: float,
+    queue: Records,
+    value: Singles,
+) -> tuple[int, int]:
+    """Walk over deals number `first` and following, from each of their starts: external sampling.
+
+    `bucket` [deal, round, player] and `outcome` [deal] say what was dealt. Adds to `regret`, deals weighted by their
+    `share`, and unless it is empty, `tally` [deal] to `count` for each action that is drawn for the opponent: both are
+    views of one table, see `external`. Deals without a share are left out. Where `prune` is above 0, most walks leave
+    out actions whose mean regret is below −`prune`, unless they end the hand; deals so far weigh as much as their
+    number, and `weight` more. `queue` is scratch. Writes [start] the `value` to player 0. Returns how many decisions
+    and how many nodes the walks came to.
+    """
+    decisions, visited = 0, 0
+    key = mix(seed ^ WALKS)
+    shift = np.uint64(1 if len(count) > 0 else 0)
+    for deal in range(len(bucket)):
+        begin, end = starts.begin[deal], starts.begin[deal + 1]
+        if share[deal] <= 0:
+            value[begin:end] = np.float32(0.0)
+            continue
+        keys = _keys(key, first + deal)
+        free = np.uint64(0)
+        for start in range(begin, end):
+            _begin(queue[free], rules.nodes[starts.node[start]], starts.player[start], bucket, deal, shift)
+            free += np.uint64(1)
+        poor = np.float32(-prune * (first + deal + 1 + weight))
+        free, met = _descend(
+            queue, np.uint64(0), free, rules, bucket, deal, outcome, regret, count, tally[deal], keys, prune, poor
+        )
+        _ascend(queue, np.uint64(0), free, regret, share[deal], prune)
+        for start in range(begin, end):
+            value[start] = queue[start - begin].value
+        decisions, visited = decisions + met, visited + int(free)
+    return decisions, visited
+
+
+@inlined
+def _keys(key: np.uint64, deal: int) -> tuple[np.uint64, np.uint64]:
+    """What draws in the walks of a deal begin from, for each player."""
+    number = np.uint64(deal)
+    return numbered(key, number + number), numbered(key, number + number + np.uint64(1))
+
+
+@inlined
+def _begin(there: Any, node: Any, player: int, bucket: Words, deal: int, shift: np.uint64) -> None:
+    """Write to a place that a walk begins at a decision."""
+    there.slot = node.first + np.uint64(bucket[deal, node.round, node.actor]) * (np.uint64(node.count) << shift)
+    there.link, there.count, there.actor, there.player = node.link, node.count, node.actor, player
+
+
+@inlined
+def _descend(
+    queue: Records,
+    place: np.uint64,
+    free: np.uint64,
+    rules: Rules,
+    bucket: Words,
+    deal: int,
+    outcome: Singles,
+    regret: Singles,
+    count: Words,
+    tally: np.uint32,
+    keys: tuple[np.uint64, np.uint64],
+    prune: float,
+    poor: np.float32,
+) -> tuple[np.uint64, int]:
+    """Walk down from the places before `free`: where that ends, and how many decisions there were."""
+    one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
+    averaging = len(count) > 0
+    shift = np.uint64(1 if averaging else 0)
+    decisions = 0
+    while place < free:
+        here = queue[place]
+        n = np.uint64(here.count)
+        if n == zero:
+            place += one
+            continue
+        slot, link, player = here.slot, np.uint64(here.link), here.player
+        here.below = np.uint32(free)
+        a, last, least = zero, n, lowest
+        if here.actor != player:  # the opponent: one action, drawn in proportion to positive regret
+            whole = nothing
+            for k in range(n):
+                whole += max(regret[slot + k], nothing)
+            left = np.float32(uniform(keys[1] if player else keys[0], link))
+            if whole > nothing:
+                left *= whole
+                while a < n - one:
+                    left -= max(regret[slot + a], nothing)
+                    if left < nothing:
+                        break
+                    a += one
+            else:
+                a = min(np.uint64(left * np.float32(n)), n - one)
+            last = a + one
+            if averaging:
+                count[slot + n + a] += tally
+        elif prune > 0 and uniform(keys[player], zero) < MOSTLY:
+            for k in range(n):
+                if regret[slot + k] > nothing:
+                    least = poor
+        while a < last:
+            child, there = rules.nodes[link + a], queue[free]
+            if child.count == 0:
+                if child.actor == BEYOND:
+                    there.link, there.player = child.link, player
+                else:
+                    value = rules.payoff[child.link]
+                    there.value = value * outcome[deal] if child.actor == SHOWDOWN else value
+                there.count, there.actor = np.uint8(0), child.actor
+            elif prune > 0 and regret[slot + a] < least:
+                there.value, there.count, there.actor = nothing, np.uint8(0), np.uint8(SKIPPED)
+            else:
+                to = child.first + np.uint64(bucket[deal, child.round, child.actor]) * (np.uint64(child.count) << shift)
+                prefetch(regret, to)
+                there.slot, there.link, there.count, there.actor = to, child.link, child.count, child.actor
+                there.player = player
+            free += one
+            a += one
+        decisions += 1
+        place += one
+    return free, decisions
+
+
+@inlined
+def _ascend(
+    queue: Records, start: np.uint64, place: np.uint64, regret: Singles, share: np.float32, prune: float
+) -> None:
+    """Walk back up from before a place to the start: values to where walks came from, regrets by their share."""
+    nothing = np.float32(0.0)
+    while place > start:
+        place -= np.uint64(1)
+        here = queue[place]
+        n = np.uint64(here.count)
+        if n == np.uint64(0):
+            continue
+        child = np.uint64(here.below)
+        if here.actor != here.player:
+            here.value = queue[child].value
+            continue
+        slot = here.slot
+        whole, worth, plain = nothing, nothing, nothing
+        for k in range(n):
+            value, positive = queue[child + k].value, max(regret[slot + k], nothing)
+            whole += positive
+            worth += positive * value
+            plain += value
+        worth = worth / whole if whole > nothing else plain / np.float32(n)
+        signed = share if here.player == 0 else -share
+        for k in range(n):
+            if prune <= 0 or queue[child + k].actor != SKIPPED:
+                regret[slot + k] += signed * (queue[child + k].value - worth)
+        here.value = worth
+
+
+@kernel
+def descend_deals(
+    seed: np.uint64,
+    first: int,
+    rules: Rules,
     bucket: Words,
     outcome: Singles,
     regret: Singles,
@@ -106,105 +293,44 @@ def walk_deals(
     prune: float,
     weight: float,
     queue: Records,
+    begin: IntArray,
+    exits: Exits,
 ) -> tuple[int, int]:
-    """Walk over deals number `first` and following, once for each player: external sampling.
+    """The first half of `walk_deals` from the root, for nodes of which some are `BEYOND` what is known here.
 
-    `bucket` [deal, round, player] and `outcome` [deal] say what was dealt. Adds to `regret` and, unless it is empty, to
-    `count` for each action that is drawn for the opponent: both are views of one table, see `external`. Where `prune`
-    is above 0, most walks leave out actions whose mean regret is below −`prune`, unless they end the hand; deals so far
-    weigh as much as their number, and `weight` more. `queue` is scratch. Returns how many decisions and how many nodes
-    the walks came to.
+    Writes to `queue` how far the walks came, all deals one after another, to `begin` [deal + 1] where each begins, and
+    to `exits` where walks have come to such nodes: their values are missing. Returns how many exits there are, and
+    nodes.
     """
-    one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
-    decisions, visited = 0, 0
-    start = mix(seed ^ WALKS)
-    averaging = len(count) > 0
-    shift = np.uint64(1 if averaging else 0)
-    root = rules.nodes[0]
+    key = mix(seed ^ WALKS)
+    shift = np.uint64(1 if len(count) > 0 else 0)
+    free, found = np.uint64(0), 0
     for deal in range(len(bucket)):
-        number = np.uint64(first + deal)
-        keys = numbered(start, number + number), numbered(start, number + number + one)
-        free = zero
+        keys, start = _keys(key, first + deal), free
+        begin[deal], exits.begin[deal] = free, found
         for player in range(2):
-            here = queue[free]
-            here.slot = root.first + np.uint64(bucket[deal, root.round, root.actor]) * (np.uint64(root.count) << shift)
-            here.link, here.count, here.actor, here.player = root.link, root.count, root.actor, player
-            free += one
-        place = zero
-        while place < free:
+            _begin(queue[free], rules.nodes[0], player, bucket, deal, shift)
+            free += np.uint64(1)
+        poor = np.float32(-prune * (first + deal + 1 + weight))
+        free, _ = _descend(
+            queue, start, free, rules, bucket, deal, outcome, regret, count, np.uint32(1), keys, prune, poor
+        )
+        for place in range(start, free):
             here = queue[place]
-            n = np.uint64(here.count)
-            if n == zero:
-                place += one
-                continue
-            slot, link, player = here.slot, np.uint64(here.link), here.player
-            here.below = np.uint32(free)
-            a, last, least = zero, n, lowest
-            if here.actor != player:  # the opponent: one action, drawn in proportion to positive regret
-                whole = nothing
-                for k in range(n):
-                    whole += max(regret[slot + k], nothing)
-                left = np.float32(uniform(keys[1] if player else keys[0], link))
-                if whole > nothing:
-                    left *= whole
-                    while a < n - one:
-                        left -= max(regret[slot + a], nothing)
-                        if left < nothing:
-                            break
-                        a += one
-                else:
-                    a = min(np.uint64(left * np.float32(n)), n - one)
-                last = a + one
-                if averaging:
-                    count[slot + n + a] += np.uint32(1)
-            elif prune > 0 and uniform(keys[player], zero) < MOSTLY:
-                for k in range(n):
-                    if regret[slot + k] > nothing:
-                        least = np.float32(-prune * (first + deal + 1 + weight))
-            while a < last:
-                child, there = rules.nodes[link + a], queue[free]
-                if child.count == 0:
-                    value = rules.payoff[child.link]
-                    there.value = value * outcome[deal] if child.actor == SHOWDOWN else value
-                    there.count, there.actor = np.uint8(0), child.actor
-                elif prune > 0 and regret[slot + a] < least:
-                    there.value, there.count, there.actor = nothing, np.uint8(0), np.uint8(SKIPPED)
-                else:
-                    to = child.first + np.uint64(bucket[deal, child.round, child.actor]) * (
-                        np.uint64(child.count) << shift
-                    )
-                    prefetch(regret, to)
-                    there.slot, there.link, there.count, there.actor = to, child.link, child.count, child.actor
-                    there.player = player
-                free += one
-                a += one
-            decisions += 1
-            place += one
-        visited += int(free)
-        while place > zero:
-            place -= one
-            here = queue[place]
-            n = np.uint64(here.count)
-            if n == zero:
-                continue
-            child = np.uint64(here.below)
-            if here.actor != here.player:
-                here.value = queue[child].value
-                continue
-            slot = here.slot
-            whole, worth, plain = nothing, nothing, nothing
-            for k in range(n):
-                value, share = queue[child + k].value, max(regret[slot + k], nothing)
-                whole += share
-                worth += share * value
-                plain += value
-            worth = worth / whole if whole > nothing else plain / np.float32(n)
-            sign = np.float32(1.0) if here.player == 0 else np.float32(-1.0)
-            for k in range(n):
-                if prune <= 0 or queue[child + k].actor != SKIPPED:
-                    regret[slot + k] += sign * (queue[child + k].value - worth)
-            here.value = worth
-    return decisions, visited
+            if here.actor == BEYOND:
+                exits.place[found], exits.node[found], exits.player[found] = place, here.link, here.player
+                found += 1
+    begin[len(bucket)], exits.begin[len(bucket)] = free, found
+    return found, int(free)
+
+
+@kernel
+def ascend_deals(queue: Records, begin: IntArray, exits: Exits, value: Singles, regret: Singles, prune: float) -> None:
+    """The second half, when [exit] the values are known."""
+    for deal in range(len(begin) - 1):
+        for k in range(exits.begin[deal], exits.begin[deal + 1]):
+            queue[exits.place[k]].value = value[k]
+        _ascend(queue, np.uint64(begin[deal]), np.uint64(begin[deal + 1]), regret, np.float32(1.0), prune)
 
 
 @kernel

@@ -1,12 +1,14 @@
 """A run on disk: what it is, what happened in it, where it stands and what it found.
 
-A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A run that was
+A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
+has ``parts`` too, which belong to a checkpoint and are written before it. A run that was
 stopped or killed goes on from its last checkpoint, if it is the same run: see `Identity`.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,11 +24,12 @@ from kilt.errors import RunError
 from kilt.solve.abstract_problem import CONFIG
 from kilt.solve.problem import Problem
 from kilt.solve.run import Budget, Step
-from kilt.solve.solver import Solver
+from kilt.solve.solver import InParts, Solver
 from kilt.strategy.blueprint import CARDS
 
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least so many seconds apart, and at most
+PARTS = "parts"
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
 
 
@@ -142,6 +145,8 @@ class RunFolder:
             found = artifact.read(place, "checkpoint", check=True)
             Identity._make(map(found.parameters.get, Identity._fields)).require(self.identity, place)
             solver.restore(found.arrays)
+            if isinstance(solver, InParts):
+                solver.restore_parts(self._parts(solver.iterations))
             seconds = float(found.figures["seconds"])
         self._saved = solver.iterations, seconds, size_of(solver) / WRITING
         self._log.seek(0)
@@ -166,6 +171,9 @@ class RunFolder:
         if solver.iterations == iteration or seconds - before < wait:
             return
         began = perf_counter()
+        if isinstance(solver, InParts):
+            artifact.require_room(self.path, solver.size)
+            solver.save_parts(self._parts(solver.iterations))
         artifact.write(
             self.path / "checkpoint",
             "checkpoint",
@@ -174,7 +182,14 @@ class RunFolder:
             parameters=self.identity._asdict(),
             figures={"iterations": solver.iterations, "seconds": seconds},
         )
+        for old in (self.path / PARTS).glob("*"):
+            if old != self._parts(solver.iterations):  # they belonged to the checkpoint before
+                shutil.rmtree(old, ignore_errors=True)
         self._saved = solver.iterations, seconds, perf_counter() - began
+
+    def _parts(self, iterations: int) -> Path:
+        """Where the parts of a checkpoint are."""
+        return self.path / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
         """Take over a run that had no folder so far."""
@@ -197,6 +212,8 @@ def _expected(file: Path) -> bool:
 
 def size_of(solver: Solver) -> int:
     """Bytes of a checkpoint."""
+    if isinstance(solver, InParts):
+        return solver.size
     return sum(table.nbytes for table in solver.state().values())
 
 

@@ -31,9 +31,10 @@ from math import exp, inf, log
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from kilt.engines import WorkerLost
 from kilt.errors import RunError
 from kilt.solve.problem import UNIT, Problem
-from kilt.solve.solver import Solver, scheduled
+from kilt.solve.solver import InParts, Solver, scheduled
 
 if TYPE_CHECKING:
     from kilt.solve.folder import RunFolder
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 CHUNK = 0.2  # seconds between two looks at the budget, the progress bar and Ctrl-C
 MEASURING = 0.1  # the share of the time that measurements may take, after the first FREE seconds of them
 FREE = 1.0
+LOSSES = 5  # of parts of a solver, one after another without any progress, until a run gives up
 
 
 class Step(NamedTuple):
@@ -90,40 +92,53 @@ def run(
     folder: RunFolder | None = None,
     stop: Callable[[], bool] = lambda: False,
     tick: Callable[[int, float], None] = lambda iterations, seconds: None,
+    warn: Callable[[str], None] = lambda what: None,
 ) -> Iterator[Step]:
     """Run a new solver until the budget is spent or `stop` says so, from the last checkpoint of `folder` if it has one.
 
     The last `Step` is that of the end, the others are those of the schedule. `tick` hears of the iterations and seconds
-    so far several times a second.
+    so far several times a second. When a part of the solver is lost, the run goes back to its last checkpoint, which
+    `warn` hears of.
     """
     problem.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():
         began = perf_counter() - (folder.restore(solver, budget) if folder else 0.0)
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
+        due, losses = scheduled(solver.iterations), 0
         while True:
-            now, seconds = solver.iterations, perf_counter() - began
-            over = stop() or budget.spent(now, seconds)
-            if folder:
-                folder.save(solver, seconds, at_once=over)
-            # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
-            affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
-            if over or (now == scheduled(now) and (budget.target is not None or affordable)):
-                before = perf_counter()
-                figures = problem.measure(solver)
-                after = perf_counter()
-                measured, cost = measured + 1, min(cost, after - before)  # the first ones may include compilation
-                step = Step(now, after - began, *figures)
+            try:
+                now, seconds = solver.iterations, perf_counter() - began
+                over = stop() or budget.spent(now, seconds)
                 if folder:
-                    folder.log(step)
-                yield step
-                if over or (budget.target is not None and step.exploitability <= budget.target):
-                    break
-            ahead = min(scheduled(now + 1), budget.iterations or sys.maxsize) - now
-            chunk = max(1, min(ahead, int(CHUNK / pace)))
-            before = perf_counter()
-            solver.step(chunk)
-            pace = max(perf_counter() - before, 1e-6) / chunk
-            tick(solver.iterations, perf_counter() - began)
+                    folder.save(solver, seconds, at_once=over)
+                # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
+                affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
+                if over or (now >= due and (budget.target is not None or affordable)):
+                    before = perf_counter()
+                    figures = problem.measure(solver)
+                    after = perf_counter()
+                    measured, cost = measured + 1, min(cost, after - before)  # the first ones may include compilation
+                    step = Step(now, after - began, *figures)
+                    if folder:
+                        folder.log(step)
+                    yield step
+                    if over or (budget.target is not None and step.exploitability <= budget.target):
+                        break
+                due = scheduled(now + 1)
+                chunk = max(1, min(min(due, budget.iterations or sys.maxsize) - now, int(CHUNK / pace)))
+                before = perf_counter()
+                solver.step(chunk)
+                pace = max(perf_counter() - before, 1e-6) / (solver.iterations - now)
+                losses = 0
+                tick(solver.iterations, perf_counter() - began)
+            except WorkerLost as lost:
+                losses += 1
+                if not folder or not isinstance(solver, InParts) or losses > LOSSES:
+                    raise
+                solver.mend()
+                folder.restore(solver, budget)
+                warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
+                due = scheduled(solver.iterations)
         if folder:
             folder.finish(solver, problem, step)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 from math import log
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,31 @@ class Solver(Protocol):
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave."""
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """A solver of which most is somewhere else: see `distributed`."""
+
+    size: int  # bytes of all that it keeps
+
+    def save_parts(self, folder: Path) -> None:
+        """Write what is somewhere else, as it is when `state` says how the rest is."""
+
+    def restore_parts(self, folder: Path) -> None:
+        """Go on from what was written there, after `restore`."""
+
+    def mend(self) -> None:
+        """Begin with nothing, when a part was lost."""
+
+    def parts(self) -> list[tuple[str, float]]:
+        """Where each part is, and the share of the time that it has been at work."""
+
+    def spent(self) -> str:
+        """Where the time went, in a line."""
+
+    def close(self) -> None:
+        """Let go of all that is somewhere else."""
 
 
 class Tables:

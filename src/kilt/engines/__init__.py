@@ -1,0 +1,33 @@
+"""Engines: where heavy work is done. `ENGINES` is the menu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kilt.engines.engine import Answer, Engine, Job, Worker, WorkerLost
+from kilt.engines.local import LocalEngine
+from kilt.errors import EngineError
+
+__all__ = ["ENGINES", "Answer", "Engine", "EngineError", "Job", "LocalEngine", "Worker", "WorkerLost", "engine_named"]
+
+
+def _local(address: str, threads: int) -> Engine:
+    if address:
+        raise EngineError(f"the engine `local` has no address, and {address} is given: leave it out, or use `ray`")
+    return LocalEngine(threads)
+
+
+def _ray(address: str, threads: int) -> Engine:
+    from kilt.engines.ray_engine import RayEngine  # a second to import
+
+    return RayEngine(address, threads)
+
+
+ENGINES: dict[str, Callable[[str, int], Engine]] = {"local": _local, "ray": _ray}
+
+
+def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
+    """An engine, at an address where it needs one; with so many threads, or processes, for plain functions here."""
+    if name not in ENGINES:
+        raise EngineError(f"unknown engine {name!r}: use one of {', '.join(ENGINES)}")
+    return ENGINES[name](address, threads)

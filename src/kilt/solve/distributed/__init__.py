@@ -1,0 +1,1 @@
+"""Equilibrium finding on many machines (000, section 3)."""

@@ -1,0 +1,317 @@
+"""Head and children: external sampling in parts (000, algorithm 4).
+
+An iteration deals two private hands h. The head walks the trunk. Wherever a walk comes to the end of the trunk, every
+class of boards n goes on with a board of its own, drawn from the F(n,h) that the hands leave; what that is worth is the
+mean over classes, weighted by |F(n,h)|. There are two passes. In the first the head walks down and notes where walks
+leave the trunk; the children find the values of these places; in the second the head takes them back up. Choices are
+made once, in the first pass, and kept: the second cannot make others.
+
+A child meets each pair of hands once per class, however few boards of that class they leave. Sampling all boards alike
+would meet them in proportion to |F(n,h)|; so what the child adds to its own tables carries that weight too.
+
+Messages are about a *batch* of deals. Children deal the private hands themselves, from the numbers of the deals; what
+they are told is where walks left the trunk. What they send back are whole numbers, sums of |F(n,h)| · v over their
+classes: so it does not matter which blade has which class, and tables are equal to the last bit on any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import comb
+from pathlib import Path
+from queue import SimpleQueue
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import Actions
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.artifact import Array
+from kilt.cards.deck import ByteArray, FloatArray, IntArray
+from kilt.draws import numbered
+from kilt.errors import RunError
+from kilt.games.game import CHANCE
+from kilt.games.holdem import Holdem
+from kilt.solve import external_kernels as walks
+from kilt.solve.distributed import blades_kernels as kernels
+from kilt.solve.distributed.partition import Partition
+from kilt.solve.external import Ledger, Options, Room, weight_beyond
+from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts
+from kilt.solve.solver import scheduled
+
+STEPS = 20  # linear weighting begins at 2^10 deals, since each is worth as many as there are classes: see `external`
+KIND = "regrets and counts of a class of boards"
+
+
+@dataclass(frozen=True)
+class Game:
+    """All that head and children need to know of what is to be solved; it is small, and can be sent."""
+
+    game: Holdem
+    cards: Path  # where the buckets are
+    actions: Actions | None
+    fingerprint: str  # of the abstract game
+    options: Options
+    seed: int
+    batch: int  # deals in a message
+    samples: int = 1  # boards that a class draws for each deal
+
+    def open(self) -> Partition:
+        """The abstract game in its parts, from the folder of the cards."""
+        abstract = AbstractGame(self.game, CardAbstraction.load(self.cards), self.actions)
+        if abstract.fingerprint != self.fingerprint:
+            raise RunError(
+                f"the buckets in {self.cards} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
+                "give all machines the same folder"
+            )
+        return Partition.of(abstract, self.cards)
+
+    def key(self, *numbers: int) -> np.uint64:
+        """What random numbers begin from, of the whole game or of a part of it."""
+        key = np.uint64(self.seed % 2**64)
+        with np.errstate(over="ignore"):
+            for number in numbers:
+                key = np.uint64(numbered(key, np.uint64(number + 1)))
+        return key
+
+    def discounts(self, number: int) -> bool:
+        """Whether all that was learnt is to weigh less before a batch."""
+        first = number * self.batch
+        return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
+
+    def weight(self, number: int) -> float:
+        """What the deals before a batch weigh beyond their number, when the next weighs 1."""
+        return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
+
+
+class Batch(NamedTuple):
+    """What children are told: the deals, and where walks over them left the trunk."""
+
+    number: int
+    starts: Starts
+
+
+class Found(NamedTuple):
+    """What children answer."""
+
+    sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
+    seconds: float  # of work
+    decisions: int
+    visits: int
+    work: FloatArray  # [class] seconds, 0 for those of others
+
+
+class UnderWay(NamedTuple):
+    """What the head keeps of a batch between its two passes."""
+
+    batch: Batch
+    begin: IntArray  # [deal + 1] where each deal's places begin
+    place: IntArray  # [start] the place that waits for its value
+    queue: Records
+
+
+class Head:
+    """The trunk, and the two passes over it."""
+
+    def __init__(self, game: Game, partition: Partition) -> None:
+        self.game, self.partition = game, partition
+        part = partition.head
+        self.ledger = Ledger(part, game.options)
+        self.rules = self.ledger.rules
+        self.decisions = self.visits = 0
+        nodes, records = part.betting.nodes, self.rules.nodes
+        beyond = (records["count"] > 0) & (records["round"] >= self.partition.trunk)
+        follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
+        records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
+        self._room = Room(part, game.batch)
+        self._most = self.places(self.partition)
+
+    @staticmethod
+    def places(partition: Partition) -> int:
+        """The most that the walks of a deal can come to in the trunk."""
+        nodes = partition.abstract.betting.nodes
+        return 2 * int((nodes.round < partition.trunk).sum()) + 2
+
+    @classmethod
+    def memory(cls, partition: Partition) -> int:
+        """Bytes that are kept of a deal between the two passes, at most."""
+        return cls.places(partition) * (PLACE.itemsize + 8 + 4 + 1)
+
+    def descend(self, number: int) -> UnderWay:
+        """The first pass over a batch: what children are to be told, and what is kept until they answer."""
+        game, deals = self.game, self.game.batch
+        if game.discounts(number):
+            self.ledger.discount(game.key(number))
+        bucket, outcome = self._room.deal(game.key(), number * deals, deals)
+        queue = np.empty(deals * self._most, dtype=PLACE)  # memory that is not touched costs nothing
+        begin, most = np.empty(deals + 1, dtype=np.int64), deals * self._most
+        node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
+        exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
+        found, end = walks.descend_deals(
+            game.key(),
+            number * deals,
+            self.rules,
+            bucket,
+            outcome,
+            *self.ledger.views,
+            game.options.prune,
+            game.weight(number),
+            queue,
+            begin,
+            exits,
+        )
+        self.visits += end
+        starts = Starts(exits.begin, node[:found].copy(), player[:found].copy())
+        return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
+
+    def ascend(self, sent: UnderWay, sums: IntArray) -> None:
+        """The second pass, with the sums that children have found: Σ |F(n,h)| · v / Σ |F(n,h)|."""
+        starts = sent.batch.starts
+        value = (sums / (kernels.FINE * self.game.samples * self.partition.ways)).astype(np.float32)
+        exits = Exits(starts.begin, starts.node, starts.player, sent.place)
+        regret, _ = self.ledger.views
+        walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune)
+
+
+class Own:
+    """A class of boards, and what is known of it."""
+
+    def __init__(self, partition: Partition, label: int, options: Options, rules: walks.Rules | None) -> None:
+        self.label, self.part = label, partition.part(label)
+        self.ledger = Ledger(self.part, options, rules)
+        self.boards = partition.boards_of(label)
+        self.drawn = drawn_from(self.boards, self.part.game.rules.deck.size)
+
+
+def drawn_from(boards: ByteArray, deck: int) -> tuple[Array, Array, Array, Array]:
+    """What `draw_boards` reads of a class: its boards and their bits, and how many of them have which cards."""
+    size = boards.shape[1]
+    choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
+    within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
+    kernels.count_within(boards, choose, within)
+    bits = np.bitwise_or.reduce(np.uint64(1) << boards.astype(np.uint64), axis=1)
+    return boards, bits, choose, within
+
+
+class Child:
+    """A blade: some classes of boards, and all that is played on them.
+
+    Its threads take classes, or where there are fewer of these than threads, other boards of the same class: then one
+    may overwrite what another has just added.
+    """
+
+    def __init__(self, game: Game, labels: Sequence[int], threads: int = 1) -> None:
+        partition = game.open()
+        self.game, self.threads, self.ways, self.classes = game, threads, partition.ways, partition.classes
+        self.own: list[Own] = []
+        for label in labels:  # all have as many buckets, so that the same rules will do
+            rules = self.own[0].ledger.rules if self.own else None
+            self.own.append(Own(partition, label, game.options, rules))
+        self._pool = ThreadPoolExecutor(threads)
+        self.begin(game.batch, game.samples)
+
+    def begin(self, batch: int, samples: int) -> None:
+        """Begin from nothing, with so many deals in a batch, and so many boards for each of them."""
+        self.game = replace(self.game, batch=batch, samples=samples)
+        self._rooms: SimpleQueue[Room] = SimpleQueue()
+        for own in self.own:
+            own.ledger.clear()
+        for _ in range(self.threads):
+            self._rooms.put(Room(self.own[0].part, batch))
+
+    def work(self, batch: Batch) -> Found:
+        """Walk on from where the head left off, in all classes."""
+        began, game = perf_counter(), self.game
+        hands = self._hands(batch.number * game.batch)
+        weight = game.weight(batch.number)
+        if game.discounts(batch.number):
+            for own in self.own:
+                own.ledger.discount(game.key(batch.number, own.label), self.threads)
+
+        def some(item: tuple[Own, int]) -> tuple[IntArray, int, int, int, float]:
+            own, sample = item
+            start, room = perf_counter(), self._rooms.get()
+            try:
+                found = self._walk(own, sample, room, hands, batch, weight)
+            finally:
+                self._rooms.put(room)
+            return (*found, own.label, perf_counter() - start)
+
+        sums = np.zeros(len(batch.starts.node), dtype=np.int64)
+        work, decisions, visits = np.zeros(self.classes), 0, 0
+        items = [(own, sample) for sample in range(game.samples) for own in self.own]
+        for mine, met, seen, label, seconds in self._pool.map(some, items):
+            sums += mine
+            decisions, visits = decisions + met, visits + seen
+            work[label] += seconds
+        return Found(sums, perf_counter() - began, decisions, visits, work)
+
+    def _hands(self, first: int) -> IntArray:
+        """[deal, card] the private hands of a batch: the same cards as the head has dealt."""
+        rules = self.game.game.rules
+        hands = np.empty((self.game.batch, 2 * rules.hole_cards), dtype=np.int64)
+        walks.deal_cards(self.game.key(), first, rules.deck.size, hands)
+        return hands
+
+    def _walk(
+        self, own: Own, sample: int, room: Room, hands: IntArray, batch: Batch, weight: float
+    ) -> tuple[IntArray, int, int]:
+        """Walk over a batch with boards of one class: [start] the sums, decisions and nodes."""
+        first, key = batch.number * self.game.batch, self.game.key(own.label, sample)
+        ways = np.empty(len(hands), dtype=np.int64)
+        kernels.draw_boards(key, first, hands, *own.drawn, room.cards[: len(hands)], ways, room.tally)
+        return self.walk_over(own, room, batch, ways, key, weight)
+
+    def walk_over(
+        self, own: Own, room: Room, batch: Batch, ways: IntArray, key: np.uint64, weight: float = 0.0
+    ) -> tuple[IntArray, int, int]:
+        """The same when the boards are there: values and updates are both weighted by |F(n,h)|."""
+        starts, deals = batch.starts, len(ways)
+        bucket, outcome = room.settle(deals, own.part)
+        room.share[:deals] = ways / (self.ways * self.game.samples)
+        value: Singles = np.empty(len(starts.node), dtype=np.float32)
+        decisions, visits = walks.walk_deals(
+            key,
+            batch.number * self.game.batch,
+            own.ledger.rules,
+            starts,
+            bucket,
+            outcome,
+            room.share,
+            room.tally,
+            *own.ledger.views,
+            self.game.options.prune,
+            weight,
+            room.queue,
+            value,
+        )
+        sums = np.zeros(len(starts.node), dtype=np.int64)
+        kernels.add_values(starts.begin, ways, value, sums)
+        return sums, decisions, visits
+
+    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
+        """[class] its number, and [slot] its strategy: see `Ledger`."""
+        return [(own.label, own.ledger.quantised(dtype, self.threads, counted=counted)) for own in self.own]
+
+    def save(self, folder: Path) -> None:
+        """Write all that is known, class by class: other blades may read it later."""
+        for own in self.own:
+            inputs, arrays = {"game": self.game.fingerprint}, {"table": own.ledger.table}
+            artifact.write(place_of(folder, own.label), KIND, arrays, inputs=inputs)
+
+    def restore(self, folder: Path) -> None:
+        """Read what was written."""
+        for own in self.own:
+            found = artifact.read(place_of(folder, own.label), KIND, check=True)
+            own.ledger.table[:] = found.arrays["table"]
+
+
+def place_of(folder: Path, label: int) -> Path:
+    """Where a class is kept."""
+    return folder / f"class-{label + 1}"

@@ -1,0 +1,108 @@
+"""The compiled parts of `blades`: boards of a class for hands that are dealt, and sums of what they are worth."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.cards.deck import ByteArray, IntArray
+from kilt.draws import numbered, uniform
+from kilt.jit import inlined, kernel
+from kilt.solve.external_kernels import Singles, Words
+
+Bits: TypeAlias = npt.NDArray[np.uint64]
+
+FINE = 2.0**20  # parts of a chip that sums are rounded to: whole numbers add up to the same in any order
+
+
+@kernel
+def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
+    """Add to `within` [set of cards] how many boards have all of them: see `_number`. `choose` [n, k] is n over k."""
+    size = boards.shape[1]
+    for board in range(len(boards)):
+        for mask in range(1 << size):
+            within[_number(boards[board], mask, choose)] += 1
+
+
+@inlined
+def _number(cards: Any, mask: int, choose: IntArray) -> int:
+    """The number of a set of cards: ascending `cards`, those in the mask. Smaller sets come first."""
+    members, number = 0, 0
+    for k in range(len(cards)):
+        if (mask >> k) & 1:
+            members += 1
+            number += choose[cards[k], members]
+    for k in range(members):
+        number += choose[choose.shape[0] - 1, k]
+    return number
+
+
+@kernel
+def draw_boards(
+    seed: np.uint64,
+    first: int,
+    hands: IntArray,
+    boards: ByteArray,
+    bits: Bits,
+    choose: IntArray,
+    within: IntArray,
+    cards: IntArray,
+    ways: IntArray,
+    tally: Words,
+) -> None:
+    """Draw a board of a class for deals number `first` and following, of which the private hands are dealt.
+
+    Reads `hands` [deal, card] of both players and the `boards` [board, card] of the class, with their `bits` and what
+    `count_within` has counted. Writes `cards` [deal, card], hands and all boards to the last; `ways` [deal], |F(n,h)|,
+    how many boards of the class the hands leave; and `tally` [deal], 0 or 1, which is 1 as often as `ways` is of all
+    boards of the class. Where there is no way, cards are those of any board.
+    """
+    held, size, deck = hands.shape[1], boards.shape[1], choose.shape[0] - 1
+    ascending = np.empty(held, dtype=np.int64)
+    for deal in range(len(hands)):
+        key = numbered(seed, np.uint64(first + deal))
+        taken = np.uint64(0)
+        for k in range(held):
+            card = hands[deal, k]
+            cards[deal, k] = card
+            taken |= np.uint64(1) << np.uint64(card)
+            place = k
+            while place > 0 and ascending[place - 1] > card:
+                ascending[place] = ascending[place - 1]
+                place -= 1
+            ascending[place] = card
+        free = 0
+        for mask in range(1 << held):  # inclusion and exclusion
+            members = 0
+            for k in range(held):
+                members += (mask >> k) & 1
+            if members <= size:
+                free += (1 - 2 * (members & 1)) * within[_number(ascending, mask, choose)]
+        ways[deal] = free
+        tally[deal] = np.uint32(free / max(len(bits), 1) + uniform(key, np.uint64(0)))
+        known, draw = held, np.uint64(1)
+        while free > 0 and known == held:
+            board = np.int64(uniform(key, draw) * len(bits))
+            draw += np.uint64(1)
+            if (bits[board] & taken) == np.uint64(0):
+                for k in range(size):
+                    cards[deal, held + k] = boards[board, k]
+                taken |= bits[board]
+                known += size
+        while known < cards.shape[1]:
+            card = np.int64(uniform(key, draw) * deck)
+            draw += np.uint64(1)
+            if (taken >> np.uint64(card)) & np.uint64(1) == np.uint64(0):
+                taken |= np.uint64(1) << np.uint64(card)
+                cards[deal, known] = card
+                known += 1
+
+
+@kernel
+def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
+    """Add [start] values to `sums`, weighted by [deal] the ways: |F(n,h)| · v."""
+    for deal in range(len(ways)):
+        for start in range(begin[deal], begin[deal + 1]):
+            sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

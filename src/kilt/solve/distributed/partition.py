@@ -1,0 +1,139 @@
+"""Who owns what: the trunk is the head's, and each class of boards belongs to a blade (000, section 2.1 and 3).
+
+The *trunk* is all that is played before anybody has seen a board. From then on players know the class of their board,
+and no information set belongs to two classes: a class with all its rounds can live on another machine. Several classes
+may share a blade.
+
+A second level is the same once more (000, section 6): where boards of a later round have classes of their own, a blade
+keeps the rounds up to there as a trunk of its own, and its classes go to blades below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, prod
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, Part
+from kilt.abstraction.buckets import load_classes
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import Plan
+from kilt.cards.deck import ByteArray, FloatArray, IntArray, subsets
+from kilt.errors import RunError
+
+
+@dataclass(frozen=True)
+class Partition:
+    """An abstract game in parts: the trunk, and what belongs to each class of boards."""
+
+    abstract: AbstractGame
+    trunk: int  # rounds that the head has
+    classes: int
+    labels: IntArray  # [board] the class of each board, all of them as they may be dealt
+    boards: ByteArray  # [board, card]
+
+    @classmethod
+    def of(cls, abstract: AbstractGame, cards: Path) -> Partition:
+        """Of an abstract game, by the first classes of boards that its cards, in a folder, have."""
+        identity = abstract.cards.identity
+        trunk = trunk_of(identity.plan, identity.deal)
+        public = identity.plan.public[0]
+        size = identity.deal.sizes[trunk]
+        boards = subsets(identity.deal.deck.size, size)
+        labels = load_classes(cards, identity, public).of(boards.astype(np.int64)).astype(np.int64)
+        return cls(abstract, trunk, public.classes, labels, boards)
+
+    @property
+    def head(self) -> Part:
+        """What the head keeps: the slots of the trunk."""
+        own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets))
+        return Part(self.abstract, (0,) * len(own), own, [None] * len(own))
+
+    def part(self, label: int) -> Part:
+        """What belongs to a class: in each round from the trunk on, its own buckets follow one another."""
+        own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets)]
+        plan = self.abstract.cards.identity.plan
+        known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(own))]
+        return Part(self.abstract, tuple(label * n for n in own), tuple(own), known)
+
+    def boards_of(self, label: int) -> ByteArray:
+        """[board, card] all boards of a class."""
+        mine: ByteArray = self.boards[self.labels == label]
+        return mine
+
+    @property
+    def ways(self) -> int:
+        """Σ |F(n,h)|: how many boards there are for any two hands."""
+        rules = self.abstract.game.rules
+        return comb(rules.deck.size - 2 * rules.hole_cards, self.boards.shape[1])
+
+
+def trunk_of(plan: Plan, deal: Deal) -> int:
+    """How many rounds come before the classes of boards; RunError where a game cannot be split at them."""
+    remedy = "abstract the cards with --classes C, or solve it without blades"
+    if not plan.public:
+        raise RunError(f"these cards have no classes of boards to be dealt to blades: {remedy}")
+    first = plan.public[0]
+    trunk = first.round - 1
+    if deal.sizes[trunk - 1] > 0 or deal.sizes[trunk] == 0:
+        raise RunError(f"the classes of round {first.round} are not those of the first board that is dealt: {remedy}")
+    for r in range(trunk, len(plan.rounds)):
+        if plan.public_at(r) is None:
+            raise RunError(
+                f"round {r + 1} does not know the class of its board, so that blades would share it: {remedy}"
+            )
+    return trunk
+
+
+def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int]]:
+    """[blade] its classes: each, the heaviest first, goes to the blade that has least to do so far.
+
+    >>> shared_out([5, 1, 1, 1, 2], blades=2)
+    [[0], [1, 2, 3, 4]]
+    """
+    if not 1 <= blades <= len(work):
+        raise RunError(f"{blades} blades are to share {len(work)} classes of boards: use 1 to {len(work)} blades")
+    mine: list[list[int]] = [[] for _ in range(blades)]
+    loads = [0.0] * blades
+    for label in sorted(range(len(work)), key=lambda label: -work[label]):
+        blade = min(range(blades), key=lambda blade: (loads[blade], len(mine[blade]), blade))
+        mine[blade].append(label)
+        loads[blade] += work[label]
+    return [sorted(labels) for labels in mine]
+
+
+class Level(NamedTuple):
+    """Blades of one level: how many, what each of them has, and what of it is a trunk for the level below."""
+
+    blades: int
+    slots: int  # of the blade with most
+    rounds: tuple[int, int]  # from the first of these to before the second
+
+    def memory(self, words: int) -> int:
+        """Bytes of the tables of a blade."""
+        return 4 * words * self.slots
+
+
+def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
+    """The head, and the blades of each level: how many there are under each blade of the level above is given.
+
+    Numbers of blades may be fewer than those of classes, which are then dealt out as evenly as they can be.
+    """
+    trunk = trunk_of(plan, deal)
+    starts = [trunk, *(public.round - 1 for public in plan.public[1 : len(blades)])]
+    if len(blades) > len(plan.public):
+        raise RunError(f"{len(blades)} levels of blades are asked for, and boards have {len(plan.public)} of classes")
+    ends = [*starts[1:], len(size.slots)]
+    found = [Level(1, sum(size.slots[:trunk]), (0, trunk))]
+    classes, share = 1, 1.0
+    for under, public, start, end in zip(blades, plan.public, starts, ends, strict=False):
+        if not 1 <= under <= public.classes:
+            raise RunError(f"{under} blades are to share {public.classes} classes of boards: use 1 to {public.classes}")
+        classes *= public.classes
+        share *= -(-public.classes // under) / public.classes
+        found.append(Level(prod((found[-1].blades, under)), round(share * sum(size.slots[start:end])), (start, end)))
+    return found

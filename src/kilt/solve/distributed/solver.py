@@ -1,0 +1,294 @@
+"""The loop over head and blades: batches out, values in, checkpoints, what to do when a blade is lost.
+
+While the blades work on a batch, the head walks down over the next one and sends it: they find it waiting when they are
+done. So the trunk's part in a batch is played by a strategy that is one batch old. What is found depends on the seed,
+the size of batches and the number of samples, and not on the engine or the number of blades.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.artifact import Array
+from kilt.cards.deck import FloatArray, IntArray
+from kilt.engines import Answer, Engine, Job, Worker, engine_named
+from kilt.solve.distributed.blades import Batch, Child, Found, Game, Head, UnderWay
+from kilt.solve.distributed.partition import shared_out, trunk_of
+from kilt.solve.external_kernels import Starts
+
+if TYPE_CHECKING:
+    from kilt.solve.abstract_problem import AbstractProblem
+
+TALKING = 0.05  # the share of the time that messages may take
+TRIED = 64, 512  # deals that a first look is about
+FEWEST, MOST = 64, 16_384  # deals of a batch
+ROOM = 500_000_000  # bytes that the head may keep of a batch
+BUSY = 0.9  # of the time that a blade should be at work
+WORTHWHILE = 0.05  # of a batch's time, for which classes are dealt out anew
+
+
+class Chosen(NamedTuple):
+    """The size of batches, and why."""
+
+    batch: int
+    latency: float  # seconds that a batch takes beyond its deals, all blades at once
+    deal: float  # seconds that the slowest blade takes for a deal
+
+    @property
+    def share(self) -> float:
+        """Of the time, what messages take if nothing else is done meanwhile."""
+        return self.latency / (self.latency + self.batch * self.deal)
+
+    def __str__(self) -> str:
+        return (
+            f"batches of {self.batch:,} deals: a round trip takes {self.latency * 1e3:.2f} ms and each deal "
+            f"{self.deal * 1e3:.3f} ms on the slowest blade, so that messages take {self.share:.1%} of the time at most"
+        )
+
+
+@dataclass
+class Times:
+    """Where the time of a run goes."""
+
+    wall: float = 0.0  # seconds
+    slowest: float = 0.0  # in which the slowest blade worked, batch by batch
+    mean: float = 0.0  # in which a blade worked, on average
+
+    @property
+    def communication(self) -> float:
+        """The share of the time in which no blade had anything to do: messages, and the head."""
+        return max(0.0, 1 - self.slowest / self.wall) if self.wall else 0.0
+
+    @property
+    def idle(self) -> float:
+        """The share of the time in which a blade, on average, waited for the slowest."""
+        return (self.slowest - self.mean) / max(self.wall, self.slowest) if self.wall else 0.0
+
+
+def start(problem: AbstractProblem, seed: int) -> Distributed:
+    """A solver on the engine that a problem asks for."""
+    asked, abstract = problem.engine, problem.abstract
+    trunk_of(abstract.cards.identity.plan, abstract.cards.identity.deal)
+    classes = abstract.cards.identity.plan.public[0].classes
+    labels = shared_out(np.ones(classes), asked.blades)
+    samples = asked.samples or -(-problem.threads // min(map(len, labels)))
+    cards, rules = problem.cards.resolve(), (abstract.actions, abstract.fingerprint, problem.options)
+    game = Game(abstract.game, cards, *rules, seed, asked.batch, samples)
+    engine = engine_named(asked.name, asked.address, problem.threads)
+    try:
+        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype)
+    except BaseException:
+        engine.close()
+        raise
+
+
+class Distributed:
+    """External sampling by a head and some blades. An iteration is a deal; they are done in batches."""
+
+    def __init__(
+        self, game: Game, engine: Engine, blades: int, threads: int = 1, dtype: npt.DTypeLike = np.uint16
+    ) -> None:
+        self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
+        self.partition = game.open()
+        self.dtype = np.dtype(dtype)  # of probabilities
+        self.chosen: Chosen | None = None
+        self.work: FloatArray = np.ones(self.partition.classes)  # [class] seconds so far
+        self.labels: list[list[int]] = []  # [blade] its classes
+        self.workers: list[Worker] = []
+        self._hire()
+        if not game.batch:
+            self.chosen = self._choose()
+            self.game = replace(game, batch=self.chosen.batch)
+            self._all("begin", self.game.batch, self.game.samples)
+        self._restart()
+
+    # ── blades ──
+
+    def _hire(self) -> None:
+        """Deal out the classes by what they have cost so far, and find blades for them."""
+        self.labels = shared_out(self.work, self.blades)
+        slots = 4 * (2 if self.game.options.average else 1) * self.partition.part(0).slots
+        jobs = [
+            Job(Child, (self.game, labels, self.threads), slots * len(labels), self.threads) for labels in self.labels
+        ]
+        self.workers = self.engine.hire(jobs)
+
+    def _all(self, method: str, *arguments: object) -> list[object]:
+        """Ask all blades the same, and wait for them."""
+        answers = [worker.ask(method, *arguments) for worker in self.workers]
+        return [answer.get() for answer in answers]
+
+    def _choose(self) -> Chosen:
+        """Batches so large that what each of them costs beyond its deals is little: messages, and getting to work."""
+        seconds = []
+        for deals in TRIED:
+            game = replace(self.game, batch=deals)
+            self._all("begin", game.batch, game.samples)
+            batch, times = Head(game, self.partition).descend(0).batch, []
+            for _ in range(6):
+                began = perf_counter()
+                found: list[Found] = [answer.get() for answer in self._send(batch)]
+                times.append(perf_counter() - began)
+            seconds.append(min(times[1:]))  # the first time kernels may be compiled
+        self.work = sum((one.work for one in found), np.zeros(self.partition.classes))
+        few, many = TRIED
+        deal = max(seconds[1] - seconds[0], 1e-9) / (many - few)
+        latency = max(seconds[0] - few * deal, 1e-6)
+        most, size = min(MOST, int(ROOM / Head.memory(self.partition))), FEWEST
+        while size < most and latency > TALKING * (latency + size * deal):
+            size *= 2
+        return Chosen(size, latency, deal)
+
+    # ── iterations ──
+
+    def _restart(self) -> None:
+        """Begin with nothing."""
+        self.iterations = self.decisions = self.visits = 0
+        self.head = Head(self.game, self.partition)
+        self.times, self.busy = Times(), np.zeros(len(self.workers))
+        self._sent: UnderWay | None = None
+        self._answers: list[Answer] = []
+        self._sums: IntArray | None = None
+        self._since = perf_counter()
+
+    def step(self, iterations: int) -> None:
+        """Do so many more, and those that fill up the last batch."""
+        end = self.iterations + iterations
+        while self.iterations < end:
+            if self._sent is None:
+                self._sent = self.head.descend(self.iterations // self.game.batch)
+                self._answers, self._since = self._send(self._sent.batch), perf_counter()
+            coming = self.head.descend(self._sent.batch.number + 1)
+            following = self._send(coming.batch)
+            self.head.ascend(self._sent, self._collected())
+            self._sent, self._answers, self._sums = coming, following, None
+            self.iterations += self.game.batch
+
+    def _send(self, batch: Batch) -> list[Answer]:
+        return [worker.ask("work", batch) for worker in self.workers]
+
+    def _collected(self) -> IntArray:
+        """What the blades have found for the batch that is under way: the sum over all of them."""
+        assert self._sent is not None
+        if self._sums is None:
+            found: list[Found] = [answer.get() for answer in self._answers]
+            now, seconds = perf_counter(), np.array([one.seconds for one in found])
+            self.times.wall += now - self._since
+            self.times.slowest += seconds.max()
+            self.times.mean += seconds.mean()
+            self.busy += seconds
+            self._since = now
+            for one in found:
+                self.decisions, self.visits = self.decisions + one.decisions, self.visits + one.visits
+                self.work = self.work + one.work
+            self._sums = sum((one.sums for one in found), np.zeros(len(self._sent.batch.starts.node), dtype=np.int64))
+        return self._sums
+
+    # ── strategies ──
+
+    def average(self) -> Array:
+        """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
+        return self._strategy(counted=True)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return self._strategy(counted=False)
+
+    def _strategy(self, *, counted: bool) -> Array:
+        """Of head and blades, in one."""
+        shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
+        self.partition.head.write(self.head.ledger.quantised(self.dtype, counted=counted), shares)
+        for answer in [worker.ask("quantised", self.dtype, counted) for worker in self.workers]:
+            for label, mine in answer.get():
+                self.partition.part(label).write(mine, shares)
+        return shares
+
+    # ── what is kept ──
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """What the head must keep to go on later; the blades keep the rest, see `save_parts`."""
+        said = {"batch": self.game.batch, "samples": self.game.samples, "iterations": self.iterations}
+        kept = {name: np.asarray(value) for name, value in said.items()}
+        kept |= {"table": self.head.ledger.table, "work": self.work}
+        if self._sent is not None:
+            sent, sums = self._sent, self._collected()
+            kept |= {"begin": sent.begin, "place": sent.place, "queue": sent.queue, "sums": sums}
+            kept |= {f"starts_{name}": array for name, array in sent.batch.starts._asdict().items()}
+        return kept
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave, once the blades have read their parts too."""
+        found = {name: np.array(array) for name, array in state.items()}
+        batch, samples = int(found["batch"]), int(found["samples"])
+        if (batch, samples) != (self.game.batch, self.game.samples):
+            self.game = replace(self.game, batch=batch, samples=samples)
+            self._all("begin", self.game.batch, self.game.samples)
+        self._restart()
+        self.iterations, self.work = int(found["iterations"]), found["work"]
+        self.head.ledger.table[:] = found["table"]
+        if "sums" in found:
+            starts = Starts(*(found[f"starts_{name}"] for name in Starts._fields))
+            sent = Batch(self.iterations // self.game.batch, starts)
+            self._sent = UnderWay(sent, found["begin"], found["place"], found["queue"])
+            self._sums = found["sums"]
+
+    def save_parts(self, folder: Path) -> None:
+        """Let all blades write what they know; if some have much more to do than others, deal out classes anew."""
+        if self._sent is not None:
+            self._collected()
+        self._all("save", folder)
+        better = shared_out(self.work, self.blades)
+        if self._makespan(better) < (1 - WORTHWHILE) * self._makespan(self.labels):
+            self.engine.dismiss(self.workers)
+            self._hire()
+            self.restore_parts(folder)
+            self.busy = np.zeros(len(self.workers))
+            self.times = Times()
+
+    def _makespan(self, labels: list[list[int]]) -> float:
+        return max(float(self.work[mine].sum()) for mine in labels)
+
+    def restore_parts(self, folder: Path) -> None:
+        """Let all blades read what they knew."""
+        self._all("restore", folder)
+
+    def mend(self) -> None:
+        """Find new blades in the place of all, and begin with nothing."""
+        self.engine.dismiss(self.workers)
+        self._hire()
+        self._restart()
+
+    def parts(self) -> list[tuple[str, float]]:
+        """Where each blade is, and the share of the time that it has been at work."""
+        wall = max(self.times.wall, 1e-9)
+        return [
+            (worker.where, min(1.0, float(busy) / wall)) for worker, busy in zip(self.workers, self.busy, strict=True)
+        ]
+
+    def described(self) -> str:
+        """Who does what, in a line or two."""
+        numbers = ", ".join(str(len(labels)) for labels in self.labels)
+        said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
+        return f"{said}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
+
+    def spent(self) -> str:
+        """Where the time went, in a line; blades that waited for others are named."""
+        said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
+        idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
+        return "; ".join([said, *idle])
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that is kept."""
+        whole: int = self.partition.abstract.slots * 4 * self.head.ledger.words
+        return whole
+
+    def close(self) -> None:
+        """Let the blades go."""
+        self.engine.close()

@@ -1,0 +1,241 @@
+"""Head and children: external sampling in parts."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+
+import naive
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.engines import LocalEngine
+from kilt.solve import external_kernels
+from kilt.solve.abstract import Seen
+from kilt.solve.distributed import blades_kernels
+from kilt.solve.distributed.blades import Batch, Child, Game, Head, drawn_from
+from kilt.solve.distributed.partition import Partition
+from kilt.solve.distributed.solver import Distributed
+from kilt.solve.external import External, Options
+from kilt.solve.external_kernels import Starts
+from kilt.tree.vector import VectorGame
+from test_external import mbb, no_limit, places
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cards")
+
+
+def abstract_game(folder, game, classes=2, plan="IR-PHS-PHS 4-2-2", actions=None, **more):
+    """An abstract game whose boards have classes, and where its cards are."""
+    deal = Deal.of(game)
+    public = PublicPlan(2, classes, codes=more.pop("codes", 0), base=more.pop("base", ""))
+    rounds = [replace(this, recall=False) for this in plan_named(plan, deal.board_cards).rounds]
+    named = Plan(tuple(rounds), (public,), bins=6, opponents=2)
+    identity = Identity("cards", deal, replace(named, **more))
+    cards = build(identity, folder / identity.fingerprint)
+    return AbstractGame(game, cards, actions), folder / identity.fingerprint
+
+
+@pytest.fixture(scope="module")
+def small(folder):
+    """A private card, a board of two, then one more: |F(n,h)| differs from hand to hand."""
+    return abstract_game(folder, no_limit(4, 2, 1, "0 2 1", "6 6"), actions=actions_of("1x, a / 1x, a / a"))
+
+
+def game_of(small, batch, seed=0, **options):
+    abstract, cards = small
+    return Game(abstract.game, cards, abstract.actions, abstract.fingerprint, Options(**options), seed, batch)
+
+
+def test_parts_of_an_abstract_game(small):
+    """Every deal is in the part that its board says, in all rounds."""
+    abstract, cards = small
+    partition = Partition.of(abstract, cards)
+    assert partition.trunk == 1 and partition.classes == 2
+    whole = np.zeros(abstract.slots, dtype=int)
+    for part in (partition.head, *map(partition.part, range(2))):
+        nodes = part.betting.nodes
+        for node in np.flatnonzero(nodes.actor >= 0):
+            whole[part.places(node)] += 1
+            assert part.places(node).stop - part.places(node).start == part.first[node + 1] - part.first[node]
+    assert np.all(whole == 1)
+    External(abstract, 1).step(10)
+
+
+# ── nothing is lost, nothing is counted twice ──
+
+
+def pure(rng, abstract):
+    """[slot] regrets of players who never mix: walks then have no choice but that of the cards."""
+    regret = rng.uniform(-2, -1, abstract.slots).astype(np.float32)
+    nodes = abstract.betting.nodes
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        n = int(nodes.children[node])
+        for slot in range(int(abstract.first[node]), int(abstract.first[node + 1]), n):
+            regret[slot + rng.integers(n)] = 1
+    return regret
+
+
+def spread(part, table, values):
+    """Write [slot of the whole game] values to where a part keeps them."""
+    for node in np.flatnonzero(part.betting.nodes.actor >= 0).tolist():
+        mine = slice(int(part.first[node]), int(part.first[node + 1]))
+        table[mine] = values[part.places(node)]
+
+
+def gathered(part, table, whole):
+    for node in np.flatnonzero(part.betting.nodes.actor >= 0).tolist():
+        whole[part.places(node)] += table[int(part.first[node]) : int(part.first[node + 1])]
+
+
+def expected_update(small, regret):
+    """[slot] what a deal adds to regrets and counts in expectation: all hands, and of each class all boards."""
+    abstract, _ = small
+    rules = abstract.game.rules
+    deck, (_, flop, _) = {*range(rules.deck.size)}, rules.board_cards
+    hands = list(permutations(deck, 2))
+    boards = [[*b, last] for b in combinations(range(len(deck) - 2), flop) for last in {*range(len(deck) - 2)} - {*b}]
+    game = game_of(small, batch=len(boards))
+    partition = game.open()
+    head, children = Head(game, partition), [Child(game, [label]) for label in range(partition.classes)]
+    gains, counts = np.zeros((2, abstract.slots))
+
+    def reset(ledger):
+        local = np.zeros(ledger.slots.slots, dtype=np.float32)
+        spread(ledger.slots, local, regret)
+        ledger.table[:] = 0
+        ledger.table.view(np.float32)[places(ledger.slots, 2)[0]] = local
+        return local
+
+    def drain(ledger, before, weight, counted):
+        """Add what was added to a part."""
+        slots, tallies = places(ledger.slots, 2)
+        gathered(ledger.slots, weight * (ledger.table.view(np.float32)[slots] - before), gains)
+        gathered(ledger.slots, counted * ledger.table[tallies], counts)
+
+    for hand in hands:
+        left = sorted(deck - {*hand})
+        before = reset(head.ledger)
+        head._room.cards[:] = [[*hand, *(left[card] for card in board)] for board in boards]
+        head._room.deal = lambda *_: head._room.settle(len(boards), head.partition.head)
+        sent = head.descend(0)
+        exits = int(sent.batch.starts.begin[1])  # the same on all boards: players do not mix
+        sums = np.zeros(exits)
+        for child in children:
+            own, room = child.own[0], child._rooms.get()
+            child._rooms.put(room)
+            fits = [board for board in own.boards.tolist() if not {*board} & {*hand}]
+            every = [[*hand, *board, last] for board in fits for last in deck - {*hand} - {*board}]
+            if not every:
+                continue
+            room.cards[: len(every)], room.tally[:] = every, 1
+            begin, once = np.arange(len(every) + 1) * exits, sent.batch.starts
+            starts = Starts(begin, *(np.tile(what[:exits], len(every)) for what in (once.node, once.player)))
+            known = reset(own.ledger)
+            found, _, _ = child.walk_over(own, room, Batch(0, starts), np.full(len(every), len(fits)), np.uint64(1))
+            sums = sums + found.reshape(len(every), exits).mean(axis=0)
+            likely = 1 / len(hands) / len(every)
+            drain(own.ledger, known, likely, likely * len(fits) / head.partition.ways)
+        head.ascend(sent, np.tile(sums, len(boards)))
+        drain(head.ledger, before, 1 / len(hands) / len(boards), 1 / len(hands) / len(boards))
+    return gains, counts
+
+
+@pytest.fixture(scope="module")
+def known(small):
+    """Regrets of players who do not mix, and what external sampling adds to them in expectation."""
+    regret = 1000 * pure(np.random.default_rng(4), small[0])
+    return regret, naive.expected_external(small[0], regret.astype(float))
+
+
+def test_expected_update(small, known):
+    """That of head and children, over all deals and boards, is that of external sampling."""
+    regret, (gains, counts) = known
+    found = expected_update(small, regret)
+    np.testing.assert_allclose(found[0], gains, atol=2e-5)
+    np.testing.assert_allclose(found[1], counts, atol=1e-6)
+    partition = Partition.of(*small)
+    for part in (partition.head, partition.part(0), partition.part(1)):
+        mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
+        assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) > 10
+
+
+def without(kernel, name, value):
+    """A kernel that is told the same weight for all deals."""
+
+    def lies(*arguments):
+        arguments = list(arguments)
+        arguments[name] = np.full_like(arguments[name], value)
+        return kernel(*arguments)
+
+    return lies
+
+
+def test_the_weight_on_the_head_matters(small, known, monkeypatch):
+    ways = Partition.of(*small).ways
+    monkeypatch.setattr(blades_kernels, "add_values", without(blades_kernels.add_values, 1, ways // 2))
+    regret, (gains, _) = known
+    assert np.abs(expected_update(small, regret)[0] - gains).max() > 0.01
+
+
+def test_the_weight_in_the_children_matters(small, known, monkeypatch):
+    monkeypatch.setattr(external_kernels, "walk_deals", without(external_kernels.walk_deals, 6, 0.5))
+    regret, (gains, _) = known
+    assert np.abs(expected_update(small, regret)[0] - gains).max() > 0.01
+
+
+def test_boards_of_a_class():
+    """All that the hands leave are drawn alike, and counts follow the number of ways."""
+    deck, deals = 10, 40_000
+    boards = np.array([[0, 1], [0, 2], [3, 4], [5, 6], [1, 7]], dtype=np.int8)
+    hands = np.tile([[0, 9, 8, 3], [2, 9, 4, 8], [0, 3, 5, 1]], (deals // 3 + 1, 1))[:deals]
+    cards, ways = np.empty((deals, 7), dtype=np.int64), np.empty(deals, dtype=np.int64)
+    tally = np.empty(deals, dtype=np.uint32)
+    blades_kernels.draw_boards(np.uint64(3), 7, hands, *drawn_from(boards, deck), cards, ways, tally)
+    assert all(len({*row}) == 7 for row in cards.tolist()) and np.array_equal(cards[:, :4], hands)
+    for which, free in enumerate(([[5, 6], [1, 7]], [[0, 1], [5, 6], [1, 7]], [])):
+        mine = slice(which, None, 3)
+        assert {*ways[mine]} == {len(free)}
+        assert abs(tally[mine].mean() - len(free) / 5) < 0.02
+        if free:
+            drawn = Counter(map(tuple, cards[mine, 4:6].tolist()))
+            assert set(drawn) == set(map(tuple, free))
+            assert max(drawn.values()) - min(drawn.values()) < 0.1 * deals / 3
+    last = Counter(cards[::3, 6].tolist())
+    assert set(last) == {1, 2, 4, 5, 6, 7}
+
+
+# ── blades ──
+
+
+def solver_of(small, blades, batch=16, engine=None, **options):
+    return Distributed(game_of(small, batch, **options), engine or LocalEngine(), blades)
+
+
+@pytest.fixture(scope="module")
+def lossless(folder):
+    """A game to be solved exactly: each of the six ranks of its board is a class."""
+    game = no_limit(6, 2, 1, "0 1", "7 7")
+    return abstract_game(folder, game, 6, "lossless", base="IR-PHS-PHS 6-6")
+
+
+def test_convergence(lossless):
+    """The same tables on any number of blades, and little to exploit."""
+    abstract, cards = lossless
+    seen, found = Seen.by(VectorGame(abstract.game), abstract.cards), []
+    for blades in (1, 2, 4):
+        solver = solver_of(lossless, blades, 256, linear=True)
+        before = mbb(seen, abstract, solver.average())
+        solver.step(100_000)
+        assert solver.iterations == 100_096 and sorted(sum(solver.labels, [])) == [*range(6)]
+        found.append(solver.average())
+        solver.close()
+        assert mbb(seen, abstract, found[-1]) < 40 < before / 20
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
