@@ -1,8 +1,10 @@
 """Head and children: external sampling in parts."""
 
+import os
+import signal
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 
 import numpy as np
 import pytest
@@ -10,19 +12,24 @@ import pytest
 import naive
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import Identity as Cards
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.config import EngineConfig
 from kilt.engines import LocalEngine
 from kilt.solve import external_kernels
+from kilt.solve import folder as folder_module
 from kilt.solve.abstract import Seen
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed.blades import Batch, Child, Game, Head, drawn_from
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.distributed.solver import Distributed
+from kilt.solve.distributed.solver import Distributed, start
 from kilt.solve.external import External, Options
 from kilt.solve.external_kernels import Starts
+from kilt.solve.folder import Identity, RunFolder, size_of
+from kilt.solve.run import Budget, run
 from kilt.tree.vector import VectorGame
 from test_external import mbb, no_limit, places
 
@@ -38,7 +45,7 @@ def abstract_game(folder, game, classes=2, plan="IR-PHS-PHS 4-2-2", actions=None
     public = PublicPlan(2, classes, codes=more.pop("codes", 0), base=more.pop("base", ""))
     rounds = [replace(this, recall=False) for this in plan_named(plan, deal.board_cards).rounds]
     named = Plan(tuple(rounds), (public,), bins=6, opponents=2)
-    identity = Identity("cards", deal, replace(named, **more))
+    identity = Cards("cards", deal, replace(named, **more))
     cards = build(identity, folder / identity.fingerprint)
     return AbstractGame(game, cards, actions), folder / identity.fingerprint
 
@@ -228,14 +235,64 @@ def lossless(folder):
 
 def test_convergence(lossless):
     """The same tables on any number of blades, and little to exploit."""
-    abstract, cards = lossless
+    abstract, _ = lossless
     seen, found = Seen.by(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 2, 4):
-        solver = solver_of(lossless, blades, 256, linear=True)
+        solver = solver_of(lossless, blades, 48, linear=True)
         before = mbb(seen, abstract, solver.average())
         solver.step(100_000)
-        assert solver.iterations == 100_096 and sorted(sum(solver.labels, [])) == [*range(6)]
+        assert solver.iterations == 100_032 and sorted(chain(*solver.labels)) == [*range(6)]
         found.append(solver.average())
         solver.close()
-        assert mbb(seen, abstract, found[-1]) < 40 < before / 20
+        assert mbb(seen, abstract, found[-1]) < 35 < before / 15
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+# ── on Ray ──
+
+
+def problem_of(lossless, engine="ray", blades=2, batch=64):
+    abstract, cards = lossless
+    return AbstractProblem(abstract, cards, Options(linear=True), engine=EngineConfig(engine, blades, batch=batch))
+
+
+def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda what: None):
+    """The strategy of a run in a folder, during which something may happen."""
+    solver = start(problem, 3)
+    try:
+        budget, identity = Budget(deals), Identity("six ranks", "external in parts", 3, "abstract", problem.fingerprint)
+        folder = RunFolder.create(path, identity, budget, size_of(solver))
+        for _ in run(solver, problem, budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
+            pass
+        return problem.load(path / "strategy")[0], solver
+    finally:
+        solver.close()
+
+
+@pytest.fixture(scope="module")
+def unbroken(lossless, tmp_path_factory):
+    """What 20,000 deals lead to, in one process and on one blade."""
+    return in_folder(tmp_path_factory.mktemp("unbroken"), problem_of(lossless, "local", 1), 20_000)[0]
+
+
+def process_of(worker):
+    return int(worker.where.split()[-1])
+
+
+@pytest.mark.usefixtures("token")
+def test_killed_blades(lossless, unbroken, tmp_path, monkeypatch):
+    """A run in which blades are killed goes on, and ends as if nothing had happened."""
+    monkeypatch.setattr(folder_module, "OFTEN", 0.0)
+    monkeypatch.setattr(folder_module, "SAVING", 10.0)
+    said, wanted = [], [3000, 9000]
+
+    def kill(solver):
+        if wanted and solver.iterations > wanted[0]:
+            os.kill(process_of(solver.workers[len(wanted) - 1]), signal.SIGKILL)
+            del wanted[0]
+
+    found, solver = in_folder(tmp_path / "run", problem_of(lossless), 20_000, disturb=kill, said=said.append)
+    assert np.array_equal(found, unbroken)
+    assert not wanted and len(said) == 2
+    assert all("was lost" in what and "checkpoint of iteration" in what for what in said)
+    assert solver.iterations == 20_032

@@ -7,8 +7,11 @@ kernels compiles nothing: that happens at the first call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -22,22 +25,48 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile `function` to machine code at its first call."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return _compiled(function)
 
 
 def summing(function: F) -> F:
     """Compile `function` so that sums may be taken in any order, several terms at once: they differ by rounding."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})(
-        function
-    )
-    return compiled
+    return _compiled(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: for the few lines inside a hot loop."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: F, **flags: Any) -> F:
+    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
+    _guard(compiled)
     return compiled
+
+
+def _guard(compiled: Any) -> None:
+    """Let one process at a time read or write what is kept of a kernel on disk.
+
+    It is an index and files that it names, which are written one after another: a process that comes in between would
+    take the code of another version, or of other types.
+    """
+    files = compiled._cache._cache_file
+    for name in ("save", "load"):
+        setattr(files, name, partial(_alone, getattr(files, name), files._cache_path))
+
+
+def _alone(method: Callable[..., Any], folder: str, *arguments: Any) -> Any:
+    if sys.platform == "win32":
+        return method(*arguments)
+    import fcntl
+
+    try:
+        lock = Path(folder, ".kilt-lock").open("a")  # noqa: SIM115, closed below
+    except OSError:  # nothing is kept there, or nobody can write to it
+        return method(*arguments)
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        return method(*arguments)
 
 
 def in_parts(

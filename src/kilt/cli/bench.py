@@ -63,6 +63,16 @@ def agent(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def distributed(as_json: AsJson = False, long: Long = False) -> None:
+    """Blades on Ray beside threads that share a table, on all cores; with --long, what both learn from as much work."""
+    from kilt.bench.distributed import run
+
+    with errors.status("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench distributed", figures, as_json=as_json)
+
+
+@app.command()
 def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run

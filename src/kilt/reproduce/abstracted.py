@@ -79,7 +79,9 @@ def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Ste
     return steps
 
 
-def cases(name: str, what: str, rows: Sequence[Case], minutes: float, *, curves: bool) -> Reproduction:
+def cases(
+    name: str, what: str, rows: Sequence[Case], minutes: float, *, curves: bool, game: str = GAME
+) -> Reproduction:
     """So many minutes for each of some cases; a picture of their curves where they belong together."""
     named = {case.name(short=curves): case for case in rows}
 
@@ -88,7 +90,7 @@ def cases(name: str, what: str, rows: Sequence[Case], minutes: float, *, curves:
         if curves:
             require_drawable(path)
         threads = cores() if asked.threads is None else asked.threads
-        game = VectorGame(load_game(asked.game or GAME), threads=threads)
+        real = VectorGame(load_game(asked.game or game), threads=threads)
         found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[str, Seen]()
         for row in asked.only or named:
             case = named[row]
@@ -96,7 +98,7 @@ def cases(name: str, what: str, rows: Sequence[Case], minutes: float, *, curves:
                 break
             if case.plan not in seen:
                 watcher.say(f"building {case.plan}")
-                seen = {case.plan: seen_by(case.plan, game, threads)}
+                seen = {case.plan: seen_by(case.plan, real, threads)}
                 counts = {case.plan: seen[case.plan].infosets}
             budget = 60 * (minutes if asked.minutes is None else asked.minutes)
             watcher.say(f"{case.plan}, {case.way}", budget)

@@ -295,6 +295,10 @@ class Child:
         kernels.add_values(starts.begin, ways, value, sums)
         return sums, decisions, visits
 
+    def echo(self, batch: Batch) -> Found:
+        """An answer as long as one to a batch, at once: to see how long messages take."""
+        return Found(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
+
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
         """[class] its number, and [slot] its strategy: see `Ledger`."""
         return [(own.label, own.ledger.quantised(dtype, self.threads, counted=counted)) for own in self.own]

@@ -25,6 +25,8 @@ from kilt.abstraction.plan import Plan
 from kilt.cards.deck import ByteArray, FloatArray, IntArray, subsets
 from kilt.errors import RunError
 
+LOOKED_AT = 50  # boards, when a game is taken apart
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -45,7 +47,23 @@ class Partition:
         size = identity.deal.sizes[trunk]
         boards = subsets(identity.deal.deck.size, size)
         labels = load_classes(cards, identity, public).of(boards.astype(np.int64)).astype(np.int64)
-        return cls(abstract, trunk, public.classes, labels, boards)
+        found = cls(abstract, trunk, public.classes, labels, boards)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise RunError where hands on boards of a class have buckets of another: look at some of them."""
+        deal, rng = self.abstract.cards.identity.deal, np.random.default_rng(0)
+        some = rng.integers(len(self.boards), size=LOOKED_AT)
+        for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
+            rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
+            hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
+            for r in range(self.trunk, len(deal.sizes)):
+                bucket = self.abstract.cards.bucket(hand, cards[: deal.sizes[r]])
+                if bucket * self.classes // self.abstract.buckets[r] != label:
+                    raise RunError(
+                        f"bucket {bucket} of round {r + 1} has boards of several classes: build the cards again"
+                    )
 
     @property
     def head(self) -> Part:
@@ -116,6 +134,11 @@ class Level(NamedTuple):
     def memory(self, words: int) -> int:
         """Bytes of the tables of a blade."""
         return 4 * words * self.slots
+
+
+# Tartanian7 (000, section 5): 60 blades with 128 GB each shared 1.8e11 infoset-actions, nearly all beyond the trunk.
+TARTANIAN7 = Level(blades=60, slots=180_000_000_000 // 60, rounds=(1, 4))
+TARTANIAN7_MEMORY = 128_000_000_000  # bytes of a blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 TALKING = 0.05  # the share of the time that messages may take
 TRIED = 64, 512  # deals that a first look is about
-FEWEST, MOST = 64, 16_384  # deals of a batch
+FEWEST, MOST = 16, 16_384  # deals of a batch
+FRESH = 8  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
 ROOM = 500_000_000  # bytes that the head may keep of a batch
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.05  # of a batch's time, for which classes are dealt out anew
@@ -37,7 +39,7 @@ class Chosen(NamedTuple):
     """The size of batches, and why."""
 
     batch: int
-    latency: float  # seconds that a batch takes beyond its deals, all blades at once
+    latency: float  # seconds that a message and its answer take, all blades at once
     deal: float  # seconds that the slowest blade takes for a deal
 
     @property
@@ -47,8 +49,8 @@ class Chosen(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"batches of {self.batch:,} deals: a round trip takes {self.latency * 1e3:.2f} ms and each deal "
-            f"{self.deal * 1e3:.3f} ms on the slowest blade, so that messages take {self.share:.1%} of the time at most"
+            f"batches of {self.batch:,} deals: a message and its answer take {self.latency * 1e3:.2f} ms, a deal "
+            f"{self.deal * 1e3:.3f} ms on the slowest blade: {self.share:.1%} of the time at most is for messages"
         )
 
 
@@ -125,23 +127,32 @@ class Distributed:
         return [answer.get() for answer in answers]
 
     def _choose(self) -> Chosen:
-        """Batches so large that what each of them costs beyond its deals is little: messages, and getting to work."""
-        seconds = []
+        """Batches so large that messages take little of the time, and getting to work too if the trunk allows it."""
+
+        def seconds(method: str, batch: Batch) -> tuple[float, list[Any]]:
+            times = []
+            for _ in range(8):
+                began = perf_counter()
+                found = [answer.get() for answer in [worker.ask(method, batch) for worker in self.workers]]
+                times.append(perf_counter() - began)
+            return median(times[1:]), found  # the first time kernels may be compiled
+
+        work, few, many = [], *TRIED
         for deals in TRIED:
             game = replace(self.game, batch=deals)
             self._all("begin", game.batch, game.samples)
-            batch, times = Head(game, self.partition).descend(0).batch, []
-            for _ in range(6):
-                began = perf_counter()
-                found: list[Found] = [answer.get() for answer in self._send(batch)]
-                times.append(perf_counter() - began)
-            seconds.append(min(times[1:]))  # the first time kernels may be compiled
+            batch = Head(game, self.partition).descend(0).batch
+            taken, found = seconds("work", batch)
+            work.append(taken)
         self.work = sum((one.work for one in found), np.zeros(self.partition.classes))
-        few, many = TRIED
-        deal = max(seconds[1] - seconds[0], 1e-9) / (many - few)
-        latency = max(seconds[0] - few * deal, 1e-6)
+        latency, _ = seconds("echo", batch)
+        deal = max(work[1] - work[0], 1e-9) / (many - few)
+        beyond = max(work[0] - few * deal, latency)  # what a batch takes beyond its deals
         most, size = min(MOST, int(ROOM / Head.memory(self.partition))), FEWEST
-        while size < most and latency > TALKING * (latency + size * deal):
+        while 2 * size <= most and latency > TALKING * (latency + size * deal):
+            size *= 2
+        fresh = min(most, FRESH * self.partition.abstract.buckets[0])
+        while 2 * size <= fresh and beyond > TALKING * (beyond + size * deal):
             size *= 2
         return Chosen(size, latency, deal)
 
@@ -159,11 +170,11 @@ class Distributed:
 
     def step(self, iterations: int) -> None:
         """Do so many more, and those that fill up the last batch."""
-        end = self.iterations + iterations
+        end, self._since = self.iterations + iterations, perf_counter()
         while self.iterations < end:
             if self._sent is None:
                 self._sent = self.head.descend(self.iterations // self.game.batch)
-                self._answers, self._since = self._send(self._sent.batch), perf_counter()
+                self._answers = self._send(self._sent.batch)
             coming = self.head.descend(self._sent.batch.number + 1)
             following = self._send(coming.batch)
             self.head.ascend(self._sent, self._collected())

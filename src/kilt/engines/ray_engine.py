@@ -1,0 +1,456 @@
+"""The engine of many processes or machines: every worker is an actor of Ray.
+
+Without an address, Ray is started for this process alone: it listens on the loopback device, and ends with the engine.
+With one, workers live on the machines of a cluster that somebody has started, as near to one per machine as there is
+room. Every machine needs the same kilt; that is looked at when workers are hired.
+
+Arguments and answers travel by value: a worker sees an array as it was when it was asked, and may not write to it.
+A worker that dies is lost for good, with what it was asked: Ray is told never to start it, or repeat anything, again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import kilt
+from kilt.engines.engine import A, Answer, Job, R, Worker, WorkerLost
+from kilt.errors import EngineError
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads these when it is imported
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # whoever asks after `close` shall not start another Ray
+try:
+    import ray as package
+    from ray._private import ray_constants, services, state
+    from ray._private import worker as driver
+    from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
+    from ray.exceptions import (
+        ActorUnavailableError,
+        GetTimeoutError,
+        NodeDiedError,
+        ObjectLostError,
+        OutOfMemoryError,
+        RayActorError,
+        RayError,
+        RayTaskError,
+    )
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+except ImportError as error:
+    raise EngineError(f"the engine `ray` needs Ray, which is missing ({error}): pip install 'kilt[ray]'") from None
+
+ray: Any = package  # half of it has types
+CLUSTER: Any = state
+logging.getLogger("ray").setLevel(logging.ERROR)
+# What Ray has to say about machines that it loses would go to where our figures are printed.
+driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name__).info("%s", data["lines"])
+
+STORE = 256 << 20  # bytes of shared memory for what travels, where we start Ray; what is more goes to disk
+INLINE = 1 << 20  # bytes that travel with a question or an answer, without shared memory: twice as fast for 200 kB
+PATIENCE = 3.0  # seconds for a cluster to say that it is one
+SETTLING = 10.0  # seconds until what was let go is known to be free again
+STARTING = 120.0  # seconds for the processes of workers to start
+DIED, MISSING = "its process died", "kilt or something that it needs is missing there"
+INSTALL = "install the same version on every machine"
+
+
+class Identity(NamedTuple):
+    """What has to be the same on all machines."""
+
+    version: str
+    source: str  # a fingerprint
+    python: str
+
+    def __str__(self) -> str:
+        return f"kilt {self.version} (source {self.source}, Python {self.python})"
+
+
+@cache
+def identity() -> Identity:
+    """Which kilt this process runs."""
+    root = Path(kilt.__file__).parent
+    state = blake2b(digest_size=4)
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        state.update(f"{path.relative_to(root).as_posix()} {len(text)} ".encode() + text)
+    return Identity(kilt.__version__, state.hexdigest(), ".".join(map(str, sys.version_info[:3])))
+
+
+class RayEngine:
+    """Workers are processes, here or on the machines of a cluster. One such engine at a time.
+
+    `address` is empty, or HOST:PORT of a cluster, or `auto` for the one that runs on this machine; `threads` is how
+    many processes `map` has where we start Ray ourselves. A cluster lends all its cores.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str = "", threads: int = 1) -> None:
+        if ray.is_initialized():
+            raise EngineError("this process is connected to Ray already: close the other engine first")
+        self.address, self.threads = address, threads
+        self._workers: list[_RayWorker] = []
+        self._folder: Path | None = None  # of the Ray that we start
+        self._open = True
+        atexit.register(self.close)  # before Ray's own
+        try:
+            with _signals():
+                if address:
+                    self._connect()
+                else:
+                    self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        _make_token()
+        self._folder = Path(tempfile.mkdtemp(prefix="kilt-ray-", dir="/tmp"))  # sockets have to have short names
+        clusters = ray_constants.ENABLE_RAY_CLUSTER
+        ray_constants.ENABLE_RAY_CLUSTER = False  # the way to keep Ray on the loopback device
+        try:
+            with _path_of_this_process():
+                ray.init(
+                    address="local",
+                    num_cpus=self.threads,
+                    object_store_memory=STORE,
+                    include_dashboard=False,
+                    _node_ip_address="127.0.0.1",
+                    _temp_dir=str(self._folder),
+                    _system_config={"max_direct_call_object_size": INLINE},
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
+        except (OSError, RuntimeError, ValueError, RayError) as error:
+            raise EngineError(f"Ray does not start here: {_first_line(error)}") from error
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = clusters
+
+    def _connect(self) -> None:
+        if "://" in self.address:
+            raise EngineError(f"kilt has to run on a machine of the cluster, not beyond {self.address}: give HOST:PORT")
+        try:
+            if self.address != "auto" and not self.address.rpartition(":")[2].isdecimal():
+                raise ValueError
+            found = services.canonicalize_bootstrap_address(self.address)
+        except ConnectionError:
+            found = None
+        except ValueError:
+            raise EngineError(f"{self.address!r} is no address of a Ray cluster: give HOST:PORT, or auto") from None
+        if found is None or not _is_cluster(found):  # Ray itself would try for minutes
+            place = "on this machine" if self.address == "auto" else f"at {self.address}"
+            raise EngineError(
+                f"there is no Ray cluster {place}: start one with `ray start --head`, or leave the address out"
+            )
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)  # whoever has a token shows it
+        try:
+            ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, RuntimeError, ValueError, RayError) as error:
+            raise EngineError(
+                f"the Ray cluster at {self.address} does not let us in ({_first_line(error)}): see that Ray and Python "
+                "are the same there and here, and that ~/.ray/auth_token or RAY_AUTH_TOKEN is too"
+            ) from error
+
+    def hire(self, jobs: Sequence[Job]) -> list[Worker]:
+        """Make workers, all of them or none, spread over the machines."""
+        hired = list[_RayWorker]()
+        try:
+            for number, (job, node) in enumerate(zip(jobs, self._places(jobs), strict=True)):
+                actor = _ACTOR.options(
+                    num_cpus=self._cores(job),
+                    memory=job.memory or None,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+                ).remote()
+                hired.append(_RayWorker(number, actor))
+                self._workers.append(hired[-1])
+            latest = time.monotonic() + STARTING
+            for worker in hired:
+                worker.introduce(latest)
+            for answer in [worker.make(job) for worker, job in zip(hired, jobs, strict=True)]:
+                answer.get()
+        except BaseException:
+            self.dismiss(hired)
+            raise
+        return list[Worker](hired)
+
+    def map(
+        self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
+    ) -> list[R]:
+        """Call a function of a module for each item; the results, in order."""
+        listed, results = list(items), list[R]()
+        processes = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        # Workers may have taken all cores there are, and have nothing to do while we are here.
+        task = _TASK.options(num_cpus=0 if self._workers else 1, scheduling_strategy="SPREAD")
+        rest = iter(listed)
+        going = deque[Any]()
+        while len(results) < len(listed):
+            for item in rest:
+                going.append(task.remote(work, item))
+                if len(going) > processes:
+                    break
+            # Where this raises, what is going runs to its end for nothing: `ray.cancel` can bring this process down.
+            results.append(_get(going.popleft()))
+            tick(len(results) / len(listed))
+        return results
+
+    def dismiss(self, workers: Iterable[Worker]) -> None:
+        """Let workers go."""
+        for worker in workers:
+            if isinstance(worker, _RayWorker) and worker in self._workers:
+                self._workers.remove(worker)
+                ray.kill(worker.actor)
+
+    def close(self) -> None:
+        """Let all workers go. A Ray that we have started ends; a cluster of others goes on."""
+        if self._open:
+            self._open = False
+            atexit.unregister(self.close)
+            if ray.is_initialized():
+                self.dismiss(list(self._workers))
+            ray.shutdown()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _cores(self, job: Job) -> int:
+        return job.threads if self.address else 0  # at home, workers may outnumber cores
+
+    def _places(self, jobs: Sequence[Job]) -> list[str]:
+        """A node for each job."""
+        needs = [_Room(self._cores(job), job.memory) for job in jobs]
+        latest = time.monotonic() + SETTLING
+        while True:
+            nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if _is_alive(node)}
+            free, whole = (
+                {node: _Room.of(found[node]) for node in nodes if node in found}
+                for found in (CLUSTER.available_resources_per_node(), CLUSTER.total_resources_per_node())
+            )
+            places, homeless = _fit(needs, free)
+            if homeless is None:
+                return places
+            if _fit(needs, whole)[1] is not None or time.monotonic() > latest:
+                if not free:
+                    raise EngineError("no machine of the cluster is left: start Ray again, and resume the run")
+                rooms = "; ".join(f"{nodes[node]} has {room}" for node, room in free.items())
+                raise EngineError(
+                    f"there is no room for worker {homeless} of {len(jobs)}, which needs {needs[homeless]}, "
+                    f"beside the others: {rooms}; use fewer or smaller workers, or "
+                    + ("add a machine with `ray start --address`" if self.address else "a cluster of machines")
+                )
+            time.sleep(0.2)  # what was let go a moment ago is not free yet
+
+
+class _Room(NamedTuple):
+    """What a worker needs, or a machine has."""
+
+    cores: float
+    memory: float
+
+    @staticmethod
+    def of(resources: Mapping[str, float]) -> _Room:
+        return _Room(resources.get("CPU", 0), resources.get("memory", 0))
+
+    def __str__(self) -> str:
+        memory = f"{self.memory / 1e9:.1f} GB of memory"
+        return f"{self.cores:g} cores and {memory}" if self.cores else memory
+
+
+def _fit(needs: Sequence[_Room], rooms: Mapping[str, _Room]) -> tuple[list[str], int | None]:
+    """A node for each need, or which one finds none. Spread over the nodes if that goes, and packed tight if not.
+
+    >>> rooms = {"a": _Room(8, 100), "b": _Room(8, 50)}
+    >>> _fit([_Room(1, 40), _Room(1, 40)], rooms)
+    (['a', 'b'], None)
+    >>> _fit([_Room(1, 50), _Room(1, 50), _Room(1, 50)], rooms)
+    (['a', 'b', 'a'], None)
+    >>> _fit([_Room(1, 10), _Room(1, 101)], rooms)
+    ([], 1)
+    """
+    homeless = None
+    for spread in (True, False):
+        left, guests, places = dict(rooms), dict.fromkeys(rooms, 0), dict[int, str]()
+        for number in sorted(range(len(needs)), key=lambda number: (-needs[number].memory, -needs[number].cores)):
+            need = needs[number]
+            fitting = [node for node, room in left.items() if room.cores >= need.cores and room.memory >= need.memory]
+            if not fitting:
+                homeless = number
+                break
+            node = min(fitting, key=lambda node: (guests[node], -left[node].memory)) if spread else fitting[0]
+            left[node] = _Room(left[node].cores - need.cores, left[node].memory - need.memory)
+            guests[node] += 1
+            places[number] = node
+        else:
+            return [places[number] for number in range(len(needs))], None
+    return [], homeless
+
+
+class _Host:
+    """The process of a worker, which has the object."""
+
+    def introduce(self) -> tuple[str, tuple[str, ...]]:
+        return f"{ray.util.get_node_ip_address()}, process {os.getpid()}", tuple(identity())
+
+    def make(self, make: Callable[..., Any], *arguments: Any) -> None:
+        self._object = make(*arguments)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        return getattr(self._object, method)(*arguments)
+
+
+def _call(work: Callable[[A], R], item: A) -> R:
+    return work(item)
+
+
+_ACTOR = ray.remote(max_restarts=0, max_task_retries=0)(_Host)
+_TASK = ray.remote(_call)
+
+
+class _RayWorker:
+    """An actor, and who it is."""
+
+    where = "not started yet"
+
+    def __init__(self, number: int, actor: Any) -> None:
+        self.number, self.actor = number, actor
+
+    def introduce(self, latest: float) -> None:
+        """Wait until its process is there, and see that it runs the kilt that runs here."""
+        try:
+            self.where, told = _get(self.actor.introduce.remote(), self.number, max(0, latest - time.monotonic()))
+        except WorkerLost as error:
+            if error.why not in (DIED, MISSING):
+                raise
+            remedy = (
+                "see that RAY_AUTH_MODE, token or disabled, is that of the cluster" if error.why == DIED else INSTALL
+            )
+            raise EngineError(f"worker {self.number} did not start, {error.why}: {remedy}") from None
+        except GetTimeoutError:
+            raise EngineError(
+                f"worker {self.number} did not start within {STARTING:g} seconds: see that its machine is not busy"
+            ) from None
+        if told != tuple(identity()):
+            raise EngineError(
+                f"worker {self.number} at {self.where} runs {Identity(*told)}, this is {identity()}: {INSTALL}"
+            )
+
+    def make(self, job: Job) -> Answer:
+        return _RayAnswer(self.actor.make.remote(job.make, *job.arguments), self.number)
+
+    def ask(self, method: str, *arguments: Any) -> Answer:
+        return _RayAnswer(self.actor.call.remote(method, *arguments), self.number)
+
+
+class _RayAnswer:
+    def __init__(self, reference: Any, worker: int) -> None:
+        self._reference, self._worker = reference, worker
+
+    def get(self) -> Any:
+        return _get(self._reference, self._worker)
+
+
+def _get(reference: Any, worker: int | None = None, timeout: float | None = None) -> Any:
+    """What was answered. Raises what was raised there, and WorkerLost or EngineError where there is nobody any more."""
+    try:
+        return ray.get(reference, timeout=timeout)
+    except RayTaskError as error:
+        raise error.cause from error
+    except GetTimeoutError:
+        raise
+    except RayError as error:
+        why = _why(error)
+    if worker is None:
+        raise EngineError(f"a process that was at work was lost: {why}")
+    raise WorkerLost(worker, why)
+
+
+def _why(error: RayError) -> str:
+    """Why somebody was lost, in a few words."""
+    told = str(error)
+    if isinstance(error, OutOfMemoryError) or "NODE_OUT_OF_MEMORY" in told:
+        return "its machine ran out of memory"
+    if (
+        isinstance(error, NodeDiedError)
+        or "node has died" in told
+        or "node died" in told
+        or "node was terminated" in told
+    ):
+        return "its machine, or Ray on it, was lost"
+    if isinstance(error, ActorUnavailableError):
+        return "it cannot be reached"
+    if isinstance(error, RayActorError):
+        return "it was dismissed" if "ray.kill" in told else MISSING if "ModuleNotFoundError" in told else DIED
+    return "its answer was lost" if isinstance(error, ObjectLostError) else _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _is_cluster(address: str) -> bool:
+    """Whether somebody at HOST:PORT speaks as Ray does: HTTP/2, whose first frame is of type 4."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as line:
+            if os.environ.get("RAY_USE_TLS") == "1":
+                return True
+            line.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + 5 * b"\0")
+            return line.recv(4)[3:] == b"\4"
+    except (OSError, OverflowError, ValueError):
+        return False
+
+
+def _is_alive(node: Mapping[str, Any]) -> bool:
+    """Whether a node is there, which Ray itself may not know for half a minute."""
+    try:
+        socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=PATIENCE).close()
+    except OSError:
+        return False
+    return bool(node["Alive"])
+
+
+def _make_token() -> None:
+    """See that there is a token, without which Ray obeys nobody. Ray would make it too, for everybody to read."""
+    place = Path.home() / ".ray" / "auth_token"
+    if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() and not place.exists():
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(place, "x", opener=lambda path, flags: os.open(path, flags, mode=0o600)) as file:
+            file.write(secrets.token_hex(32))
+
+
+@contextmanager
+def _path_of_this_process() -> Iterator[None]:
+    """Processes that are started meanwhile find the modules that this one finds."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Ray wants SIGTERM for itself: whoever had it before gets it back."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
