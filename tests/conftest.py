@@ -1,8 +1,20 @@
 """What tests of several modules share."""
 
+import os
 import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+import kilt
+from machines import end, wait_until
+
+HERE = Path(__file__).parent
+GB = 1 << 30
 
 
 @pytest.fixture(scope="module")
@@ -16,3 +28,43 @@ def token():
         reset_auth_token_state()  # Ray may have been imported before
         yield
     reset_auth_token_state()
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory, token):
+    started, logs = [], tmp_path_factory.mktemp("nodes")
+    home = Path("/tmp") / f"kilt-test-{secrets.token_hex(4)}"  # sockets have to have short names
+
+    def start(*options, modules=()):
+        log = logs / str(len(started))
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+        sizes = ["--num-cpus=2", f"--memory={4 * GB}", f"--object-store-memory={100 << 20}"]
+        paths = map(str, [*modules, Path(kilt.__file__).parents[1], HERE])
+        with log.open("w") as file:
+            node = subprocess.Popen(
+                [*command, *sizes, *options],
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        started.append(node)
+        wait_until(lambda: "Ray runtime started" in log.read_text() or node.poll() is not None, 60)
+        assert node.poll() is None, log.read_text()
+        return node
+
+    start.home = home
+    yield start
+    for node in reversed(started):
+        end(node)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(start):
+    """The first node, and where it is."""
+    with socket.socket() as line:
+        line.bind(("", 0))
+        port = line.getsockname()[1]
+    node = start("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={start.home}")
+    return node, f"127.0.0.1:{port}"

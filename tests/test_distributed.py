@@ -31,6 +31,7 @@ from kilt.solve.external_kernels import Starts
 from kilt.solve.folder import Identity, RunFolder, size_of
 from kilt.solve.run import Budget, run
 from kilt.tree.vector import VectorGame
+from machines import descendants, end
 from test_external import mbb, no_limit, places
 
 
@@ -296,3 +297,23 @@ def test_killed_blades(lossless, unbroken, tmp_path, monkeypatch):
     assert not wanted and len(said) == 2
     assert all("was lost" in what and "checkpoint of iteration" in what for what in said)
     assert solver.iterations == 20_032
+
+
+@pytest.mark.slow
+def test_a_machine_is_lost(lossless, unbroken, start, cluster, tmp_path, monkeypatch):
+    """Two nodes of a cluster share the classes; when one is gone, the other goes on with all of them."""
+    monkeypatch.setattr(folder_module, "OFTEN", 0.0)
+    monkeypatch.setattr(folder_module, "SAVING", 10.0)
+    other, said, homes = start("--address", cluster[1]), [], []
+
+    def pull_the_plug(solver):
+        if solver.iterations > 5000 and not homes:
+            homes.append({process_of(worker) in descendants(other.pid) for worker in solver.workers})
+            end(other)
+
+    problem = problem_of(lossless)
+    problem = replace(problem, engine=replace(problem.engine, address=cluster[1]))
+    found, solver = in_folder(tmp_path / "run", problem, 20_000, disturb=pull_the_plug, said=said.append)
+    assert np.array_equal(found, unbroken)
+    assert homes == [{True, False}] and len(said) == 1
+    assert cluster[0].poll() is None and solver.iterations == 20_032

@@ -1,7 +1,6 @@
 """Engines: the same promises kept in this process, in others, and on machines that can be lost."""
 
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -18,49 +17,13 @@ import kilt
 from engine_workers import Notebook, Stubborn, dies_once, ones, square
 from kilt.engines import EngineError, Job, WorkerLost, engine_named
 from kilt.errors import KiltError, RunError
+from machines import descendants, end, gone, nodes, wait_until
 
 GB = 1 << 30
 HERE = Path(engine_workers.__file__).parent
 
 
 pytestmark = pytest.mark.usefixtures("token")
-
-
-def gone(process):
-    """Whether a process has ended; it may wait for its parent to notice."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(true, seconds):
-    latest = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < latest, "waited for nothing"
-        time.sleep(0.05)
-
-
-def nodes():
-    import ray
-
-    return [node for node in ray.nodes() if node["Alive"]]
-
-
-def descendants(process):
-    """The processes that a process has started, and so on."""
-    children = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            children.setdefault(int(stat.read_text().rpartition(")")[2].split()[1]), []).append(int(stat.parent.name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    found, rest = set(), [process]
-    while rest:
-        new = children.get(rest.pop(), [])
-        found.update(new)
-        rest += new
-    return found
 
 
 class Promises:
@@ -275,46 +238,6 @@ class TestAddresses:
 class TestMachines:
     """Several nodes of Ray on this machine, which take part in one cluster: what is started here is ended here."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def start(cls, tmp_path_factory, token):
-        started, logs = [], tmp_path_factory.mktemp("nodes")
-        home = Path("/tmp") / f"kilt-test-{secrets.token_hex(4)}"  # sockets have to have short names
-
-        def start(*options, modules=()):
-            log = logs / str(len(started))
-            command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-            sizes = ["--num-cpus=2", f"--memory={4 * GB}", f"--object-store-memory={100 << 20}"]
-            paths = map(str, [*modules, Path(kilt.__file__).parents[1], HERE])
-            with log.open("w") as file:
-                node = subprocess.Popen(
-                    [*command, *sizes, *options],
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-                    stdout=file,
-                    stderr=file,
-                    start_new_session=True,
-                )
-            started.append(node)
-            wait_until(lambda: "Ray runtime started" in log.read_text() or node.poll() is not None, 60)
-            assert node.poll() is None, log.read_text()
-            return node
-
-        start.home = home
-        yield start
-        for node in reversed(started):
-            end(node)
-        shutil.rmtree(home, ignore_errors=True)
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def cluster(cls, start):
-        """The first node, and where it is."""
-        with socket.socket() as line:
-            line.bind(("", 0))
-            port = line.getsockname()[1]
-        node = start("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={start.home}")
-        return node, f"127.0.0.1:{port}"
-
     @pytest.fixture
     def engine(self, cluster):
         found = engine_named("ray", cluster[1])
@@ -360,13 +283,3 @@ class TestMachines:
         (tmp_path / "kilt" / "engines" / "ray_engine.py").unlink()
         with pytest.raises(EngineError, match=r"worker . did not start, kilt or something that it needs is missing"):
             engine.hire([Job(Notebook), Job(Notebook)])
-
-
-def end(node):
-    """Kill a node of Ray with all its processes, as if somebody pulled the plug."""
-    for process in [node.pid, *descendants(node.pid)]:
-        try:
-            os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    node.wait()
