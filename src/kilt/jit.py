@@ -1,4 +1,4 @@
-"""The one place for compiler flags.
+"""The one place for compiler flags, and for how many threads there may be.
 
 A kernel takes arrays, says what it reads and what it writes, allocates nothing it can be given, and releases the
 interpreter lock. Compiled code is cached on disk, so the cost is paid once per machine. Importing a module with
@@ -7,6 +7,7 @@ kernels compiles nothing: that happens at the first call.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,11 @@ def _alone(method: Callable[..., Any], folder: str, *arguments: Any) -> Any:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         return method(*arguments)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_parts(

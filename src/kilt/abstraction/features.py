@@ -38,6 +38,7 @@ from kilt.artifact import Array
 from kilt.cards.deck import FULL, Deck, FloatArray, subsets
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
+from kilt.engines import Engine, LocalEngine
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.holdem import Holdem
 from kilt.jit import in_parts
@@ -95,12 +96,21 @@ class Table(NamedTuple):
 
 
 class Features:
-    """The features of a deal's spots, made when they are asked for and kept in a folder, if one is given."""
+    """The features of a deal's spots, made when they are asked for and kept in a folder, if one is given.
+
+    They are made in threads of this process. The `engine` is for those who work with them; left out, it is threads too.
+    """
 
     def __init__(
-        self, deal: Deal, folder: Path | None = None, threads: int = 1, tick: Tick = lambda what, share: None
+        self,
+        deal: Deal,
+        folder: Path | None = None,
+        threads: int = 1,
+        tick: Tick = lambda what, share: None,
+        engine: Engine | None = None,
     ) -> None:
         self.deal, self.folder, self.threads, self.tick = deal, folder, threads, tick
+        self.engine = engine or LocalEngine(threads)
         self._made: dict[str, Array] = {}
 
     def strengths(self) -> npt.NDArray[np.int16]:

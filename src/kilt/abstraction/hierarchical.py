@@ -8,6 +8,7 @@ into its buckets, by the same features and with the weights that they have there
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ from kilt.abstraction.steps import PERCENTILES, Before, Fitting, Part
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import AbstractionError
-from kilt.jit import in_parts
 
 
 class InClasses(NamedTuple):
@@ -48,26 +48,24 @@ def sort_codes(fitting: Fitting, steps: tuple[Step, ...], classes: Classes, code
     """Sort the codes of a round, [board, hand], into the buckets of each class."""
     weights = classes.weigh(fitting.spots, codes, count)
     points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
-    buckets = np.prod([step.buckets for step in steps], dtype=int)
-    bucket = np.zeros((classes.number, count), dtype=np.int32)
-
-    def some(first: int, end: int) -> None:
-        for label in range(first, end):
-            used = np.flatnonzero(weights[label])
-            if len(used) < buckets:
-                raise AbstractionError(
-                    f"class {label} of the boards has {len(used)} codes of hands in round {fitting.r + 1}, too few for "
-                    f"{buckets} buckets: ask for fewer buckets, or for more codes"
-                )
-            sorted_in = _nested(
-                fitting.plan, steps, {name: p[used] for name, p in points.items()}, weights[label, used]
-            )
-            bucket[label] = label * buckets
-            bucket[label, used] += sorted_in
-
-    in_parts(some, classes.number, fitting.features.threads, parts=classes.number)
+    buckets = int(np.prod([step.buckets for step in steps]))
+    used = np.count_nonzero(weights, axis=1)
+    for label in np.flatnonzero(used < buckets):
+        raise AbstractionError(
+            f"class {label} of the boards has {used[label]} codes of hands in round {fitting.r + 1}, too few for "
+            f"{buckets} buckets: ask for fewer buckets, or for more codes"
+        )
+    inside = fitting.features.engine.map(partial(_sort_class, fitting.plan, steps, points), weights)
+    bucket = (np.arange(classes.number)[:, None] * buckets + inside).astype(np.int32)
     sizes = np.bincount(bucket.ravel(), weights.ravel(), classes.number * buckets).astype(np.int64)
     return InClasses(bucket, sizes)
+
+
+def _sort_class(plan: Plan, steps: tuple[Step, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
+    """[code] its bucket among those of one class, where codes have these weights; 0 for those that it has not."""
+    used, labels = np.flatnonzero(weights), np.zeros(len(weights), dtype=np.int32)
+    labels[used] = _nested(plan, steps, {name: p[used] for name, p in points.items()}, weights[used])
+    return labels
 
 
 def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:

@@ -36,6 +36,7 @@ from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
 from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
 from kilt.artifact import Array
+from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
 DIMENSIONS: dict[str, Callable[[Plan, int], int]] = {  # of the points that k-means sorts
@@ -181,15 +182,16 @@ def build(
     threads: int = 1,
     seconds: float | None = None,
     tick: Tick = lambda what, share: None,
+    engine: Engine | None = None,
 ) -> CardAbstraction:
     """Build an abstraction in a folder, or what is missing of it.
 
+    An `engine` clusters hands group by group: those of each class of boards, or of each bucket of the round before.
     With so many `seconds`, each round may move centroids for its share of them only: what comes out then depends on the
     machine.
     """
-    build_rounds(
-        identity, out, range(len(identity.plan.rounds)), Features(identity.deal, cache, threads, tick), seconds
-    )
+    features = Features(identity.deal, cache, threads, tick, engine)
+    build_rounds(identity, out, range(len(identity.plan.rounds)), features, seconds)
     return CardAbstraction.load(out)
 
 

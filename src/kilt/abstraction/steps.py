@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from math import comb, inf
-from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from time import time
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,7 @@ PERCENTILES = {"ehs", "ehs2"}  # features that are single values
 FEW = 1_000  # or else all of the group's points are taken
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
+N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
 Stop: TypeAlias = Callable[[], bool]
@@ -273,23 +275,7 @@ class Fitting(NamedTuple):
     def _means(self, step: Step, groups: int, fitted: list[Fitted]) -> Means:
         points, metric = POINTS[step.feature](self)
 
-        def fit(data: Array, weights: FloatArray, seed: int, threads: int, stop: Stop, tick: Share) -> Singles:
-            found = kmeans(
-                data,
-                step.buckets,
-                weights=weights,
-                metric=metric,
-                iterations=self.plan.iterations,
-                restarts=self.plan.restarts,
-                batch=self.plan.batch or None,
-                seed=seed,
-                threads=threads,
-                tick=tick,
-                stop=stop,
-            )
-            weakest_first = np.argsort(found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1))
-            return found.centroids[weakest_first]
-
+        fit = partial(_fit_means, self.plan, step.buckets, metric)
         centroids = self._each_group(points, self.plan.sample, groups, fitted, fit)
         clusters = prepare(centroids, metric, step.buckets, self.features.threads)
         return Means(points, clusters, groups * step.buckets)
@@ -302,11 +288,7 @@ class Fitting(NamedTuple):
             )
         after = self.after
 
-        def fit(data: Array, weights: FloatArray, seed: int, threads: int, stop: Stop, tick: Share) -> Singles:
-            means = potential.fit(data, weights, step.buckets, after.ground, seed=seed, threads=threads, stop=stop)
-            strength = centres_of(means, after.ground).sum(axis=1)
-            return means[np.argsort(-strength if after.ground.absolute else strength)]
-
+        fit = partial(_fit_potentials, step.buckets, after.ground)
         sample = min(self.plan.sample, potential.SAMPLE * -(-step.buckets // 1000))
         means = self._each_group(lambda part: part.next_buckets(after), sample, groups, fitted, fit)
         return Potentials(after, means, step.buckets)
@@ -330,29 +312,86 @@ class Fitting(NamedTuple):
         if share < 1 and often.min() < FEW:
             drawn += self.parts(partial(draw, few=often < FEW))
         data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
+        stop = partial(_past, inf if self.seconds is None else time() + self.seconds)  # by the clock of all machines
+        if groups == 1:
+            return fit(data, weights, self.plan.seed, self.features.threads, stop, self._tick_fit)
         order = np.argsort(group, kind="stable")
-        bounds = np.searchsorted(group[order], np.arange(groups + 1))
-        end_of_time = inf if self.seconds is None else perf_counter() + self.seconds
-        threads = self.features.threads
-
-        def some(first: int, end: int) -> list[Singles]:
-            found = []
-            for g in range(first, end):
-                mine = order[bounds[g] : bounds[g + 1]] if groups > 1 else slice(None)
-                inner, tick = (threads, self._tick_fit) if groups == 1 else (1, lambda share: None)
-                stop = partial(_past, end_of_time)
-                found.append(fit(data[mine], weights[mine], self.plan.seed + g, inner, stop, tick))
-            return found
-
-        parts = in_parts(some, groups, threads, self._tick_fit if groups > 1 else lambda share: None)
-        return np.concatenate([found for part in parts for found in part])
+        data, weights, bounds = data[order], weights[order], np.searchsorted(group[order], np.arange(groups + 1))
+        each = [
+            _Group(data[first:end], weights[first:end], self.plan.seed + g)
+            for g, (first, end) in enumerate(pairwise(bounds))
+        ]
+        return np.concatenate(self.features.engine.map(partial(_fit_group, fit, stop), each, self._tick_fit))
 
     def _tick_fit(self, share: float) -> None:
         self.tick(0.25 + 0.75 * share)
 
 
+class _Group(NamedTuple):
+    """The points of a group, which are fitted without looking at others."""
+
+    data: Array
+    weights: FloatArray
+    seed: int
+
+
+def _fit_group(fit: Fit, stop: Stop, group: _Group) -> Singles:
+    return fit(*_writable(group), 1, stop, lambda share: None)
+
+
+def _writable(arrays: N) -> N:
+    """What an engine sends is there for reading only: kernels would be compiled once more for that."""
+    return type(arrays)(*(np.require(it, None, "W") if isinstance(it, np.ndarray) else it for it in arrays))
+
+
+def _fit_means(
+    plan: Plan,
+    buckets: int,
+    metric: str,
+    data: Array,
+    weights: FloatArray,
+    seed: int,
+    threads: int,
+    stop: Stop,
+    tick: Share,
+) -> Singles:
+    """Centroids, the weakest first."""
+    found = kmeans(
+        data,
+        buckets,
+        weights=weights,
+        metric=metric,
+        iterations=plan.iterations,
+        restarts=plan.restarts,
+        batch=plan.batch or None,
+        seed=seed,
+        threads=threads,
+        tick=tick,
+        stop=stop,
+    )
+    weakest_first = np.argsort(found.centroids.sum(axis=1) * (-1 if metric == "emd" else 1))
+    return found.centroids[weakest_first]
+
+
+def _fit_potentials(
+    buckets: int,
+    ground: Ground,
+    data: Array,
+    weights: FloatArray,
+    seed: int,
+    threads: int,
+    stop: Stop,
+    tick: Share,
+) -> Singles:
+    """Mean distributions, the weakest first."""
+    ground = _writable(ground)
+    means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, stop=stop)
+    strength = centres_of(means, ground).sum(axis=1)
+    return means[np.argsort(-strength if ground.absolute else strength)]
+
+
 def _past(moment: float) -> bool:
-    return perf_counter() > moment
+    return time() > moment
 
 
 def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any]], int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ def build(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
     """Build an abstraction; the same command goes on with one that was stopped.
 
     Says first what it will take. Tables of features are kept in the cache folder ($KILT_CACHE, or the user's own), for
-    other abstractions to use.
+    other abstractions to use. An engine clusters the hands of each class of boards, or of each bucket of the round
+    before where that is remembered.
     """
     from dataclasses import replace
     from os import cpu_count
@@ -93,7 +97,7 @@ def build(
     require_room(folder, takes.tables)
     began = perf_counter()
     try:
-        with ticking() as tick:
+        with opened(engine, address, threads) as found, ticking() as tick:
             built = build_abstraction(
                 identity,
                 folder,
@@ -101,6 +105,7 @@ def build(
                 threads=threads,
                 seconds=None if minutes is None else 60 * minutes,
                 tick=tick,
+                engine=found,
             )
     except KeyboardInterrupt:
         again = f"kilt abstraction build {quote(plan)} --game {quote(game)} --out {quote(str(folder))}"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import log
 from kilt.cli.sanity import sanity
 from kilt.cli.show import AsJson, errors, print_json, print_table
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
-
-if TYPE_CHECKING:
-    from kilt.solve.folder import RunFolder
-    from kilt.solve.problem import Problem
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -51,14 +47,18 @@ def exploitability(
         ),
     ] = None,
     threads: ThreadsOption = 1,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT."""
-    from kilt import artifact
+    """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT.
+
+    An engine has as many workers as there are --threads; each walks its share of the boards.
+    """
     from kilt.errors import RunError
-    from kilt.evaluate.agents import AGENTS, load_agent
-    from kilt.solve.folder import RunFolder
-    from kilt.solve.problem import UNIT, stored_form
+    from kilt.evaluate.agents import AGENTS
+    from kilt.evaluate.responses import Subject, response_values
+    from kilt.solve.problem import UNIT
 
     if (run is None) == (game is None):
         raise RunError(
@@ -71,26 +71,22 @@ def exploitability(
 
     if responses and responses.exists():
         raise RunError(f"{responses} is there already: choose another folder for the best responses")
-    folder = RunFolder.open(run) if run else None
-    stored = folder.path / "strategy" if folder else None
-    if stored and not artifact.exists(stored):
-        raise RunError(f"{run} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(run))}")
-    name = folder.identity.game if folder else str(game)
+    subject = Subject.of_run(run) if run else Subject(str(game), agent=str(agent))
+    name = subject.game
     with errors.status(f"writing out {name} …"):
-        if folder and stored:
-            problem = _problem(folder, stored_form(stored), threads)
-            table, figures = problem.load(stored)
-            who = {"run": str(run), "iterations": figures["iterations"]}
-        else:
-            problem, table = load_agent(name, str(agent), threads)
-            who = {"agent": agent}
+        problem, table, figures = subject.load(threads, shared=engine is not None)
+    who = {"run": str(run), "iterations": figures["iterations"]} if run else {"agent": agent}
     if not problem.exact:
         raise RunError(
             f"{name} is too large to look for best responses: `kilt match {run} always-call` plays against it, "
             f"`kilt evaluate sanity {run}` looks it over"
         )
-    with errors.status("looking for best responses …"):
-        won, value = problem.response_values(table), problem.expected_value(table)
+    walks = problem.walks(table) if engine else None
+    with opened(engine, address, threads) as workers, errors.status("looking for best responses …"):
+        if workers and walks:
+            won, value = response_values(subject, walks, workers, threads)
+        else:
+            won, value = problem.response_values(table), problem.expected_value(table)
         if responses:
             said = {"against": str(agent or run)} | dict(zip(("value_1", "value_2"), won, strict=True))
             problem.save(responses, problem.responses(table), **said)
@@ -110,15 +106,3 @@ def exploitability(
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
     print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)
-
-
-def _problem(folder: RunFolder, form: str, threads: int) -> Problem:
-    """What a run was about."""
-    from kilt.config import read_config
-    from kilt.solve import ABSTRACT
-    from kilt.solve.abstract_problem import CONFIG, prepare
-    from kilt.solve.problem import load_problem
-
-    if form == ABSTRACT:
-        return prepare(read_config(folder.path / CONFIG), folder.path, threads)
-    return load_problem(folder.identity.game, form=form, threads=threads)

@@ -13,9 +13,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
+from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from kilt.engines import Engine
     from kilt.evaluate.stats import Estimate
     from kilt.games.holdem import Holdem
     from kilt.play.agent import Agent
@@ -57,6 +59,8 @@ def match(
     duplicate: DuplicateOption = True,
     seed: SeedOption = 0,
     processes: ProcessesOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     log: Annotated[
         Path | None,
         typer.Option("--log", metavar="FILE", help="A new file for all hands, as the ACPC's dealer writes them."),
@@ -69,10 +73,12 @@ def match(
     """
     from kilt.errors import PlayError
     from kilt.evaluate.stats import win_rate
+    from kilt.jit import cores
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
-    rules, matches, stopped = first_meets_others(players, game, hands, duplicate, seed, processes, log)
+    with opened(engine, address, processes or cores()) as found:
+        rules, matches, stopped = first_meets_others(players, game, hands, duplicate, seed, processes, log, found)
     if as_json:
         said = [_figures(win_rate(played)) | {"hands": played.hands, "players": played.players} for played in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
@@ -90,8 +96,10 @@ def first_meets_others(
     seed: int,
     processes: int | None = None,
     log: Path | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Holdem, list[Match], list[int]]:
     """Matches of the first player with each of the others; what stopped them early comes last."""
+    from kilt.jit import cores
     from kilt.play.match import play_match
 
     rules, load = _seated(players, game)
@@ -110,7 +118,8 @@ def first_meets_others(
                     seed,
                     duplicate=duplicate,
                     load=load,
-                    processes=_cores() if processes is None else processes,
+                    processes=cores() if processes is None else processes,
+                    engine=engine,
                     sink=sink.write if log else None,
                     tick=partial(tick, f"{players[0]}, {opponent}", done * hands),
                     stop=lambda: bool(stopped),
@@ -139,6 +148,8 @@ def crosstable(
     duplicate: DuplicateOption = True,
     seed: SeedOption = 0,
     processes: ProcessesOption = None,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
     """Play a match between any two players. Rows win from columns; win rates have their 95% interval.
@@ -146,10 +157,15 @@ def crosstable(
     Ctrl-C ends it early, and what was played counts.
     """
     from kilt.evaluate import crosstable as tables
+    from kilt.jit import cores
 
     rules, load = _seated(players, game)
     pairs = len(players) * (len(players) - 1) // 2
-    with interrupts(at_once=False) as stopped, _progress(hands * pairs) as tick:
+    with (
+        opened(engine, address, processes or cores()) as found,
+        interrupts(at_once=False) as stopped,
+        _progress(hands * pairs) as tick,
+    ):
         table = tables.crosstable(
             rules,
             players,
@@ -157,7 +173,8 @@ def crosstable(
             seed,
             duplicate=duplicate,
             load=load,
-            processes=_cores() if processes is None else processes,
+            processes=cores() if processes is None else processes,
+            engine=found,
             tick=partial(tick, f"{pairs} matches", 0),
             stop=lambda: bool(stopped),
         )
@@ -209,12 +226,6 @@ def _seated(players: list[str], name: str | None) -> tuple[Holdem, Callable[[str
         if theirs.rules != game.rules:
             raise PlayError(f"{spec} plays {theirs.name}, and the match is {game.name}: choose players of one game")
     return game, partial(_load, game=game)
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _figures(rate: Estimate) -> dict[str, Any]:

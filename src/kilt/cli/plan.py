@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,10 @@ from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_
 if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.solve.abstract_problem import Takes
+    from kilt.solve.distributed.partition import Level
+    from kilt.solve.distributed.simulator import Outcome
+
+MEASURED = 3.0  # seconds, for what a batch costs
 
 EXAMPLE = """\
 game = "holdem.nolimit.2p"              # a ready-made game (`kilt game list`), or a file in ACPC format
@@ -40,13 +46,39 @@ def plan(
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Walk the game for some seconds to see how fast that goes.")
     ] = True,
+    blades: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Blades that share the classes of boards, or 4x3 for 3 more under each of 4. Left out: as in CONFIG.",
+        ),
+    ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Foretell how a run goes on the blades, from what its parts cost here.")
+    ] = False,
+    cores: Annotated[
+        int | None, typer.Option(min=1, metavar="C", help="Of each blade. Left out: the threads of CONFIG.")
+    ] = None,
+    latency: Annotated[
+        str, typer.Option(metavar="L", help="What a message takes: one or several, such as 1us,60us,1ms.")
+    ] = "1us,60us,1ms",
+    bandwidth: Annotated[
+        float | None, typer.Option(metavar="G", help="Of the head's line, in Gbit/s. Left out: without end.")
+    ] = None,
+    machine_cores: Annotated[
+        int | None, typer.Option(min=1, metavar="C", help="Cores of one machine that all blades are on, and the head.")
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Print a CONFIG to begin with, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built."""
+    """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built.
+
+    With blades, say what each of them takes; with --simulate, how a run would go on more of them than there are here.
+    """
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.solve.abstract_problem import pace, takes
+    from kilt.solve.distributed.simulator import latency_of
     from kilt.solve.problem import available_memory
 
     if example:
@@ -55,19 +87,32 @@ def plan(
     if config is None:
         raise RunError("no CONFIG is given: `kilt plan --example > my.toml` makes one to begin with")
     said = read_config(config)
+    shares = _blades(said, blades)
+    network = [(text.strip(), latency_of(text)) for text in latency.split(",")]
+    if simulate and not shares:
+        raise RunError("there are no blades to simulate: give --blades N, or `blades` in [engine] of CONFIG")
+    if bandwidth is not None and not bandwidth > 0:
+        raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with errors.status("counting …"):
         found = takes(said)
+    parts = _parts(said, found, shares) if shares else None
     fits = found.memory < available_memory()
     walked = None
-    if probe and fits:
+    if probe and fits and not simulate:
         with errors.status("walking the game for some seconds …"):
             walked = pace(said, found.size)
+    simulated = None
+    if simulate:
+        with errors.status("measuring what a batch costs here …"):
+            simulated = _Simulated.of(said, shares, cores or said.solver.threads, network, bandwidth, machine_cores)
     if as_json:
         print_json(
             found.size._asdict()
             | {"memory_bytes": found.memory, "disk_bytes": found.disk}
             | ({} if found.cards is None else {f"cards_{name}": value for name, value in found.cards._asdict().items()})
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
+            | ({} if parts is None else parts.data())
+            | ({} if simulated is None else simulated.data())
         )
         return
     size, rounds = found.size, range(len(found.size.buckets))
@@ -81,8 +126,11 @@ def plan(
     say(_words(found))
     if not fits:
         say(
-            f"that is more memory than the {in_bytes(available_memory())} that are available: use fewer buckets or bets"
+            f"that is more memory than the {in_bytes(available_memory())} that are available: use fewer buckets or "
+            "bets, or blades on other machines"
         )
+    if parts:
+        say(parts.words())
     if walked:
         each = sum(size.infosets) / walked.decisions
         say(
@@ -90,6 +138,173 @@ def plan(
             f"{walked.iterations:,.0f} iterations a second: {_time(each)} for as many decisions as there are "
             "information sets; a good strategy has seen each of them a hundred times"
         )
+    if simulated:
+        simulated.show()
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What head and blades take, each."""
+
+    levels: list[Level]
+    words_each: int  # of a slot
+    tables: int  # bytes of the cards, on disk
+
+    def data(self) -> dict[str, Any]:
+        from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY
+
+        head, *levels = self.levels
+        return {
+            "head_bytes": head.memory(self.words_each),
+            "blades": [level.blades for level in levels],  # of each level
+            "blade_bytes": [level.memory(self.words_each) for level in levels],
+            "card_tables_bytes": self.tables,
+            "tartanian7_slots": TARTANIAN7.blades * TARTANIAN7.slots,
+            "tartanian7_blades": TARTANIAN7.blades,
+            "tartanian7_blade_bytes": TARTANIAN7.memory(words=2),
+            "tartanian7_blade_memory_bytes": TARTANIAN7_MEMORY,
+        }
+
+    def words(self) -> str:
+        from kilt.solve.problem import available_memory
+
+        said = self.data()
+        kinds = ["blades", "blades below them", *(f"blades of level {n}" for n in range(3, len(said["blades"]) + 1))]
+        each = [
+            f"each of {count(n)} {kind} {_small(size)}"
+            for n, size, kind in zip(said["blades"], said["blade_bytes"], kinds, strict=False)
+        ]
+        most, there = max(said["blade_bytes"]) + self.tables, available_memory()
+        fits = "a blade fits" if most < there else "a blade does not fit"
+        there_blade, there_memory = in_bytes(said["tartanian7_blade_bytes"]), said["tartanian7_blade_memory_bytes"]
+        return (
+            f"tables of the head take {_small(said['head_bytes'])}, of {', of '.join(each)}, and each blade maps "
+            f"{_small(self.tables)} of cards from disk: {fits} into the {in_bytes(there)} that are available here\n"
+            f"for comparison, Tartanian7 (000, section 5; 60 classes of 500 buckets): "
+            f"{count(said['tartanian7_slots'])} infoset-actions on {said['tartanian7_blades']} blades, {there_blade} "
+            f"each, of the {in_bytes(there_memory)} that each had"
+        )
+
+
+def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
+    """How many blades there are to be on each level; none where nobody asks for them."""
+    from kilt.solve.distributed.simulator import blades_of
+
+    if asked is not None:
+        return blades_of(asked)
+    return (config.engine.blades,) if config.engine.name else ()
+
+
+def _parts(config: Config, found: Takes, blades: tuple[int, ...]) -> _Parts:
+    from kilt.abstraction.buckets import Identity
+    from kilt.solve.abstract_problem import asked_for
+    from kilt.solve.distributed.partition import levels
+
+    _, _, cards = asked_for(config)
+    identity = Identity.read(cards) if isinstance(cards, Path) else cards
+    tables = found.cards.tables if found.cards else 0
+    if isinstance(cards, Path):
+        tables = sum(file.stat().st_size for file in cards.rglob("*") if file.is_file())
+    parts = levels(found.size, identity.plan, identity.deal, blades)
+    return _Parts(parts, 2 if config.solver.average else 1, tables)
+
+
+@dataclass(frozen=True)
+class _Simulated:
+    """How runs would go, for each latency on ever more blades."""
+
+    curves: dict[str, list[Outcome]]  # [latency as it was said] the last one has all blades
+    costs: dict[str, float]
+    cores: str  # in words
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        blades: tuple[int, ...],
+        cores: int,
+        network: list[tuple[str, float]],
+        bandwidth: float | None,
+        machine: int | None,
+    ) -> _Simulated:
+        from kilt.jit import cores as available
+        from kilt.solve.distributed.simulator import curve, game_of, measured
+
+        costs = measured(game_of(config), min(cores * blades[0], machine or cores, available()), MEASURED)
+        asked = {"machine_cores": machine or 0, "bandwidth": bandwidth * 1e9 / 8 if bandwidth else inf}
+        asked |= {"batch": config.engine.batch, "samples": config.engine.samples}
+        curves = {text: curve(costs, blades, cores, seconds, **asked) for text, seconds in network}
+        each = {
+            "class_deal_seconds": float(costs.work.mean()),
+            "class_batch_seconds": costs.fixed,
+            "head_deal_seconds": costs.down.deal + costs.up.deal,
+            "head_batch_seconds": costs.down.fixed + costs.up.fixed,
+            "deal_visits": costs.visits,
+            "deal_bytes": costs.told + costs.answered,
+            "made_up_buckets": costs.made_up,
+        }
+        return cls(curves, each, f"{machine} cores for all" if machine else f"{cores} cores each")
+
+    def data(self) -> dict[str, Any]:
+        rows = [
+            {"latency": latency, "blades": one.blades[0], "blades_under_each": list(one.blades[1:])}
+            | {"batch": one.chosen.batch, "samples": one.samples, "iteration_seconds": one.iteration_seconds}
+            | {"communication_share": one.communication_share, "idle_share": one.idle_share}
+            | {"visits_per_second": one.visits_per_second}
+            | {"speed_up": one.visits_per_second / outcomes[0].visits_per_second}
+            for latency, outcomes in self.curves.items()
+            for one in outcomes
+        ]
+        return {"costs": self.costs, "simulated": rows}
+
+    def show(self) -> None:
+        costs, last = self.costs, next(iter(self.curves.values()))[-1]
+        under = "".join(f" × {n}" for n in last.blades[1:])
+        made_up = " (made-up buckets, since the cards are not built)" if costs["made_up_buckets"] else ""
+        say(
+            f"measured here{made_up}: a deal takes {costs['class_deal_seconds'] * 1e6:,.1f} µs in each class and "
+            f"{costs['head_deal_seconds'] * 1e6:,.1f} µs on the head, a batch "
+            f"{costs['class_batch_seconds'] * 1e6:,.0f} µs more in each class; a deal comes to "
+            f"{costs['deal_visits']:,.0f} nodes"
+        )
+        titles = [
+            "a message takes",
+            "deals in a batch",
+            "boards per class",
+            "µs a deal",
+            "messages and head",
+            "waiting",
+        ]
+        rows = [
+            [
+                text,
+                count(one.chosen.batch),
+                str(one.samples),
+                f"{one.iteration_seconds * 1e6:,.1f}",
+                f"{one.communication_share:.1%}",
+                f"{one.idle_share:.1%}",
+            ]
+            for text, (*_, one) in self.curves.items()
+        ]
+        print_table(f"simulated: {last.blades[0]}{under} blades, {self.cores}", titles, rows, numbers=True)
+        titles = ["blades", *(f"{what} at {text}" for text in self.curves for what in ("million nodes/s", "speed-up"))]
+        rows = []
+        for outcomes in zip(*self.curves.values(), strict=True):
+            row = [f"{outcomes[0].blades[0]}{under}"]
+            for one, (first, *_) in zip(outcomes, self.curves.values(), strict=True):
+                pace = one.visits_per_second
+                row += [f"{pace / 1e6:,.1f}", f"{pace / first.visits_per_second:.2f}"]
+            rows.append(row)
+        print_table("simulated: more and more blades", titles, rows, numbers=True)
+
+
+def _small(size: float) -> str:
+    """Bytes as `in_bytes` writes them, and kilobytes where there are few.
+
+    >>> _small(2048), _small(3e6)
+    ('2 kB', '3 MB')
+    """
+    return in_bytes(size) if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def say_estimate(config: Config, run: Path) -> None:

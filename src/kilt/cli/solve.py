@@ -17,6 +17,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
+    from kilt.config import Config
+    from kilt.engines import Engine
     from kilt.solve.folder import Identity, RunFolder
     from kilt.solve.problem import Problem
     from kilt.solve.run import Budget, Step
@@ -272,9 +274,10 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     say_estimate(said, path)
     if not asked.resume:
         keep_config(said, path)
+    place = _blades(said, path) if said.engine.name else None
     try:
         with ticking() as tick:
-            problem = prepare(said, path, tick=tick)
+            problem = replace(prepare(said, path, tick=tick), place=place)
     except KeyboardInterrupt:
         say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(path))} goes on")
         raise typer.Exit(130) from None
@@ -291,6 +294,25 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     folder = RunFolder.open(path) if RunFolder.begun(path) else None
     asked_for = bool(solving.iterations or solving.minutes)
     return _begun(asked, Ready(solver, problem, identity, default, folder, asked_for=asked_for), path)
+
+
+def _blades(said: Config, path: Path) -> Engine:
+    """The engine of a run, where there is room for its blades."""
+    from kilt.abstraction.buckets import Identity
+    from kilt.engines import engine_named
+    from kilt.solve.abstract_problem import asked_for, options_of, takes
+    from kilt.solve.distributed.solver import look_for_blades
+
+    with errors.status("looking for blades …"):
+        _, _, cards = asked_for(said, path)
+        known = Identity.read(cards) if isinstance(cards, Path) else cards
+        engine = engine_named(said.engine.name, said.engine.address, said.solver.threads)
+        try:
+            look_for_blades(engine, said.engine, takes(said, path).size, known, options_of(said))
+        except BaseException:
+            engine.close()
+            raise
+    return engine
 
 
 def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:

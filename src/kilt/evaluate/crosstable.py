@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
+from kilt.engines import Engine
 from kilt.errors import PlayError
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.games.holdem import Holdem
@@ -63,6 +64,7 @@ def crosstable(
     duplicate: bool = True,
     load: Load | None = None,
     processes: int = 1,
+    engine: Engine | None = None,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
@@ -85,6 +87,7 @@ def crosstable(
             duplicate=duplicate,
             load=load,
             processes=processes,
+            engine=engine,
             tick=lambda played, before=done * hands: tick(before + played),  # type: ignore[misc]
             stop=stop,
         )

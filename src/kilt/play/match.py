@@ -1,5 +1,7 @@
 """Matches: many hands between two players, on as many processes as there are, with the same result on any number.
 
+Processes are started here, or are workers of an engine.
+
 Players swap seats every hand. In a duplicate match every deal is played twice, with the players swapped, so that the
 luck of the cards cancels; the pair is then one unit of the statistics, because its hands are not independent.
 
@@ -20,18 +22,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import cycle, islice
 from multiprocessing import get_context, parent_process
 from typing import TypeAlias
 
 import numpy as np
 
 from kilt.cards.deck import FloatArray
+from kilt.engines import Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent
@@ -92,7 +95,7 @@ class Table:
         """What the first player won in a hand, in chips."""
         return hand.payoffs[hand.number % 2]
 
-    def play(self, first: int, last: int, *, keep: bool) -> Chunk:
+    def play(self, first: int, last: int, keep: bool) -> Chunk:
         """The results of some units, and their hands if they are to be kept."""
         results, kept = [], []
         for unit in range(first, last):
@@ -119,15 +122,17 @@ def play_match(
     duplicate: bool = True,
     load: Load | None = None,
     processes: int = 1,
+    engine: Engine | None = None,
     sink: Callable[[Hand], None] | None = None,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
     """Play a match of so many hands.
 
-    Players are agents, or specs for `load`. On more than one process agents are pickled; those that hold much memory
-    are better given as specs, which every process loads for itself. `load` has to be a function of a module then, or a
-    partial of one. Short matches stay in this process, whatever is asked for.
+    With an `engine`, the processes are workers of it. Players are agents, or specs for `load`. On more than one process
+    agents are pickled; those that hold much memory are better given as specs, which every process loads for itself.
+    `load` has to be a function of a module then, or a partial of one. Short matches stay in this process, whatever is
+    asked for.
 
     `sink` gets every hand, in order; `tick` the number of hands so far. Once `stop` says so the match ends early, and
     has fewer hands.
@@ -141,7 +146,7 @@ def play_match(
         raise PlayError(f"a match cannot be played on {processes} processes: use 1 or more")
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
-    with closing(_chunks(table, hands // per_unit, processes, keep=sink is not None)) as chunks:
+    with closing(_chunks(table, hands // per_unit, processes, engine, keep=sink is not None)) as chunks:
         for part, kept in chunks:
             results += part
             for hand in kept:
@@ -153,26 +158,58 @@ def play_match(
     return Match(names, np.array(results), duplicate, game.rules.big_blind)
 
 
-def _chunks(table: Table, units: int, processes: int, *, keep: bool) -> Generator[Chunk, None, None]:
-    """The results of all units, in order, some at a time: here, or on processes once they are worth their start."""
+def _chunks(
+    table: Table, units: int, processes: int, engine: Engine | None, *, keep: bool
+) -> Generator[Chunk, None, None]:
+    """The results of all units, in order, some at a time: here, or elsewhere once that is worth its start."""
     bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
     took = 0.0  # of the last chunk: the first one may have compiled or read something
     for done, (first, last) in enumerate(bounds):
         left = len(bounds) - done
-        if processes > 1 and done > 1 and took * left > WORTHWHILE:
-            yield from _on_processes(table, bounds[done:], min(processes, left), keep=keep)
+        if (engine or processes > 1) and done > 1 and took * left > WORTHWHILE:
+            rest, others = bounds[done:], min(processes, left)
+            if engine:
+                yield from _on_engine(table, rest, others, engine, keep=keep)
+            else:
+                yield from _on_processes(table, rest, others, keep=keep)
             return
         begun = time.perf_counter()
-        chunk = table.play(first, last, keep=keep)
+        chunk = table.play(first, last, keep)
         took = time.perf_counter() - begun
         yield chunk
+
+
+def _on_engine(
+    table: Table, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
+) -> Generator[Chunk, None, None]:
+    """The rest of a match on workers of an engine, each with a table of its own."""
+    hired = engine.hire([Job(replace, (_fresh(table),))] * workers)
+    turns = cycle(hired)
+    try:
+        yield from _ahead(lambda part: next(turns).ask("play", *part, keep).get, bounds, workers)
+    finally:
+        engine.dismiss(hired)
 
 
 def _on_processes(
     table: Table, bounds: list[tuple[int, int]], processes: int, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The same on other processes, each with a table of its own."""
-    fresh = replace(table)  # without what it has loaded
+    """The same on processes that are started for it."""
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
+    try:
+        yield from _ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
+    except BrokenProcessPool:
+        raise PlayError(
+            "a process of the match has ended without a word: it may have run out of memory, or a script lacks "
+            "`if __name__ == '__main__':`; try fewer processes"
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _fresh(table: Table) -> Table:
+    """A table for other processes to play at, without what it has loaded."""
+    fresh = replace(table)
     try:
         pickle.dumps(fresh)
     except Exception as error:
@@ -182,22 +219,20 @@ def _on_processes(
         ) from None
     # What a showdown compiles is stored now: processes that store the same code at once can crash.
     table.dealer.play(0, (BASELINES["always-call"], BASELINES["always-call"]))
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (fresh,))
-    waiting: deque[Future[Chunk]] = deque()
+    return fresh
+
+
+def _ahead(
+    ask: Callable[[tuple[int, int]], Callable[[], Chunk]], bounds: list[tuple[int, int]], processes: int
+) -> Iterator[Chunk]:
+    """What comes of all parts, in order; so many are asked for ahead that nobody waits."""
+    waiting: deque[Callable[[], Chunk]] = deque()
     rest = iter(bounds)
-    try:
-        while True:
-            waiting.extend(pool.submit(_play, *part, keep) for part in islice(rest, 4 * processes - len(waiting)))
-            if not waiting:
-                return
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise PlayError(
-            "a process of the match has ended without a word: it may have run out of memory, or a script lacks "
-            "`if __name__ == '__main__':`; try fewer processes"
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    while True:
+        waiting.extend(ask(part) for part in islice(rest, 4 * processes - len(waiting)))
+        if not waiting:
+            return
+        yield waiting.popleft()()
 
 
 _seats: list[Table] = []  # in a process of a match: where it plays
@@ -218,4 +253,4 @@ def _sit_down(table: Table) -> None:
 
 
 def _play(first: int, last: int, keep: bool) -> Chunk:
-    return _seats[0].play(first, last, keep=keep)
+    return _seats[0].play(first, last, keep)

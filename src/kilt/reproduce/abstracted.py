@@ -20,8 +20,8 @@ from kilt.abstraction.plan import plan_named
 from kilt.errors import AbstractionError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
+from kilt.jit import cores
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
-from kilt.reproduce.table_2_1 import cores
 from kilt.solve.abstract import AbstractCfr, Seen
 from kilt.solve.run import Step
 from kilt.tree.vector import VectorGame

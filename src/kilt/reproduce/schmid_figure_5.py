@@ -17,11 +17,11 @@ from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
 from kilt.reproduce.agents import Solved, solved
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
-from kilt.reproduce.table_2_1 import cores
 from kilt.solve.meeting import Player, winnings
 
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20

@@ -6,7 +6,6 @@ added up in their order, so that what comes out depends neither on threads nor o
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,6 +21,7 @@ from kilt import __version__, artifact
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.games import load_game
+from kilt.jit import cores
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
 from kilt.solve.problem import VectorProblem
 from kilt.strategy.fixed import public_table
@@ -204,11 +204,6 @@ def _row(responses: Responses) -> Row:
     seats = [VectorProblem(responses.game).mbb(chips) or 0.0 for chips in responses.won()]
     agent = responses.agent
     return Row(agent, PAPER[agent], sum(seats) / 2, "mbb/g", responses.seconds, {"seats": seats})
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 TABLE = Reproduction(

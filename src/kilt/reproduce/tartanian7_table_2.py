@@ -13,11 +13,11 @@ from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.stats import win_rate
+from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
 from kilt.reproduce.agents import solved
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
-from kilt.reproduce.table_2_1 import cores
 
 GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"

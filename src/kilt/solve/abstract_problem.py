@@ -26,6 +26,7 @@ from kilt.abstraction.pipeline import Estimate, bucket_numbers, build, estimate
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray
 from kilt.config import Config, EngineConfig
+from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -41,7 +42,7 @@ from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import require_same
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walks
 
 CONFIG = "config.toml"  # in the folder of a run: what its abstract game was made from
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
@@ -145,6 +146,7 @@ class AbstractProblem(Problem):
     threads: int = 1
     agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
+    place: Engine | None = None  # the engine, where it is open already
 
     @property
     def name(self) -> str:
@@ -202,6 +204,13 @@ class AbstractProblem(Problem):
     def responses(self, strategy: Array) -> Array:
         """Best responses see more than buckets: they are no strategies of the abstract game."""
         raise RunError("best responses to an abstract strategy look at all cards: they cannot be written as one")
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy, where the whole game can be walked and has several rounds."""
+        if self.seen is None or len(self.seen.game.tree.rows) == 1:
+            return super().walks(strategy)
+        seen, table = self.seen, self.seen.table_of(self.abstract, strategy)
+        return Walks(seen.game, lambda player, task: seen.walk(player, task, table))
 
     def others(self, strategy: Array) -> dict[str, float]:
         """What a strategy wins from opponents with simple habits, in mbb per hand, mean over both seats."""

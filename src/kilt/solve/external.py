@@ -57,6 +57,11 @@ class Options:
             raise RunError(f"`prune` is {self.prune:g}: give a number of chips, or 0 to leave out nothing")
 
 
+def words_of(options: Options) -> int:
+    """How many 4-byte words a slot takes."""
+    return 2 if options.average else 1
+
+
 DEFAULT = Options()
 FACTOR = 2**-0.5  # by which linear weighting discounts
 STEPS = 28  # 2^14: see `scheduled`
@@ -67,7 +72,7 @@ class Ledger:
 
     def __init__(self, slots: Slots, options: Options = DEFAULT, rules: Rules | None = None) -> None:
         self.slots, self.options = slots, options
-        self.words = 2 if options.average else 1  # for each slot
+        self.words = words_of(options)  # for each slot
         self.rules = rules or rules_of(slots, self.words)
         self.clear()
 

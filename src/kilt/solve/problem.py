@@ -44,7 +44,7 @@ from kilt.strategy.table import Strategy, tree_fingerprint
 from kilt.strategy.vector import VectorStrategy, game_fingerprint
 from kilt.tree import best_response, betting, flat
 from kilt.tree.flat import FlatTree, flat_tree
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import VectorGame, Walk, Walks
 from kilt.tree.walk_kernels import TIE
 
 OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
@@ -110,6 +110,10 @@ class Problem(ABC):
     @abstractmethod
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """A strategy that was written for this very problem, and what was said about it."""
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy; RunError where they cannot be taken in parts."""
+        raise RunError(f"{self.name} is one small tree, and has no parts for others to walk: leave out the engine")
 
     def exploitability(self, strategy: Array) -> float:
         """What best responses win on average over the seats, in chips per game."""
@@ -257,6 +261,12 @@ class VectorProblem(Problem):
     def responses(self, strategy: Array) -> Array:
         """[row, hand] a strategy that takes a best response in each seat."""
         return self.game.responses(strategy)
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy, for games of several rounds."""
+        if len(self.game.tree.rows) == 1:
+            return super().walks(strategy)
+        return Walks(self.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a table to a folder as it is."""

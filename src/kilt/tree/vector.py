@@ -15,7 +15,7 @@ must not tell suits apart that the board does not: those of solvers never do, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -299,6 +299,21 @@ class VectorGame:
     def exploitability(self, strategy: Table) -> float:
         """What best responses win on average over the seats, in chips per game."""
         return max(sum(self.response_values(strategy)) / 2, 0.0)  # rounding may leave −1e-17
+
+
+class Walks(NamedTuple):
+    """The walks with one strategy, which may be taken in parts, here and elsewhere."""
+
+    game: VectorGame
+    of: Callable[[int, int], Walk]  # a player and a task
+
+    def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
+        """See `VectorGame.part`."""
+        return self.game.part(self.of(player, task), number, of)
+
+    def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
+        """See `VectorGame.conclude`."""
+        return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))
 
 
 def _of_part(tables: Table | tuple[Table, ...] | None, number: int, otherwise: Table) -> Table:

@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kilt.abstraction.abstract_game import AbstractSize
+from kilt.abstraction.buckets import Identity
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray, IntArray
+from kilt.config import EngineConfig
 from kilt.engines import Answer, Engine, Job, Worker, engine_named
 from kilt.solve.distributed.blades import Batch, Child, Found, Game, Head, UnderWay
-from kilt.solve.distributed.partition import shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, levels, shared_out, trunk_of
+from kilt.solve.external import Options, words_of
 from kilt.solve.external_kernels import Starts
 
 if TYPE_CHECKING:
@@ -73,8 +77,36 @@ class Times:
         return (self.slowest - self.mean) / max(self.wall, self.slowest) if self.wall else 0.0
 
 
+def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
+    """So many deals that messages take little of the time, and whatever else a batch takes beyond its deals.
+
+    For messages up to `most`; for the rest only as far as the trunk's strategy is `fresh` when it is used.
+
+    >>> batch_size(1e-3, 1e-3, 1e-4, 1000, 1000), batch_size(1e-4, 1e-3, 1e-4, 1000, 100)
+    (256, 64)
+    """
+    size = FEWEST
+    while 2 * size <= most and latency > TALKING * (latency + size * deal):
+        size *= 2
+    while 2 * size <= min(most, fresh) and beyond > TALKING * (beyond + size * deal):
+        size *= 2
+    return size
+
+
+def limits(partition: Partition) -> tuple[int, int]:
+    """The most deals that a batch may have, and how many keep the trunk's strategy fresh."""
+    return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0]
+
+
+def look_for_blades(engine: Engine, asked: EngineConfig, size: AbstractSize, cards: Identity, options: Options) -> None:
+    """See that there is room for all blades, and that each of them runs this kilt, before anything else is done."""
+    _, blade = levels(size, cards.plan, cards.deal, [asked.blades])
+    room = blade.memory(words_of(options))
+    engine.dismiss(engine.hire([Job(list, (), room)] * asked.blades))
+
+
 def start(problem: AbstractProblem, seed: int) -> Distributed:
-    """A solver on the engine that a problem asks for."""
+    """A solver on the engine that a problem has, or asks for."""
     asked, abstract = problem.engine, problem.abstract
     trunk_of(abstract.cards.identity.plan, abstract.cards.identity.deal)
     classes = abstract.cards.identity.plan.public[0].classes
@@ -82,7 +114,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     samples = asked.samples or -(-problem.threads // min(map(len, labels)))
     cards, rules = problem.cards.resolve(), (abstract.actions, abstract.fingerprint, problem.options)
     game = Game(abstract.game, cards, *rules, seed, asked.batch, samples)
-    engine = engine_named(asked.name, asked.address, problem.threads)
+    engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
         return Distributed(game, engine, asked.blades, problem.threads, problem.dtype)
     except BaseException:
@@ -115,7 +147,7 @@ class Distributed:
     def _hire(self) -> None:
         """Deal out the classes by what they have cost so far, and find blades for them."""
         self.labels = shared_out(self.work, self.blades)
-        slots = 4 * (2 if self.game.options.average else 1) * self.partition.part(0).slots
+        slots = 4 * words_of(self.game.options) * self.partition.part(0).slots
         jobs = [
             Job(Child, (self.game, labels, self.threads), slots * len(labels), self.threads) for labels in self.labels
         ]
@@ -148,13 +180,7 @@ class Distributed:
         latency, _ = seconds("echo", batch)
         deal = max(work[1] - work[0], 1e-9) / (many - few)
         beyond = max(work[0] - few * deal, latency)  # what a batch takes beyond its deals
-        most, size = min(MOST, int(ROOM / Head.memory(self.partition))), FEWEST
-        while 2 * size <= most and latency > TALKING * (latency + size * deal):
-            size *= 2
-        fresh = min(most, FRESH * self.partition.abstract.buckets[0])
-        while 2 * size <= fresh and beyond > TALKING * (beyond + size * deal):
-            size *= 2
-        return Chosen(size, latency, deal)
+        return Chosen(batch_size(latency, beyond, deal, *limits(self.partition)), latency, deal)
 
     # ── iterations ──
 

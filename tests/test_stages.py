@@ -1,0 +1,207 @@
+"""Heavy stages on engines: matches, clusters of hands, best responses. All come out as they do without one."""
+
+import os
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from commands import answer, refused
+from kilt.abstraction.buckets import Identity
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import RoundPlan, Step
+from kilt.engines import EngineError, engine_named
+from kilt.errors import PlayError, RunError
+from kilt.evaluate.crosstable import crosstable
+from kilt.evaluate.responses import Subject, response_values
+from kilt.play import match as matches
+from kilt.play.acpc import log_line
+from kilt.play.agent import BASELINES
+from kilt.play.match import play_match
+from loaders import Rooted, baseline, here_only
+from test_cli_agent import solved  # noqa: F401, a fixture
+from test_cli_solve import short  # noqa: F401, a fixture
+from test_match import LEDUC, NOLIMIT, Bound, pair
+from test_public import CASES, SHORT, features  # noqa: F401, a fixture
+
+POTENTIAL = replace(
+    CASES["each hand by itself"],
+    rounds=tuple(
+        RoundPlan(False, (Step("potential", 3),)) if r == 1 else this
+        for r, this in enumerate(CASES["each hand by itself"].rounds)
+    ),
+)
+
+
+@pytest.fixture(scope="module", params=["local", "ray"])
+def engine(request, token):
+    found = engine_named(request.param, threads=2)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Matches leave this process as soon as they can."""
+    monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
+
+
+# Matches
+
+
+def test_matches(engine, at_once):
+    here, there, ticks = [], [], []
+    expected = play_match(NOLIMIT, pair("random", "probe"), 1000, 11, sink=here.append)
+    found = play_match(
+        NOLIMIT,
+        ("random", "probe"),
+        1000,
+        11,
+        load=baseline,
+        processes=2,
+        engine=engine,
+        sink=there.append,
+        tick=ticks.append,
+    )
+    assert found.results.tolist() == expected.results.tolist()
+    assert list(map(log_line, there)) == list(map(log_line, here))
+    assert ticks == sorted(ticks)
+    assert ticks[-1] == 1000
+    assert not engine._workers
+
+
+def test_crosstables(at_once):
+    engine = engine_named("local")
+    players = [BASELINES[name] for name in ("probe", "random", "always-call")]
+    expected = crosstable(LEDUC, players, 400, seed=2)
+    found = crosstable(LEDUC, players, 400, seed=2, processes=2, engine=engine)
+    for pairing, match in expected.matches.items():
+        assert found.matches[pairing].results.tolist() == match.results.tolist()
+
+
+def test_workers_do_play(engine, at_once):
+    """By the process that hands were played in: there is one here, and there are two with Ray."""
+    hands = []
+    play_match(NOLIMIT, (Rooted(), BASELINES["always-call"]), 1200, processes=2, engine=engine, sink=hands.append)
+    assert len({hand.position.history for hand in hands[::2]}) == {"local": 1, "ray": 3}[engine.name]
+
+
+def test_matches_that_are_stopped_or_fail(engine, at_once):
+    played = []
+    match = play_match(
+        NOLIMIT, pair("random", "probe"), 10**8, engine=engine, tick=played.append, stop=lambda: len(played) == 4
+    )
+    assert match.hands == 4 * 2 * matches.CHUNK
+    assert match.results.tolist() == play_match(NOLIMIT, pair("random", "probe"), match.hands).results.tolist()
+    with pytest.raises(PlayError, match="bound or always-call cannot be sent"):
+        play_match(NOLIMIT, (Bound(), BASELINES["always-call"]), 1000, engine=engine)
+    if engine.name == "ray":
+        elsewhere = partial(here_only, home=os.getpid())
+        with pytest.raises(PlayError, match="probe cannot be played elsewhere"):
+            play_match(NOLIMIT, ("probe", "random"), 1000, load=elsewhere, engine=engine)
+    assert not engine._workers
+
+
+# Abstractions
+
+
+@pytest.mark.parametrize("case", ["codes", "percentiles", "each hand by itself", "inside what was before", "potential"])
+def test_clusters(engine, case, features, tmp_path):  # noqa: F811
+    identity = Identity(case, SHORT, (CASES | {"potential": POTENTIAL})[case])
+    expected = build(identity, tmp_path / "here", cache=features.folder)
+    found = build(identity, tmp_path / "there", cache=features.folder, engine=engine)
+    for mine, theirs in zip(expected.rounds, found.rounds, strict=True):
+        assert np.array_equal(mine.table, theirs.table)
+        assert np.array_equal(mine.sizes, theirs.sizes)
+        assert (mine.coded is None) == (theirs.coded is None)
+        if mine.coded:
+            assert np.array_equal(mine.coded.bucket, theirs.coded.bucket)
+
+
+# Best responses
+
+
+def values(subject, engine, workers):
+    problem, strategy, _ = subject.load(shared=True)
+    return response_values(subject, problem.walks(strategy), engine, workers)
+
+
+def values_here(subject, threads):
+    problem, strategy, _ = subject.load(threads)
+    return problem.response_values(strategy), problem.expected_value(strategy)
+
+
+def assert_equal(found, subject, workers):
+    assert found == values_here(subject, max(workers, 2))
+    won, value = values_here(subject, 1)
+    assert found[0] == pytest.approx(won, rel=1e-12)
+    assert found[1] == pytest.approx(value, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_best_responses_to_agents(engine, workers):
+    subject = Subject("leduc", agent="call-or-raise")
+    assert_equal(values(subject, engine, workers), subject, workers)
+    assert not engine._workers
+
+
+def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: F811
+    answer("solve", "-g", short, "-n", 4, "--threads", 2, "-o", tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    subject = Subject.of_run(tmp_path / "run")
+    assert_equal(values(subject, engine, 2), subject, 2)
+
+
+def test_best_responses_to_blueprints(engine, solved):  # noqa: F811
+    subject = Subject.of_run(solved)
+    assert_equal(values(subject, engine, 2), subject, 2)
+
+
+def test_games_without_parts(tmp_path):
+    with pytest.raises(RunError, match="kuhn is one small tree, and has no parts"):
+        values(Subject("kuhn", agent="uniform"), None, 2)
+    answer("solve", "-g", "leduc", "-n", 5, "-o", tmp_path / "run")
+    assert "leave out the engine" in refused("evaluate", "exploitability", tmp_path / "run", "--engine", "local")
+
+
+# Commands
+
+
+def test_commands(tmp_path, short, features, monkeypatch):  # noqa: F811
+    engine = ("--engine", "local")
+    for command in ("match", "crosstable"):
+        asked = (command, "probe", "random", "-g", "leduc", "-n", 40)
+        assert answer(*asked, *engine) == answer(*asked)
+    asked = ("evaluate", "exploitability", "-g", short, "--agent", "always-call", "--threads", 2)
+    assert answer(*asked, *engine) == answer(*asked)
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    asked = ("abstraction", "build", "PR-PHS-PHS 3-2", "-g", short, "--threads", 2, "--out")
+    here, there = answer(*asked, tmp_path / "here"), answer(*asked, tmp_path / "there", *engine)
+    assert here["fingerprint"] == there["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--address", "host:1"], "--address host:1 is given, and no engine: add --engine ray"),
+        (["--engine", "warp"], "unknown engine 'warp'"),
+        (["--engine", "local", "--address", "host:1"], "`local` has no address"),
+    ],
+)
+def test_refusals(options, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    for command in (
+        ["match", "probe", "random", "-g", "leduc"],
+        ["crosstable", "probe", "random", "-g", "leduc"],
+        ["evaluate", "exploitability", "-g", "leduc", "--agent", "uniform"],
+        ["abstraction", "build", "lossless", "-g", "leduc", "--out", tmp_path / "run"],
+    ):
+        assert said in refused(*command, *options)
+
+
+def test_workers_have_to_be_some():
+    with pytest.raises(RunError, match="number of workers is 0: use 1 or more"):
+        values(Subject("leduc", agent="uniform"), None, 0)
+    with pytest.raises(EngineError, match="unknown engine"):
+        engine_named("")
