@@ -27,6 +27,7 @@ from kilt.evaluate.stats import estimate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.simulator import check
 from kilt.solve.distributed.solver import Distributed, Times, start
 from kilt.solve.external import External, Options
 from kilt.solve.meeting import Player, winnings
@@ -50,7 +51,7 @@ def run(*, long: bool = False) -> list[Figure]:
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
         problem = AbstractProblem(abstract, place, Options(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
-        return figures + (_meeting(problem, cores) if long else [])
+        return figures + (_foretold(problem) + _meeting(problem, cores) if long else [])
 
 
 def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
@@ -85,6 +86,18 @@ def _rate(solver: Distributed | External, seconds: float) -> float:
     while perf_counter() - began < seconds:
         solver.step(8192)
     return (solver.visits - visits) / (perf_counter() - began)
+
+
+def _foretold(problem: AbstractProblem) -> list[Figure]:
+    """What the simulator says of 1, 2, 4 and 8 blades of this machine, and what they do."""
+    figures = []
+    for found in check(problem):
+        (blades,), said = found.foretold.blades, found.foretold.visits_per_second
+        figures += [
+            Figure(f"foretold_visits_{blades}", f"nodes, foretold for {blades} blades in this process", said, "1/s"),
+            Figure(f"seen_visits_{blades}", "… and seen", found.visits_per_second, "1/s"),
+        ]
+    return figures
 
 
 def _meeting(problem: AbstractProblem, cores: int) -> list[Figure]:
