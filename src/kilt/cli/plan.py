@@ -33,6 +33,13 @@ average = true                          # false: the current strategy is the res
 linear = true                           # weigh an iteration by its number
 prune = 0                               # most walks leave out actions that lose more than so many chips a deal
 
+[engine]
+name = ""                               # local or ray: blades share the classes of boards, if the cards have some
+blades = 2                              # each with so many threads as [solver] says
+address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
+batch = 0                               # deals in a message; 0: as many as latency asks for
+samples = 0                             # boards of a class for each deal; 0: one, or one for each thread of a class
+
 [agent]
 post = "new-0.2"                        # none, purification, threshold-T or new-T (000, section 4)
 translation = "pseudo-harmonic"         # of bets that are not among the actions
@@ -318,7 +325,7 @@ def say_estimate(config: Config, run: Path) -> None:
         found = takes(config, run)
     say(_words(found))
     there = available_memory()
-    if found.memory > there:
+    if found.memory > there and not config.engine.address:  # a cluster is asked for room of its own
         raise RunError(
             f"the table of {run} takes {in_bytes(found.memory)} of memory, and {in_bytes(there)} are available: use "
             "fewer buckets or bets, or `average = false`"

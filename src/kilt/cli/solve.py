@@ -272,9 +272,9 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     if not asked.resume and path.exists() and any(path.iterdir()):
         raise RunError(f"{path} is there already: go on with --resume {quote(str(path))}, or choose another folder")
     say_estimate(said, path)
+    place = _blades(said, path) if said.engine.name else None
     if not asked.resume:
         keep_config(said, path)
-    place = _blades(said, path) if said.engine.name else None
     try:
         with ticking() as tick:
             problem = replace(prepare(said, path, tick=tick), place=place)

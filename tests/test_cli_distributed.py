@@ -1,0 +1,113 @@
+"""Blades by the commands: a run, its resumption, and what is refused before any work."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from commands import answer, kilt, refused
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.strategy.blueprint import Blueprint
+from test_cli_agent import GAME
+
+BOARDS = (0, 1)
+CONFIG = """game = "small.game"
+cards = "cards.toml"
+actions = "1x, a"
+
+[solver]
+iterations = 6000
+seed = 5
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "small.game").write_text(GAME)
+    (tmp_path / "small.toml").write_text(CONFIG)
+    rounds = plan_named("IR-PHS-PHS 4-3", BOARDS).rounds
+    classes = PublicPlan(2, 4, codes=0, base="IR-PHS-PHS 4-4")
+    (tmp_path / "cards.toml").write_text(Plan(rounds, (classes,), bins=6, opponents=2).toml())
+    return tmp_path / "small.toml"
+
+
+def shares(run):
+    return np.array(Blueprint.load(run / "strategy").shares)
+
+
+def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
+    """The folder of a run does not say how many blades there must be."""
+    engine = "--engine", "local", "--batch", 64
+    said = kilt("solve", config, *engine, "--blades", 2, "--out", tmp_path / "short", "--iterations", 3000).stderr
+    assert "2 blades (local) with 2, 2 classes of boards; batches of 64 deals" in said
+    assert "messages and the head took" in said
+    found = answer("solve", "--resume", tmp_path / "short", "--iterations", 6000, "--blades", 3)
+    assert found["iterations"] == 6016
+    kilt("solve", config, *engine, "--blades", 1, "--out", tmp_path / "long")
+    assert np.array_equal(shares(tmp_path / "short"), shares(tmp_path / "long"))
+    assert [place.name for place in (tmp_path / "short" / "parts").iterdir()] == ["6016"]
+    assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200).stdout
+
+
+def test_a_full_disk(config, tmp_path):
+    """Files may not grow: the checkpoint cannot be written. What is there already stays good."""
+    run = tmp_path / "run"
+    options = "--engine", "local", "--batch", "64", "--out", str(run)
+    kilt("solve", config, *options, "--iterations", 1000)
+    before = json.loads((run / "checkpoint" / "manifest.json").read_text())["figures"]["iterations"]
+    command = [sys.executable, "-m", "kilt", "solve", "--resume", str(run), "--iterations", "4000"]
+    small = sum(file.stat().st_size for file in (run / "parts").rglob("*.npy")) // 8
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
+
+    found = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
+    assert found.returncode == 2
+    assert "cannot be written: file too large" in found.stderr and "Traceback" not in found.stderr
+    assert json.loads((run / "checkpoint" / "manifest.json").read_text())["figures"]["iterations"] == before
+    assert answer("solve", "--resume", run, "--iterations", 4000)["iterations"] == 4032
+
+
+def closed_port():
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        return line.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--engine", "cloud"], ["unknown engine 'cloud'", "local, ray"]),
+        (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
+        (["--engine", "local", "--blades", 5], ["5 blades are to share 4 classes", "use 1 to 4"]),
+        (["--blades", 2], ["--blades is about blades", "add --engine"]),
+        (["--engine", "ray", "--address", f"127.0.0.1:{closed_port()}"], ["there is no Ray cluster at"]),
+        (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if value[0].startswith("--") else "",
+)
+def test_refused_before_any_work(config, tmp_path, options, words):
+    said = refused("solve", config, *options, "--out", tmp_path / "run")
+    assert all(word in said for word in words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_cards_without_classes(config, tmp_path):
+    config.write_text(CONFIG.replace("cards.toml", "lossless"))
+    assert "have no classes of boards" in refused("solve", config, "--engine", "local", "--out", tmp_path / "run")
+
+
+def test_a_whole_game_has_no_blades():
+    assert "give a CONFIG" in refused("solve", "--game", "leduc", "--engine", "local")
+
+
+def test_another_way_to_go_on(config, tmp_path):
+    kilt("solve", config, "--engine", "local", "--out", tmp_path / "run", "--iterations", 500)
+    (tmp_path / "run" / "config.toml").write_text(
+        (tmp_path / "run" / "config.toml").read_text().replace('name = "local"', 'name = ""')
+    )
+    assert "external in parts" in refused("solve", "--resume", tmp_path / "run", "--iterations", 900)
