@@ -228,6 +228,8 @@ class Child:
     def work(self, batch: Batch) -> Found:
         """Walk on from where the head left off, in all classes."""
         began, game = perf_counter(), self.game
+        # What has travelled cannot be written to, and kernels would be compiled once more for that.
+        batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
         hands = self._hands(batch.number * game.batch)
         weight = game.weight(batch.number)
         if game.discounts(batch.number):

@@ -36,7 +36,8 @@ FEWEST, MOST = 16, 16_384  # deals of a batch
 FRESH = 8  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
 ROOM = 500_000_000  # bytes that the head may keep of a batch
 BUSY = 0.9  # of the time that a blade should be at work
-WORTHWHILE = 0.05  # of a batch's time, for which classes are dealt out anew
+WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
+SURE = 10.0  # after so many seconds at least
 
 
 class Chosen(NamedTuple):
@@ -73,8 +74,8 @@ class Times:
 
     @property
     def idle(self) -> float:
-        """The share of the time in which a blade, on average, waited for the slowest."""
-        return (self.slowest - self.mean) / max(self.wall, self.slowest) if self.wall else 0.0
+        """The share of the time in which a blade, on average, waited for the slowest: all the rest."""
+        return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
@@ -281,7 +282,7 @@ class Distributed:
             self._collected()
         self._all("save", folder)
         better = shared_out(self.work, self.blades)
-        if self._makespan(better) < (1 - WORTHWHILE) * self._makespan(self.labels):
+        if self.times.wall > SURE and self._makespan(better) < (1 - WORTHWHILE) * self._makespan(self.labels):
             self.engine.dismiss(self.workers)
             self._hire()
             self.restore_parts(folder)
