@@ -182,14 +182,14 @@ class RunFolder:
             parameters=self.identity._asdict(),
             figures={"iterations": solver.iterations, "seconds": seconds},
         )
-        for old in (self.path / PARTS).glob("*"):
+        for old in (self.path.absolute() / PARTS).glob("*"):
             if old != self._parts(solver.iterations):  # they belonged to the checkpoint before
                 shutil.rmtree(old, ignore_errors=True)
         self._saved = solver.iterations, seconds, perf_counter() - began
 
     def _parts(self, iterations: int) -> Path:
-        """Where the parts of a checkpoint are."""
-        return self.path / PARTS / str(iterations)
+        """Where the parts of a checkpoint are: whoever writes them may work in another folder."""
+        return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
         """Take over a run that had no folder so far."""
