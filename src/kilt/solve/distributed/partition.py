@@ -124,6 +124,20 @@ def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int
     return [sorted(labels) for labels in mine]
 
 
+def samples_for(threads: int, classes: int) -> int:
+    """How many boards each class of a blade draws for a deal: one, or so many that threads beyond classes have work.
+
+    >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
+    (1, 16, 4)
+    """
+    if threads <= classes:
+        return 1
+    fewest = -(-threads // classes)
+    # Threads take a class and a board at a time: the last of these rounds should be full too.
+    idle = {samples: -classes * samples % threads / (classes * samples) for samples in range(fewest, 2 * fewest)}
+    return min(idle, key=lambda samples: (idle[samples], samples))
+
+
 class Level(NamedTuple):
     """Blades of one level: how many, what each of them has, and what of it is a trunk for the level below."""
 

@@ -42,7 +42,7 @@ from kilt.errors import RunError
 from kilt.jit import cores as available
 from kilt.solve.abstract_problem import asked_for, options_of
 from kilt.solve.distributed.blades import Child, Game, Head
-from kilt.solve.distributed.partition import Partition, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, samples_for, shared_out, trunk_of
 from kilt.solve.distributed.solver import MOST, TRIED, Chosen, Distributed, Times, batch_size, limits, start
 from kilt.solve.external import PROBED
 from kilt.solve.problem import available_memory
@@ -334,7 +334,7 @@ def predicted(
     if under > costs.below:
         raise RunError(f"{under} blades are to share {costs.below} classes of boards: use 1 to {costs.below}")
     labels = shared_out(costs.work.mean(axis=0), first)
-    samples = samples or -(-cores // min(map(len, labels)))
+    samples = samples or samples_for(cores, min(map(len, labels)))
     cluster = _Cluster(costs, labels, tuple(blades), cores, latency, machine_cores, samples)
     chosen = cluster.chosen(batch)
     deals = chosen.batch

@@ -23,7 +23,7 @@ from kilt.cards.deck import FloatArray, IntArray
 from kilt.config import EngineConfig
 from kilt.engines import Answer, Engine, Job, Worker, engine_named
 from kilt.solve.distributed.blades import Batch, Child, Found, Game, Head, UnderWay
-from kilt.solve.distributed.partition import Partition, levels, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, levels, samples_for, shared_out, trunk_of
 from kilt.solve.external import Options, words_of
 from kilt.solve.external_kernels import Starts
 
@@ -112,7 +112,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     trunk_of(abstract.cards.identity.plan, abstract.cards.identity.deal)
     classes = abstract.cards.identity.plan.public[0].classes
     labels = shared_out(np.ones(classes), asked.blades)
-    samples = asked.samples or -(-problem.threads // min(map(len, labels)))
+    samples = asked.samples or samples_for(problem.threads, min(map(len, labels)))
     cards, rules = problem.cards.resolve(), (abstract.actions, abstract.fingerprint, problem.options)
     game = Game(abstract.game, cards, *rules, seed, asked.batch, samples)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
