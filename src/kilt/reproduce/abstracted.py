@@ -57,16 +57,19 @@ def seen_by(plan: str, game: VectorGame, threads: int) -> Seen:
 
 
 def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Step]:
-    """Where a solver stands after 1, 2, 4, 8, … iterations, in mbb/g of the whole game; measuring is not counted."""
+    """Where a solver stands after 1, 2, 4, 8, … iterations, in mbb/g of the whole game; measuring is not counted.
+
+    Nor is the first iteration, in which kernels may be compiled.
+    """
     rules = seen.game.game
     assert isinstance(rules, Holdem)
     scale = 1000 / rules.rules.big_blind
-    solver, steps, spent, pace = AbstractCfr(seen, WAYS[way]), list[Step](), 0.0, 0.0
+    solver, steps, spent = AbstractCfr(seen, WAYS[way]), list[Step](), 0.0
     while not watcher.stopped():
         began, before = perf_counter(), solver.iterations
         solver.step(1)
-        spent += perf_counter() - began
-        pace = spent / solver.iterations
+        pace = perf_counter() - began
+        spent += pace if before else 0.0  # the first may have been compiled
         over = spent + pace > seconds
         watcher.show(way, min(1.0, spent / seconds), max(0.0, seconds - spent))
         if over or solver.iterations & before == 0:
