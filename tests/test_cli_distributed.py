@@ -22,6 +22,9 @@ actions = "1x, a"
 [solver]
 iterations = 6000
 seed = 5
+
+[engine]
+samples = 1
 """
 
 
@@ -43,7 +46,7 @@ def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     """The folder of a run does not say how many blades there must be."""
     engine = "--engine", "local", "--batch", 64
     said = kilt("solve", config, *engine, "--blades", 2, "--out", tmp_path / "short", "--iterations", 3000).stderr
-    assert "2 blades (local) with 2, 2 classes of boards; batches of 64 deals" in said
+    assert "2 blades (local) with 2, 2 classes of boards, 1 of each class for each deal; batches of 64 deals" in said
     assert "messages and the head took" in said
     found = answer("solve", "--resume", tmp_path / "short", "--iterations", 6000, "--blades", 3)
     assert found["iterations"] == 6016
@@ -85,12 +88,13 @@ def closed_port():
         (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades are to share 4 classes", "use 1 to 4"]),
         (["--blades", 2], ["--blades is about blades", "add --engine"]),
-        (["--engine", "ray", "--address", f"127.0.0.1:{closed_port()}"], ["there is no Ray cluster at"]),
+        (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
     ],
     ids=lambda value: " ".join(map(str, value)) if value[0].startswith("--") else "",
 )
 def test_refused_before_any_work(config, tmp_path, options, words):
+    options = [str(option).replace("FREE", str(closed_port())) for option in options]
     said = refused("solve", config, *options, "--out", tmp_path / "run")
     assert all(word in said for word in words)
     assert not (tmp_path / "run").exists()

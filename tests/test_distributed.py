@@ -25,7 +25,7 @@ from kilt.solve.abstract import Seen
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
-from kilt.solve.distributed.blades import Batch, Child, Game, Head, drawn_from
+from kilt.solve.distributed.blades import Batch, Child, Game, Head, counted_in
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.solver import Distributed, start
 from kilt.solve.external import External, Options
@@ -208,7 +208,9 @@ def test_boards_of_a_class():
     hands = np.tile([[0, 9, 8, 3], [2, 9, 4, 8], [0, 3, 5, 1]], (deals // 3 + 1, 1))[:deals]
     cards, ways = np.empty((deals, 7), dtype=np.int64), np.empty(deals, dtype=np.int64)
     tally = np.empty(deals, dtype=np.uint32)
-    blades_kernels.draw_boards(np.uint64(3), 7, hands, *drawn_from(boards, deck), cards, ways, tally)
+    bits = np.bitwise_or.reduce(np.uint64(1) << boards.astype(np.uint64), axis=1)
+    blades_kernels.count_ways(hands, *counted_in(boards, deck), ways)
+    blades_kernels.draw_boards(np.uint64(3), 7, deck, hands, boards, bits, ways, cards, tally)
     assert all(len({*row}) == 7 for row in cards.tolist()) and np.array_equal(cards[:, :4], hands)
     for which, free in enumerate(([[5, 6], [1, 7]], [[0, 1], [5, 6], [1, 7]], [])):
         mine = slice(which, None, 3)
@@ -264,6 +266,38 @@ def test_several_boards_for_each_deal(lossless):
         solver.close()
     assert max(value for value, _ in found) < 80
     assert abs(found[0][1] / found[1][1] - 1) < 0.1
+
+
+@pytest.mark.parametrize("boards", [1, 2, 5, 9])
+def test_boards_are_spread_over_classes(small, boards):
+    """All of them are given away, and to each class its share, whatever the hands are."""
+    game = replace(game_of(small, batch=30_000), boards=boards)
+    children = [Child(game, [label]) for label in range(2)]
+    hands = children[0]._hands(5)
+    found = [child.spread(child.own[0], hands, 5) for child in children]
+    assert np.all(found[0][1] + found[1][1] == boards)
+    assert np.all(found[0][0] + found[1][0] == children[0].ways)
+    ways, often = found[0]
+    share = boards * ways / children[0].ways
+    assert np.all(often >= np.floor(share)) and np.all(often <= np.ceil(share))
+    for place in (0, 1):  # whatever was dealt to anybody
+        for card in range(8):
+            mine = hands[:, place] == card
+            assert abs((often - share)[mine].mean()) < 5 * 0.5 / np.sqrt(mine.sum())
+
+
+@pytest.mark.parametrize("boards", [1, 2, 6])
+def test_convergence_with_some_boards(lossless, boards):
+    abstract, _ = lossless
+    seen, found = Seen.by(VectorGame(abstract.game), abstract.cards), []
+    for blades in (1, 3):
+        game = replace(game_of(lossless, 32, linear=True), boards=boards)
+        solver = Distributed(game, LocalEngine(), blades)
+        solver.step(30_000)
+        found.append(solver.average())
+        solver.close()
+    assert np.array_equal(*found)
+    assert mbb(seen, abstract, found[0]) < 150
 
 
 def test_a_finished_run_is_where_it_was(lossless, tmp_path):
@@ -347,7 +381,9 @@ def test_games_that_cannot_be_split(public, words):
 
 def problem_of(lossless, engine="ray", blades=2, batch=64):
     abstract, cards = lossless
-    return AbstractProblem(abstract, cards, Options(linear=True), engine=EngineConfig(engine, blades, batch=batch))
+    return AbstractProblem(
+        abstract, cards, Options(linear=True), engine=EngineConfig(engine, blades, batch=batch, boards=3)
+    )
 
 
 def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda what: None):

@@ -20,7 +20,8 @@
     blades = 4                              # that share the classes of boards
     address = ""                            # of a cluster that is there already
     batch = 0                               # deals in a message; 0: as latency asks for
-    samples = 0                             # boards that a class draws for each deal; 0: one for each thread it has
+    boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
+    samples = 0                             # boards of each class for each deal, in place of `boards`: 1 is that of 000
 
     [agent]
     post = "new-0.2"                        # post-processing
@@ -66,7 +67,8 @@ class EngineConfig:
     blades: int = 2
     address: str = ""
     batch: int = 0
-    samples: int = 0  # 0: one, or where a blade has fewer classes than threads, enough for all
+    boards: int = 0  # for each deal; 0: one for each thread, or where there are as many of these as classes:
+    samples: int = 0  # boards of each class for each deal; 0: one, or enough for all threads of a blade
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ name = ""                               # local or ray: blades share the classes
 blades = 2                              # each with so many threads as [solver] says
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
 batch = 0                               # deals in a message; 0: as many as latency asks for
-samples = 0                             # boards of a class for each deal; 0: one, or one for each thread of a class
+boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
+samples = 0                             # boards of each class for each deal, in place of `boards`: 1 is that of 000
 
 [agent]
 post = "new-0.2"                        # none, purification, threshold-T or new-T (000, section 4)

@@ -9,6 +9,10 @@ made once, in the first pass, and kept: the second cannot make others.
 A child meets each pair of hands once per class, however few boards of that class they leave. Sampling all boards alike
 would meet them in proportion to |F(n,h)|; so what the child adds to its own tables carries that weight too.
 
+With many classes the trunk then learns from few deals. So a deal may have fewer boards than there are classes: they are
+spread evenly over all ways, and a class gets |F(n,h)| / Σ |F(n,h)| of them on average. That is the weight; all boards
+then count the same. One board for each deal is external sampling as it was; as many as classes is about algorithm 4.
+
 Messages are about a *batch* of deals. Children deal the private hands themselves, from the numbers of the deals; what
 they are told is where walks left the trunk. What they send back are whole numbers, sums of |F(n,h)| · v over their
 classes: so it does not matter which blade has which class, and tables are equal to the last bit on any number of them.
@@ -60,7 +64,8 @@ class Game:
     options: Options
     seed: int
     batch: int  # deals in a message
-    samples: int = 1  # boards that a class draws for each deal
+    samples: int = 1  # boards that a class draws for each deal,
+    boards: int = 0  # or if there are some, so many for all classes together
 
     def open(self) -> Partition:
         """The abstract game in its parts, from the folder of the cards."""
@@ -79,6 +84,10 @@ class Game:
             for number in numbers:
                 key = np.uint64(numbered(key, np.uint64(number + 1)))
         return key
+
+    def whole(self, ways: int) -> int:
+        """What the weights of a deal add up to, of all its boards: Σ |F(n,h)| for each sample, or 1 for each board."""
+        return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
         """Whether all that was learnt is to weigh less before a batch."""
@@ -173,7 +182,7 @@ class Head:
     def ascend(self, sent: UnderWay, sums: IntArray) -> None:
         """The second pass, with the sums that children have found: Σ |F(n,h)| · v / Σ |F(n,h)|."""
         starts = sent.batch.starts
-        value = (sums / (kernels.FINE * self.game.samples * self.partition.ways)).astype(np.float32)
+        value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
         regret, _ = self.ledger.views
         walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune)
@@ -185,18 +194,21 @@ class Own:
     def __init__(self, partition: Partition, label: int, options: Options, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
         self.ledger = Ledger(self.part, options, rules)
-        self.boards = partition.boards_of(label)
-        self.drawn = drawn_from(self.boards, self.part.game.rules.deck.size)
+        self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
+        self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
+        self.counted = counted_in(self.boards, deck)
+        self.below, self.upto = (
+            counted_in(partition.boards[partition.labels < end], deck) for end in (label, label + 1)
+        )
 
 
-def drawn_from(boards: ByteArray, deck: int) -> tuple[Array, Array, Array, Array]:
-    """What `draw_boards` reads of a class: its boards and their bits, and how many of them have which cards."""
+def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
+    """What `count_ways` needs to know of some boards: how many of them have which cards."""
     size = boards.shape[1]
     choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
     within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
     kernels.count_within(boards, choose, within)
-    bits = np.bitwise_or.reduce(np.uint64(1) << boards.astype(np.uint64), axis=1)
-    return boards, bits, choose, within
+    return size, choose, within
 
 
 class Child:
@@ -214,11 +226,11 @@ class Child:
             rules = self.own[0].ledger.rules if self.own else None
             self.own.append(Own(partition, label, game.options, rules))
         self._pool = ThreadPoolExecutor(threads)
-        self.begin(game.batch, game.samples)
+        self.begin(game.batch, game.samples, game.boards)
 
-    def begin(self, batch: int, samples: int) -> None:
+    def begin(self, batch: int, samples: int, boards: int) -> None:
         """Begin from nothing, with so many deals in a batch, and so many boards for each of them."""
-        self.game = replace(self.game, batch=batch, samples=samples)
+        self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._rooms: SimpleQueue[Room] = SimpleQueue()
         for own in self.own:
             own.ledger.clear()
@@ -240,14 +252,15 @@ class Child:
             own, sample = item
             start, room = perf_counter(), self._rooms.get()
             try:
-                found = self._walk(own, sample, room, hands, batch, weight)
+                walk = self._walk_spread if game.boards else self._walk
+                found = walk(own, sample, room, hands, batch, weight)
             finally:
                 self._rooms.put(room)
             return (*found, own.label, perf_counter() - start)
 
         sums = np.zeros(len(batch.starts.node), dtype=np.int64)
         work, decisions, visits = np.zeros(self.classes), 0, 0
-        items = [(own, sample) for sample in range(game.samples) for own in self.own]
+        items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
         for mine, met, seen, label, seconds in self._pool.map(some, items):
             sums += mine
             decisions, visits = decisions + met, visits + seen
@@ -264,11 +277,46 @@ class Child:
     def _walk(
         self, own: Own, sample: int, room: Room, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """Walk over a batch with boards of one class: [start] the sums, decisions and nodes."""
-        first, key = batch.number * self.game.batch, self.game.key(own.label, sample)
-        ways = np.empty(len(hands), dtype=np.int64)
-        kernels.draw_boards(key, first, hands, *own.drawn, room.cards[: len(hands)], ways, room.tally)
+        """Walk over a batch with a board of one class for each deal: [start] the sums, decisions and nodes."""
+        key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
+        kernels.count_ways(hands, *own.counted, ways)
+        self._draw(own, room, key, batch, hands, ways)
         return self.walk_over(own, room, batch, ways, key, weight)
+
+    def _walk_spread(
+        self, own: Own, sample: int, room: Room, hands: IntArray, batch: Batch, weight: float
+    ) -> tuple[IntArray, int, int]:
+        """The same with boards for those deals only that the class is drawn in, now and then several for one."""
+        ways, often = self.spread(own, hands, batch.number * self.game.batch)
+        sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
+        for turn in range(int(often.max())):
+            mine = np.flatnonzero(often > turn)
+            most = int(np.diff(batch.starts.begin)[mine].sum())
+            picked = Starts(
+                np.empty(len(mine) + 1, dtype=np.int64), np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
+            )
+            index = np.empty(most, dtype=np.int64)
+            kernels.pick_starts(batch.starts, mine, picked, index)
+            some, key = Batch(batch.number, picked), self.game.key(own.label, turn)
+            self._draw(own, room, key, some, hands[mine], ways[mine])
+            room.tally[: len(mine)] = 1
+            found, met, seen = self.walk_over(own, room, some, np.ones(len(mine), dtype=np.int64), key, weight)
+            sums[index] += found
+            decisions, visits = decisions + met, visits + seen
+        return sums, decisions, visits
+
+    def spread(self, own: Own, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
+        """[deal] the ways of a class, and how many of the deal's boards are its own."""
+        below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
+        kernels.count_ways(hands, *own.below, below)
+        kernels.count_ways(hands, *own.upto, upto)
+        key = self.game.key(self.classes)  # none of those that cards are dealt from
+        kernels.spread_boards(key, first, self.game.boards, self.ways, below, upto, often)
+        return upto - below, often
+
+    def _draw(self, own: Own, room: Room, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray) -> None:
+        first, drawn = batch.number * self.game.batch, (own.boards, own.bits, ways)
+        kernels.draw_boards(key, first, room.deck, hands, *drawn, room.cards[: len(hands)], room.tally)
 
     def walk_over(
         self, own: Own, room: Room, batch: Batch, ways: IntArray, key: np.uint64, weight: float = 0.0
@@ -276,7 +324,7 @@ class Child:
         """The same when the boards are there: values and updates are both weighted by |F(n,h)|."""
         starts, deals = batch.starts, len(ways)
         bucket, outcome = room.settle(deals, own.part)
-        room.share[:deals] = ways / (self.ways * self.game.samples)
+        room.share[:deals] = ways / self.game.whole(self.ways)
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
             key,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kilt.cards.deck import ByteArray, IntArray
 from kilt.draws import numbered, uniform
 from kilt.jit import inlined, kernel
-from kilt.solve.external_kernels import Singles, Words
+from kilt.solve.external_kernels import Singles, Starts, Words
 
 Bits: TypeAlias = npt.NDArray[np.uint64]
 
@@ -40,35 +40,13 @@ def _number(cards: Any, mask: int, choose: IntArray) -> int:
 
 
 @kernel
-def draw_boards(
-    seed: np.uint64,
-    first: int,
-    hands: IntArray,
-    boards: ByteArray,
-    bits: Bits,
-    choose: IntArray,
-    within: IntArray,
-    cards: IntArray,
-    ways: IntArray,
-    tally: Words,
-) -> None:
-    """Draw a board of a class for deals number `first` and following, of which the private hands are dealt.
-
-    Reads `hands` [deal, card] of both players and the `boards` [board, card] of the class, with their `bits` and what
-    `count_within` has counted. Writes `cards` [deal, card], hands and all boards to the last; `ways` [deal], |F(n,h)|,
-    how many boards of the class the hands leave; and `tally` [deal], 0 or 1, which is 1 as often as `ways` is of all
-    boards of the class. Where there is no way, cards are those of any board.
-    """
-    held, size, deck = hands.shape[1], boards.shape[1], choose.shape[0] - 1
+def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, ways: IntArray) -> None:
+    """Write [deal] how many boards of `size` cards the `hands` [deal, card] leave, of those that were counted."""
+    held = hands.shape[1]
     ascending = np.empty(held, dtype=np.int64)
     for deal in range(len(hands)):
-        key = numbered(seed, np.uint64(first + deal))
-        taken = np.uint64(0)
         for k in range(held):
-            card = hands[deal, k]
-            cards[deal, k] = card
-            taken |= np.uint64(1) << np.uint64(card)
-            place = k
+            card, place = hands[deal, k], k
             while place > 0 and ascending[place - 1] > card:
                 ascending[place] = ascending[place - 1]
                 place -= 1
@@ -81,9 +59,64 @@ def draw_boards(
             if members <= size:
                 free += (1 - 2 * (members & 1)) * within[_number(ascending, mask, choose)]
         ways[deal] = free
-        tally[deal] = np.uint32(free / max(len(bits), 1) + uniform(key, np.uint64(0)))
+
+
+@kernel
+def spread_boards(
+    seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
+) -> None:
+    """Write [deal] how `often` a class is drawn, when so many `boards` are spread evenly over all ways of all classes.
+
+    `whole` is the number of all ways; those of the class are from `below` [deal] to before `upto` [deal].
+    """
+    for deal in range(len(often)):
+        start = np.int64(uniform(numbered(seed, np.uint64(first + deal)), np.uint64(0)) * whole)
+        often[deal] = (boards * upto[deal] - start + whole - 1) // whole - (
+            boards * below[deal] - start + whole - 1
+        ) // whole
+
+
+@kernel
+def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
+    """Write the starts of some deals to `picked`, as if there were no others, and to `index` which they are."""
+    free = 0
+    for place in range(len(deals)):
+        picked.begin[place] = free
+        for start in range(starts.begin[deals[place]], starts.begin[deals[place] + 1]):
+            picked.node[free], picked.player[free], index[free] = starts.node[start], starts.player[start], start
+            free += 1
+    picked.begin[len(deals)] = free
+
+
+@kernel
+def draw_boards(
+    seed: np.uint64,
+    first: int,
+    deck: int,
+    hands: IntArray,
+    boards: ByteArray,
+    bits: Bits,
+    ways: IntArray,
+    cards: IntArray,
+    tally: Words,
+) -> None:
+    """Draw a board of a class for deals number `first` and following, of which the private hands are dealt.
+
+    Reads `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and `ways`
+    [deal], how many of them the hands leave. Writes `cards` [deal, card], hands and all boards to the last; and `tally`
+    [deal], 0 or 1, which is 1 as often as `ways` is of all boards of the class. Where there is no way, cards are those
+    of any board.
+    """
+    held, size = hands.shape[1], boards.shape[1]
+    for deal in range(len(hands)):
+        key = numbered(seed, np.uint64(first + deal))
+        taken = np.uint64(0)
+        for k in range(held):
+            cards[deal, k] = hands[deal, k]
+            taken |= np.uint64(1) << np.uint64(hands[deal, k])
+        tally[deal] = np.uint32(ways[deal] / max(len(bits), 1) + uniform(key, np.uint64(0)))
         known, draw = held, np.uint64(1)
-        while free > 0 and known == held:
+        while ways[deal] > 0 and known == held:
             board = np.int64(uniform(key, draw) * len(bits))
             draw += np.uint64(1)
             if (bits[board] & taken) == np.uint64(0):

@@ -476,7 +476,9 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
     game = Game(abstract.game, problem.cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
     for n in blades:
         costs = measured(game, min(n * problem.threads, cores), seconds)
-        asked = replace(problem, engine=EngineConfig("local", n), options=replace(problem.options, linear=False))
+        asked = replace(
+            problem, engine=EngineConfig("local", n, samples=1), options=replace(problem.options, linear=False)
+        )
         solver = start(asked, 0)
         try:
             _pace(solver, seconds / 3)  # as long as measurements take to get going

@@ -2,7 +2,7 @@
 
 While the blades work on a batch, the head walks down over the next one and sends it: they find it waiting when they are
 done. So the trunk's part in a batch is played by a strategy that is one batch old. What is found depends on the seed,
-the size of batches and the number of samples, and not on the engine or the number of blades.
+the size of batches and the number of boards, and not on the engine or the number of blades.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 TALKING = 0.05  # the share of the time that messages may take
 TRIED = 64, 512  # deals that a first look is about
 FEWEST, MOST = 16, 16_384  # deals of a batch
-FRESH = 8  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
+FRESH = 32  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
 ROOM = 500_000_000  # bytes that the head may keep of a batch
+PAUSE = 0.02  # seconds between two steps after which the next batch is not timed
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
 SURE = 10.0  # after so many seconds at least
@@ -111,10 +112,12 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     asked, abstract = problem.engine, problem.abstract
     trunk_of(abstract.cards.identity.plan, abstract.cards.identity.deal)
     classes = abstract.cards.identity.plan.public[0].classes
-    labels = shared_out(np.ones(classes), asked.blades)
-    samples = asked.samples or samples_for(problem.threads, min(map(len, labels)))
+    fewest = min(map(len, shared_out(np.ones(classes), asked.blades)))
+    threads = asked.blades * problem.threads
+    boards = asked.boards if asked.boards or asked.samples or threads >= classes else threads
+    samples = asked.samples or samples_for(problem.threads, fewest)
     cards, rules = problem.cards.resolve(), (abstract.actions, abstract.fingerprint, problem.options)
-    game = Game(abstract.game, cards, *rules, seed, asked.batch, samples)
+    game = Game(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
         return Distributed(game, engine, asked.blades, problem.threads, problem.dtype)
@@ -140,7 +143,7 @@ class Distributed:
         if not game.batch:
             self.chosen = self._choose()
             self.game = replace(game, batch=self.chosen.batch)
-            self._all("begin", self.game.batch, self.game.samples)
+            self._begin(self.game)
         self._restart()
 
     # ── blades ──
@@ -159,6 +162,9 @@ class Distributed:
         answers = [worker.ask(method, *arguments) for worker in self.workers]
         return [answer.get() for answer in answers]
 
+    def _begin(self, game: Game) -> None:
+        self._all("begin", game.batch, game.samples, game.boards)
+
     def _choose(self) -> Chosen:
         """Batches so large that messages take little of the time, and getting to work too if the trunk allows it."""
 
@@ -173,7 +179,7 @@ class Distributed:
         work, few, many = [], *TRIED
         for deals in TRIED:
             game = replace(self.game, batch=deals)
-            self._all("begin", game.batch, game.samples)
+            self._begin(game)
             batch = Head(game, self.partition).descend(0).batch
             taken, found = seconds("work", batch)
             work.append(taken)
@@ -193,11 +199,12 @@ class Distributed:
         self._sent: UnderWay | None = None
         self._answers: list[Answer] = []
         self._sums: IntArray | None = None
-        self._since = perf_counter()
+        self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
         """Do so many more, and those that fill up the last batch."""
-        end, self._since = self.iterations + iterations, perf_counter()
+        end = self.iterations + iterations
+        self._paused = perf_counter() - self._since > PAUSE
         while self.iterations < end:
             if self._sent is None:
                 self._sent = self.head.descend(self.iterations // self.game.batch)
@@ -217,11 +224,12 @@ class Distributed:
         if self._sums is None:
             found: list[Found] = [answer.get() for answer in self._answers]
             now, seconds = perf_counter(), np.array([one.seconds for one in found])
-            self.times.wall += now - self._since
-            self.times.slowest += seconds.max()
-            self.times.mean += seconds.mean()
-            self.busy += seconds
-            self._since = now
+            if not self._paused:  # or else blades have worked while nobody watched
+                self.times.wall += now - self._since
+                self.times.slowest += seconds.max()
+                self.times.mean += seconds.mean()
+                self.busy += seconds
+            self._since, self._paused = now, False
             for one in found:
                 self.decisions, self.visits = self.decisions + one.decisions, self.visits + one.visits
                 self.work = self.work + one.work
@@ -251,9 +259,8 @@ class Distributed:
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """What the head must keep to go on later; the blades keep the rest, see `save_parts`."""
-        said = {"batch": self.game.batch, "samples": self.game.samples, "iterations": self.iterations}
-        kept = {name: np.asarray(value) for name, value in said.items()}
-        kept |= {"table": self.head.ledger.table, "work": self.work}
+        kept = {name: np.asarray(getattr(self.game, name)) for name in ("batch", "samples", "boards")}
+        kept |= {"iterations": np.asarray(self.iterations), "table": self.head.ledger.table, "work": self.work}
         if self._sent is not None:
             sent, sums = self._sent, self._collected()
             kept |= {"begin": sent.begin, "place": sent.place, "queue": sent.queue, "sums": sums}
@@ -263,10 +270,10 @@ class Distributed:
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave, once the blades have read their parts too."""
         found = {name: np.array(array) for name, array in state.items()}
-        batch, samples = int(found["batch"]), int(found["samples"])
-        if (batch, samples) != (self.game.batch, self.game.samples):
-            self.game = replace(self.game, batch=batch, samples=samples)
-            self._all("begin", self.game.batch, self.game.samples)
+        batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
+        if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):
+            self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
+            self._begin(self.game)
         self._restart()
         self.iterations, self.work = int(found["iterations"]), found["work"]
         self.head.ledger.table[:] = found["table"]
@@ -313,7 +320,9 @@ class Distributed:
         """Who does what, in a line or two."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
-        return f"{said}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
+        game = self.game
+        each = f"{game.boards} for each deal" if game.boards else f"{game.samples} of each class for each deal"
+        return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def spent(self) -> str:
         """Where the time went, in a line; blades that waited for others are named."""
