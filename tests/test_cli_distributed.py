@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from commands import answer, kilt, refused
+from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.strategy.blueprint import Blueprint
 from test_cli_agent import GAME
@@ -54,6 +54,18 @@ def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     assert np.array_equal(shares(tmp_path / "short"), shares(tmp_path / "long"))
     assert [place.name for place in (tmp_path / "short" / "parts").iterdir()] == ["6016"]
     assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200).stdout
+
+
+def test_a_killed_head(config, tmp_path):
+    """What is in the folder is enough to go on, from another folder and to the same end."""
+    options = "--engine", "local", "--batch", 64, "--iterations", 60_000
+    child = start("solve", config, *options, "--out", "run", cwd=tmp_path)
+    wait_for_checkpoint(tmp_path / "run", child)
+    child.kill()
+    child.communicate()
+    assert answer("solve", "--resume", tmp_path / "run")["iterations"] == 60_032
+    kilt("solve", config, *options, "--out", tmp_path / "unbroken")
+    assert np.array_equal(shares(tmp_path / "run"), shares(tmp_path / "unbroken"))
 
 
 def test_a_full_disk(config, tmp_path):

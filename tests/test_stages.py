@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from commands import answer, refused
+from kilt import artifact
 from kilt.abstraction.buckets import Identity
+from kilt.abstraction.features import Features
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import RoundPlan, Step
 from kilt.engines import EngineError, engine_named
@@ -117,6 +119,30 @@ def test_clusters(engine, case, features, tmp_path):  # noqa: F811
         assert (mine.coded is None) == (theirs.coded is None)
         if mine.coded:
             assert np.array_equal(mine.coded.bucket, theirs.coded.bucket)
+
+
+def test_features(engine, tmp_path):
+    """What is made by others is what is made here, in the same files."""
+    plan = replace(
+        CASES["each hand by itself"],
+        rounds=tuple(RoundPlan(False, (Step(feature, 3),)) for feature in ("histogram", "history", "ehs2", "ochs")),
+    )
+    asked = [(step.feature, r) for r, this in enumerate(plan.rounds) for step in this.steps]
+    there = Features(SHORT, tmp_path / "there", engine=engine)
+    there.ahead(asked, plan.bins, plan.opponents)
+    made = [place for place in tmp_path.glob("there/*/*") if artifact.exists(place)]
+    assert bool(made) == (engine.name == "ray")
+    here, there = (
+        build(Identity("features", SHORT, plan), tmp_path / f"{name}-cards", cache=tmp_path / name, engine=used)
+        for name, used in (("here", None), ("there", engine))
+    )
+    for mine, theirs in zip(here.rounds, there.rounds, strict=True):
+        assert np.array_equal(mine.table, theirs.table)
+    for place in tmp_path.glob("here/*/*"):
+        if artifact.exists(place):
+            other = tmp_path / "there" / place.relative_to(tmp_path / "here")
+            values = (artifact.read(one, "feature table").arrays["values"] for one in (place, other))
+            assert np.array_equal(*values)
 
 
 # Best responses

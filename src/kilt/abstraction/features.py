@@ -19,9 +19,9 @@ Tables are kept in a cache folder that all builds share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from math import comb, prod
 from pathlib import Path
@@ -98,7 +98,8 @@ class Table(NamedTuple):
 class Features:
     """The features of a deal's spots, made when they are asked for and kept in a folder, if one is given.
 
-    They are made in threads of this process. The `engine` is for those who work with them; left out, it is threads too.
+    They are made in threads of this process, or by an `engine`: see `ahead`. Those who work with them use it too; left
+    out, it is threads.
     """
 
     def __init__(
@@ -112,6 +113,26 @@ class Features:
         self.deal, self.folder, self.threads, self.tick = deal, folder, threads, tick
         self.engine = engine or LocalEngine(threads)
         self._made: dict[str, Array] = {}
+
+    def ahead(self, wanted: Iterable[tuple[str, int]], bins: int, opponents: int) -> None:
+        """Let an engine make what features of rounds rest on, each by a worker of its own, in a folder that all share.
+
+        Threads of this process need not be asked ahead, and without a folder there is no place to put it.
+        """
+        if self.folder is None or isinstance(self.engine, LocalEngine):
+            return
+
+        def missing() -> list[tuple[str, int]]:
+            return [(feature, r) for feature, r in asked if self.needs(feature, r, bins, opponents)]
+
+        asked = [one for one in dict.fromkeys(wanted) if one[0] in ("ehs", "ehs2", "histogram", "history", "ochs")]
+        make = partial(_make, self.deal, self.folder.absolute(), bins, opponents)
+        self.engine.map(make, missing(), lambda share: self.tick("features", share))
+        if left := missing():
+            raise AbstractionError(
+                f"{left[0][0]} of round {left[0][1] + 1} was made elsewhere and is not in {self.folder}: let "
+                "KILT_CACHE be a folder that all machines share"
+            )
 
     def strengths(self) -> npt.NDArray[np.int16]:
         """[spot of the last round] HS, from 0 to `Deal.top`."""
@@ -285,3 +306,17 @@ class Features:
             return artifact.exists(place) and artifact.read(place, KIND).version == __version__
         except ArtifactError:
             return False
+
+
+def _make(deal: Deal, folder: Path, bins: int, opponents: int, wanted: tuple[str, int]) -> None:
+    """Make what a feature of a round rests on, in a folder, unless it is there."""
+    features, (feature, round_) = Features(deal, folder), wanted
+    for r in range(round_ + 1) if feature == "history" else [round_]:
+        if feature == "ochs":
+            features.ochs(r, opponents)
+        elif r == len(deal.sizes) - 1:  # on complete boards there is nothing to add up
+            features.strengths()
+        elif feature in ("histogram", "history"):
+            features.histograms(r, bins)
+        else:
+            features.moments(r)

@@ -186,7 +186,8 @@ def build(
 ) -> CardAbstraction:
     """Build an abstraction in a folder, or what is missing of it.
 
-    An `engine` clusters hands group by group: those of each class of boards, or of each bucket of the round before.
+    An `engine` makes features, each by a worker of its own, and clusters hands group by group: those of each class of
+    boards, or of each bucket of the round before.
     With so many `seconds`, each round may move centroids for its share of them only: what comes out then depends on the
     machine.
     """
@@ -206,6 +207,8 @@ def build_rounds(
         needed |= more
     with artifact.alone(out), _tidy(out):
         _begin(identity, out)
+        asked = [(step.feature, r) for r in sorted(needed) for step in plan.rounds[r].steps]
+        features.ahead(asked, plan.bins, plan.opponents)
         classes: dict[int, Classes] = {}
         for public in plan.public:
             base = partial(_base_round, public, identity.deal, features, out)
