@@ -105,14 +105,17 @@ def gathered(part, table, whole):
         whole[part.places(node)] += table[int(part.first[node]) : int(part.first[node + 1])]
 
 
-def expected_update(small, regret):
-    """[slot] what a deal adds to regrets and counts in expectation: all hands, and of each class all boards."""
+def expected_update(small, regret, drawn=0):
+    """[slot] what a deal adds to regrets and counts in expectation: all hands, and of each class all boards.
+
+    With so many boards `drawn` for each deal, a class has as many of them as its share of the ways, on average.
+    """
     abstract, _ = small
     rules = abstract.game.rules
     deck, (_, flop, _) = {*range(rules.deck.size)}, rules.board_cards
     hands = list(permutations(deck, 2))
     boards = [[*b, last] for b in combinations(range(len(deck) - 2), flop) for last in {*range(len(deck) - 2)} - {*b}]
-    game = game_of(small, batch=len(boards))
+    game = replace(game_of(small, batch=len(boards)), boards=drawn)
     partition = game.open()
     head, children = Head(game, partition), [Child(game, [label]) for label in range(partition.classes)]
     gains, counts = np.zeros((2, abstract.slots))
@@ -149,10 +152,12 @@ def expected_update(small, regret):
             begin, once = np.arange(len(every) + 1) * exits, sent.batch.starts
             starts = Starts(begin, *(np.tile(what[:exits], len(every)) for what in (once.node, once.player)))
             known = reset(own.ledger)
-            found, _, _ = child.walk_over(own, room, Batch(0, starts), np.full(len(every), len(fits)), np.uint64(1))
-            sums = sums + found.reshape(len(every), exits).mean(axis=0)
-            likely = 1 / len(hands) / len(every)
-            drain(own.ledger, known, likely, likely * len(fits) / head.partition.ways)
+            share = len(fits) / head.partition.ways
+            often, ways = (drawn * share, 1) if drawn else (1, len(fits))
+            found, _, _ = child.walk_over(own, room, Batch(0, starts), np.full(len(every), ways), np.uint64(1))
+            sums = sums + often * found.reshape(len(every), exits).mean(axis=0)
+            likely = often / len(hands) / len(every)
+            drain(own.ledger, known, likely, likely / drawn if drawn else likely * share)
         head.ascend(sent, np.tile(sums, len(boards)))
         drain(head.ledger, before, 1 / len(hands) / len(boards), 1 / len(hands) / len(boards))
     return gains, counts
@@ -165,10 +170,11 @@ def known(small):
     return regret, naive.expected_external(small[0], regret.astype(float))
 
 
-def test_expected_update(small, known):
+@pytest.mark.parametrize("drawn", [0, 1, 3])
+def test_expected_update(small, known, drawn):
     """That of head and children, over all deals and boards, is that of external sampling."""
     regret, (gains, counts) = known
-    found = expected_update(small, regret)
+    found = expected_update(small, regret, drawn)
     np.testing.assert_allclose(found[0], gains, atol=2e-5)
     np.testing.assert_allclose(found[1], counts, atol=1e-6)
     partition = Partition.of(*small)
