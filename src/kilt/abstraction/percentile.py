@@ -25,14 +25,15 @@ def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: in
     return np.searchsorted(cuts, which, side="right")
 
 
-def cut_points(mass: npt.NDArray[Any], buckets: int) -> IntArray:
+def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
     """The value numbers at which buckets 1, 2, … begin, given the weight of each value.
 
     Each bucket takes what is nearest to an equal share of what is left, and leaves a value for each of those to come.
+    Words on where that is, such as " in round 3", go into the error if there are too few values.
     """
     if not 0 < buckets <= len(mass):
         raise AbstractionError(
-            f"{buckets} buckets are asked for, but there are only {len(mass)} different values: ask for fewer"
+            f"{buckets:,} buckets are asked for{where}, but there are only {len(mass):,} different values: ask for fewer"
         )
     below = np.concatenate([[0.0], np.cumsum(mass)])
     cuts = np.empty(buckets - 1, dtype=np.int64)

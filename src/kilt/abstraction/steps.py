@@ -268,7 +268,8 @@ class Fitting(NamedTuple):
         bucket = np.zeros((groups, levels), dtype=np.int32)
         for g, weights in enumerate(mass.reshape(groups, levels)):
             there = np.flatnonzero(weights)
-            local = np.searchsorted(cut_points(weights[there], step.buckets), np.arange(len(there)), side="right")
+            cuts = cut_points(weights[there], step.buckets, f" in round {self.r + 1}")
+            local = np.searchsorted(cuts, np.arange(len(there)), side="right")
             bucket[g, there] = g * step.buckets + local
         return Percentiles(sets, codes, bucket, groups * step.buckets)
 
