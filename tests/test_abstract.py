@@ -11,7 +11,7 @@ from kilt.errors import AbstractionError
 from kilt.games import load_game
 from kilt.solve.abstract import OPPONENTS, AbstractCfr, Seen
 from kilt.solve.vector import VectorCfr
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import Scheme, VectorGame
 
 LOSSLESS = Plan((RoundPlan(True, (Step(CANONICAL),)), RoundPlan(True, (Step(CANONICAL),))))
 COARSE = Plan((RoundPlan(True, (Step("ehs", 2),)), RoundPlan(True, (Step("ehs", 2),))))
@@ -58,6 +58,20 @@ def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent)
     assert solver.seen.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_boards_may_be_drawn(leduc, lossless, threads):
+    """Public chance sampling, and CFR-BR against a hybrid: 004, section 4.3."""
+    seen = Seen.by(VectorGame(leduc.game, threads=threads), lossless)
+    for opponent in OPPONENTS:
+        solver = AbstractCfr(seen, opponent, "cfr", Scheme(boards=True), trunk=1, seed=1)
+        solver.step(3000)
+        assert seen.exploitability(solver.average()) < 0.12
+    again = AbstractCfr(Seen.by(leduc, lossless), "response", "cfr", trunk=1, seed=1)
+    again.step(3000)
+    assert np.array_equal(again.average(), solver.average())
+    assert len(solver.other) < len(AbstractCfr(seen, "response").other)
+
+
 def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     """004, section 4.4: what an abstraction can express is better than what solving the abstract game finds."""
     found = {}
@@ -67,6 +81,9 @@ def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
         found[opponent] = solver.seen.exploitability(solver.average())
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
+    hybrid = AbstractCfr(Seen.by(leduc, coarse), "response", "cfr", trunk=1)
+    hybrid.step(30_000)
+    assert hybrid.seen.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.02)
 
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):

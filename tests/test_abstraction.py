@@ -777,7 +777,7 @@ def test_two_builds_at_a_time_are_refused(built, tmp_path):
         ),
         (
             mixed((False, {"ehs": 11}), (False, {"ehs": 2}), (False, {"ehs": 2})),
-            "11 buckets are asked for in round 1, but there are only 9 different values",
+            "11 buckets are asked for in round 1, but only 9 values are different",
         ),
         (
             mixed((False, {"histogram": 11}), (False, {"ehs": 2}), (False, {"ehs": 2})),

@@ -214,6 +214,10 @@ def test_full_walks_are_an_algorithm_too(config, tmp_path):
     assert found["exploitability_mbb"] < 5
     drawn = answer("solve", config, "--out", tmp_path / "pcs", "--algorithm", "pcs", "--iterations", 20000)
     assert drawn["exploitability_mbb"] < 60
+    for algorithm, iterations, bound in (("cfr-br", 400, 120), ("cfr-br:1", 4000, 120)):
+        out = tmp_path / algorithm.replace(":", "-")
+        found = answer("solve", config, "--out", out, "--algorithm", algorithm, "--iterations", iterations)
+        assert found["exploitability_mbb"] < bound
     assert "does not solve abstract games" in refused("solve", config, "--out", tmp_path / "no", "--algorithm", "cs")
     assert not (tmp_path / "no").exists()
 

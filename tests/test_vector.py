@@ -16,7 +16,7 @@ from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import Scheme, VectorGame, Walk
 
 SHORT = """GAMEDEF
 limit
@@ -198,14 +198,16 @@ def test_unknown_variants():
 # Sampling
 
 
-def seen_share(game: VectorGame, drawn: int) -> np.ndarray:
+def seen_share(game: VectorGame, drawn: int, rounds: int | None = None) -> np.ndarray:
     """[(board, row)] how likely a walk is to come to a board that so many hands of those drawn must not clash with."""
     tree, share = game.tree, np.empty(game.shape[0])
     of_board = np.ones(int(tree.board_start[-1]))
     for r in range(1, len(tree.rows)):
         for above in range(tree.board_start[r - 1], tree.board_start[r]):
             for board in range(tree.first_board[above], tree.first_board[above + 1]):
-                of_board[board] = of_board[above] * tree.weight[board] * tree.chance[r] / tree.odds[r, int(drawn)]
+                of_board[board] = of_board[above]
+                if rounds is None or r <= rounds:
+                    of_board[board] *= tree.weight[board] * tree.chance[r] / tree.odds[r, int(drawn)]
     for r, rows in enumerate(tree.rows):
         shares = np.repeat(of_board[tree.board_start[r] : tree.board_start[r + 1]], rows)
         share[tree.table_start[r] : tree.table_start[r + 1]] = shares
@@ -223,11 +225,17 @@ def holdable(game: VectorGame) -> np.ndarray:
     return left
 
 
-@pytest.mark.parametrize("name", ["kuhn", "leduc", "two hole cards"])
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_samples_are_unbiased(name, scheme):
+@pytest.mark.parametrize(
+    ("name", "draws"),
+    [
+        *((name, draws) for name in ("kuhn", "leduc", "two hole cards") for draws in SCHEMES.values()),
+        ("three rounds", Scheme(boards=True, rounds=1)),
+        ("three rounds", Scheme(boards=True, rounds=2)),
+    ],
+)
+def test_samples_are_unbiased(name, draws):
     """Regrets and averages of sampled walks are, on average, those of the full walk: 004, section 3.4."""
-    game, draws, walks = VectorGame(game_of(name)), SCHEMES[scheme], 2000
+    game, walks = VectorGame(game_of(name)), 2000
     strategy = random_table(game, np.random.default_rng(2))
     for player in (0, 1):
         regret, average = game.table(), game.table()
@@ -236,8 +244,8 @@ def test_samples_are_unbiased(name, scheme):
         prior = game.tree.prior[player] / game.tree.prior[player].sum()
         met = game.tree.rivals / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
         wanted = (
-            regret * seen_share(game, draws.mine + draws.theirs) * (prior if draws.mine else 1.0),
-            average * seen_share(game, draws.theirs) * met,  # whatever the player holds
+            regret * seen_share(game, draws.mine + draws.theirs, draws.rounds) * (prior if draws.mine else 1.0),
+            average * seen_share(game, draws.theirs, draws.rounds) * met,  # whatever the player holds
         )
         sums, squares = np.zeros((2, *game.shape)), np.zeros((2, *game.shape))
         for walk in range(walks):
@@ -283,16 +291,48 @@ def test_cfr_br_on_public_and_flat_trees(name):
         assert found == pytest.approx(flat.exploitability(tree, other.average()), abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "trunk"), [("leduc", 0), ("leduc", 1), ("three rounds", 2)])
-def test_cfr_br_converges_with_any_trunk(name, trunk):
+@pytest.mark.parametrize(
+    ("name", "trunk", "iterations"),
+    [("leduc", 0, 150), ("leduc", 1, 1500), ("three rounds", 1, 1500), ("three rounds", 2, 1500)],
+)
+def test_cfr_br_converges_with_any_trunk(name, trunk, iterations):
     game = VectorGame(game_of(name))
     solver = VectorCfrBr(game, trunk)
     seen = []
     for _ in range(3):
-        solver.step(150)
+        solver.step(iterations)
         seen.append(game.exploitability(solver.average()))
     assert seen[2] < seen[0]
     assert seen[2] < 0.15
+
+
+def own_rows(game: VectorGame, player: int) -> np.ndarray:
+    """[(board, row)] whether it is an action of the player."""
+    tree, mine = game.tree, np.zeros(game.shape[0], dtype=bool)
+    for r, row, position in game.decisions():
+        for first in range(tree.table_start[r] + row, tree.table_start[r + 1], tree.rows[r]):
+            mine[first : first + len(position.actions())] = position.actor == player
+    return mine
+
+
+def test_the_hybrid_keeps_one_board():
+    """Its table has the rows of one board after the trunk, with the responses on the board that was drawn last."""
+    game, scheme = VectorGame(load_game("leduc")), Scheme(boards=True, rounds=1)
+    solver = VectorCfrBr(game, trunk=1)
+    assert len(solver.response) == game.tree.rows[0] + game.tree.rows[1] < len(solver.regret)
+    solver.step(50)
+    before = solver.regret.copy()
+    solver.step(1)
+    rows, first = int(game.tree.rows[1]), int(game.tree.table_start[1])
+    for player in (0, 1):
+        answers = np.full(game.shape, -1.0)
+        answers[:first] = solver.response[:first]
+        game.walk(Walk(player, (kernels.FOLLOW, kernels.ANSWER), answers, before), scheme, 0, 50)
+        written = (answers[first:] >= 0).any(axis=1).reshape(-1, rows)
+        (board,) = np.flatnonzero(written.any(axis=1))
+        assert np.array_equal(written[board], own_rows(game, player)[first : first + rows])
+        found = answers[first + board * rows : first + (board + 1) * rows]
+        assert np.array_equal(found[written[board]], solver.response[first:][written[board]])
 
 
 def test_trunks_that_leave_no_round():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -171,6 +171,13 @@ class CardAbstraction:
                     f"round {r + 1} of {path} is not there ({error}): `kilt abstraction build --out {path}` goes on"
                 ) from None
         return cls(identity, tuple(rounds))
+
+    def of_first_rounds(self, deal: Deal) -> CardAbstraction:
+        """The same for a game that ends earlier, whose hands are then sorted as if more cards were to come."""
+        mine, rounds = self.identity.deal, len(deal.board_cards)
+        if mine != replace(deal, board_cards=(*deal.board_cards, *mine.board_cards[rounds:])):
+            raise AbstractionError(f"{self.identity.name} does not begin with the rounds of the game")
+        return CardAbstraction(replace(self.identity, deal=deal), self.rounds[:rounds])
 
     def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
         """The bucket of a hand."""

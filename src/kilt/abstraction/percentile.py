@@ -33,7 +33,7 @@ def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArra
     """
     if not 0 < buckets <= len(mass):
         raise AbstractionError(
-            f"{buckets:,} buckets are asked for{where}, but there are only {len(mass):,} different values: ask for fewer"
+            f"{buckets:,} buckets are asked for{where}, but only {len(mass):,} values are different: ask for fewer"
         )
     below = np.concatenate([[0.0], np.cumsum(mass)])
     cuts = np.empty(buckets - 1, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Figures and tables about abstracted players in [2-4] hold'em: how exploitable they are in the whole game.
 
 Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
-not; one is, and learns against best responses (004, sections 4.4 and 5.5).
+not; one is, and learns against best responses, by CFR-BR with a trunk of one round (004, sections 4.3, 4.4 and 5.5).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
 from kilt.solve.abstract import AbstractCfr, Seen
-from kilt.solve.run import Step
+from kilt.solve.run import CHUNK, Step
+from kilt.solve.vector import SCHEMES
 from kilt.tree.vector import VectorGame
 from kilt.viz.convergence import plot_convergence, require_drawable
 
@@ -45,34 +46,43 @@ class Case:
         return self.way if short else f"{self.plan} {self.way}"
 
 
-def seen_by(plan: str, game: VectorGame, threads: int) -> Seen:
-    """A game as players with an abstraction see it, which is built for that."""
+def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None) -> Seen:
+    """A game as players with an abstraction see it, which is built for that.
+
+    Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come.
+    """
     rules = game.game
     if not isinstance(rules, Holdem):
         raise AbstractionError(f"{rules.name} has no cards: use a game of poker")
-    deal = Deal.of(rules)
+    longer = load_game(rolled_out) if rolled_out else rules
+    assert isinstance(longer, Holdem)
+    own, deal = Deal.of(rules), Deal.of(longer)
+    name = plan + "-1" * (len(deal.board_cards) - len(own.board_cards))
     with TemporaryDirectory() as folder:
-        identity = Identity(plan, deal, plan_named(plan, deal.board_cards))
-        return Seen.by(game, build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads))
+        identity = Identity(name, deal, plan_named(name, deal.board_cards))
+        cards = build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads)
+        return Seen.by(game, cards.of_first_rounds(own))
 
 
 def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Step]:
     """Where a solver stands after 1, 2, 4, 8, … iterations, in mbb/g of the whole game; measuring is not counted.
 
-    Nor is the first iteration, in which kernels may be compiled.
+    Nor is the first iteration, in which kernels may be compiled. As in the paper a flop is drawn for each iteration.
     """
     rules = seen.game.game
     assert isinstance(rules, Holdem)
     scale = 1000 / rules.rules.big_blind
-    solver, steps, spent = AbstractCfr(seen, WAYS[way]), list[Step](), 0.0
+    solver = AbstractCfr(seen, WAYS[way], "cfr", SCHEMES["pcs"], trunk=1)
+    steps, spent, pace = list[Step](), 0.0, CHUNK
     while not watcher.stopped():
-        began, before = perf_counter(), solver.iterations
-        solver.step(1)
-        pace = perf_counter() - began
-        spent += pace if before else 0.0  # the first may have been compiled
+        before, began = solver.iterations, perf_counter()
+        due = 1 << before.bit_length()
+        solver.step(max(1, min(due - before, int(CHUNK / pace))))
+        took = perf_counter() - began
+        pace, spent = took / (solver.iterations - before), spent + (took if before else 0.0)
         over = spent + pace > seconds
         watcher.show(way, min(1.0, spent / seconds), max(0.0, seconds - spent))
-        if over or solver.iterations & before == 0:
+        if over or solver.iterations == due:
             average, current = (scale * seen.exploitability(table) for table in (solver.average(), solver.current()))
             steps.append(
                 Step(solver.iterations, spent, average, current, scale * seen.expected_value(solver.average()))
@@ -83,9 +93,19 @@ def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Ste
 
 
 def cases(
-    name: str, what: str, rows: Sequence[Case], minutes: float, *, curves: bool, game: str = GAME
+    name: str,
+    what: str,
+    rows: Sequence[Case],
+    minutes: float,
+    *,
+    curves: bool,
+    game: str = GAME,
+    rolled_out: str | None = None,
 ) -> Reproduction:
-    """So many minutes for each of some cases; a picture of their curves where they belong together."""
+    """So many minutes for each of some cases; a picture of their curves where they belong together.
+
+    Unless `asked` for another game, hands may be sorted as in one with more rounds: see `seen_by`.
+    """
     named = {case.name(short=curves): case for case in rows}
 
     def reproduce(asked: Asked, watcher: Watcher) -> Found:
@@ -101,7 +121,7 @@ def cases(
                 break
             if case.plan not in seen:
                 watcher.say(f"building {case.plan}")
-                seen = {case.plan: seen_by(case.plan, real, threads)}
+                seen = {case.plan: seen_by(case.plan, real, threads, None if asked.game else rolled_out)}
                 counts = {case.plan: seen[case.plan].infosets}
             budget = 60 * (minutes if asked.minutes is None else asked.minutes)
             watcher.say(f"{case.plan}, {case.way}", budget)

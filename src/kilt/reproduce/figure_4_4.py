@@ -1,25 +1,29 @@
 """Figures 4.4 and 4.5 of 004: abstracted players in [2-4] hold'em.
 
-The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say by which features the
-latter were made; ours are by OCHS.
+The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say how they were made. Its
+figures come out with those of Texas hold'em, where two more cards are to come after the flop: percentiles of E[HS²],
+and clusters of histograms.
 """
 
 from kilt.reproduce.abstracted import Case, cases
 
 PERFECT = "PR-PHS-PHS 5-5"
 IMPERFECT = "IR-KE-KO 169-570"
+LONGER = "holdem.limit.2p"
 
 FIGURE = cases(
     "figure-4.4",
     "004, figure 4.4: [2-4] hold'em with a perfect recall 5-bucket abstraction, 1,790 information sets",
     [Case(PERFECT, "both", 144.0), Case(PERFECT, "one", 81.0), Case(PERFECT, "cfr-br", 81.0)],
-    minutes=10,
+    minutes=4,
     curves=True,
+    rolled_out=LONGER,
 )
 FIGURE_4_5 = cases(
     "figure-4.5",
     "004, figure 4.5: [2-4] hold'em with an imperfect recall 570-bucket abstraction, 41,252 information sets",
     [Case(IMPERFECT, "both", 103.0), Case(IMPERFECT, "one", 25.0), Case(IMPERFECT, "cfr-br", 25.0)],
-    minutes=15,
+    minutes=8,
     curves=True,
+    rolled_out=LONGER,
 )

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy.typing as npt
 
@@ -19,7 +19,7 @@ from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 from kilt.tree.flat import FlatNodes
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector import VectorGame
 
 if TYPE_CHECKING:
     from kilt.solve.abstract_problem import AbstractProblem
@@ -70,10 +70,6 @@ def _drawn(scheme: str) -> MakeVector:
     return lambda game, seed, dtype: VectorSampled(game, scheme, seed, dtype)
 
 
-def _cfr_br(trunk: int) -> MakeVector:
-    return lambda game, seed, dtype: VectorCfrBr(game, trunk, dtype)
-
-
 def _external(problem: AbstractProblem, seed: int) -> Solver:
     if problem.engine.name:
         from kilt.solve.distributed.solver import start
@@ -82,13 +78,18 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
     return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
 
 
-def _walked(variant: str, scheme: Scheme = FULL_WIDTH) -> MakeAbstract:
+def _walked(variant: str, **how: Any) -> MakeAbstract:
     def make(problem: AbstractProblem, seed: int) -> Solver:
         from kilt.solve.abstract_problem import Walked
 
-        return Walked(problem, variant, scheme, seed)
+        return Walked(problem, variant=variant, seed=seed, **how)
 
     return make
+
+
+def _cfr_br(trunk: int) -> tuple[MakeVector, MakeAbstract]:
+    walked = _walked("cfr" if trunk else "cfr+", opponent="response", trunk=trunk)
+    return lambda game, seed, dtype: VectorCfrBr(game, trunk, seed, dtype), walked
 
 
 def _exact(nodes: FlatNodes, seed: int) -> Solver:
@@ -127,14 +128,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cfr-br": Algorithm(
         "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, and so on",
         lambda nodes, seed: CfrBr(nodes),
-        _cfr_br(0),
+        *_cfr_br(0),
         tables=3,
         threads=True,
     ),
     "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", None, _drawn("cs")),
     "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", None, _drawn("opcs")),
     "spcs": Algorithm("self-public chance sampling: boards and the own hand", None, _drawn("spcs")),
-    "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs"), _walked("cfr", SCHEMES["pcs"])),
+    "pcs": Algorithm("public chance sampling: boards", None, _drawn("pcs"), _walked("cfr", scheme=SCHEMES["pcs"])),
     "external": Algorithm("Monte Carlo CFR with external sampling", _sampled("external"), None, _external),
     "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
     "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),
@@ -146,7 +147,8 @@ def algorithm_named(name: str) -> Algorithm:
     """An entry of the menu; ``cfr-br:`` and a number is CFR-BR with a trunk of so many rounds."""
     plain, _, trunk = name.partition(":")
     if plain == "cfr-br" and trunk.isdecimal():
-        return ALGORITHMS[plain]._replace(make=None, make_vector=_cfr_br(int(trunk)))
+        vector, abstract = _cfr_br(int(trunk))
+        return ALGORITHMS[plain]._replace(make=None, make_vector=vector, make_abstract=abstract)
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +25,13 @@ import numpy.typing as npt
 from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.artifact import Array
+from kilt.cards.deck import FloatArray
 from kilt.errors import AbstractionError
 from kilt.games.holdem import FOLD, Holdem
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
+from kilt.solve.vector import Trunk
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Flags, Table, View
 
@@ -128,6 +129,7 @@ class AbstractCfr(Tables):
         opponent: str = "abstract",
         variant: str = "cfr+",
         scheme: Scheme = FULL_WIDTH,
+        trunk: int = 0,
         seed: int = 0,
     ) -> None:
         fitting = [name for name, row in VARIANTS.items() if not row.predictive]
@@ -136,45 +138,53 @@ class AbstractCfr(Tables):
         if opponent not in OPPONENTS:
             raise AbstractionError(f"unknown opponent {opponent!r}: use one of {', '.join(OPPONENTS)}")
         self.seen, self.opponent, self.variant = seen, opponent, VARIANTS[variant]
-        self.scheme, self.seed = scheme, seed  # what is drawn for each walk, and from what
+        other = Trunk.of(seen.game, trunk) if opponent == "response" else Trunk(scheme, (LEARN,), seen.game.plain)
+        self.scheme, self.tasks, self.view = other
+        self.seed = seed
         self.iterations = 0
         self.regret, self.total = seen.table(), seen.table()
         # Of the opponents who are not abstracted: regrets, or 1 for the best action.
-        large = 8 * prod(seen.game.shape) > SINGLE
         self.other: Table = np.zeros((0, 0))
         if opponent != "abstract":
-            self.other = seen.game.table(np.float32 if large else np.float64)
+            rows, hands = int(self.view.start[-1]), seen.game.shape[1]
+            self.other = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
         self.KEPT = ("regret", "total", "other")
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         for row in np.column_stack([rows, np.zeros(iterations)]):
-            for seat in (0, 1):
-                if self.opponent == "abstract":
-                    walk = self.seen.walk(seat, LEARN, self.regret)
-                    self._learn(walk._replace(multiplier=row), averaging=True)
-                    continue
-                view = self.seen.views[seat]
-                against = Walk(1 - seat, (ANSWER,), self.other, self.regret, their_view=view, multiplier=row)
-                if self.opponent == "real":
-                    against = against._replace(tasks=(LEARN,), regret=self.other)
-                self._learn(against, averaging=True)
-                learner = Walk(seat, (LEARN,), self.regret, self.other, own_view=view, multiplier=row)
-                self._learn(learner, averaging=False)
+            if self.opponent == "abstract" or self.scheme == FULL_WIDTH:
+                for seat in (0, 1):
+                    self._turn(seat, row)
+            else:  # seats know nothing of each other
+                self.seen.game.side_by_side(partial(self._turn, multiplier=row), (0, 1))
             self.iterations += 1
 
-    def _learn(self, walk: Walk, *, averaging: bool) -> None:
+    def _turn(self, seat: int, multiplier: FloatArray) -> None:
+        """An abstracted player learns, after its opponent where that is another one."""
+        number = 2 * self.iterations + seat
+        if self.opponent == "abstract":
+            walk = self.seen.walk(seat, LEARN, self.regret)
+            self._learn(walk._replace(multiplier=multiplier), number, averaging=True)
+            return
+        view, other = self.seen.views[seat], self.other
+        against = Walk(1 - seat, self.tasks, other, self.regret, None, None, multiplier, self.view, view)
+        self._learn(against if self.tasks[0] == ANSWER else against._replace(regret=other), number, averaging=True)
+        learner = Walk(seat, (LEARN,), self.regret, other, None, None, multiplier, view, self.view)
+        self._learn(learner, number, averaging=False)
+
+    def _learn(self, walk: Walk, number: int, *, averaging: bool) -> None:
         """A walk, and what abstracted players learn from it."""
-        parts = range(self.seen.game.threads)
+        abstracted = walk.own is self.regret
+        parts = range(1 if self.scheme.boards else self.seen.game.threads)
         gains, sums = tuple(self.seen.table() for _ in parts), tuple(self.seen.table() for _ in parts)
-        if walk.own_view:
+        if abstracted:
             walk = walk._replace(regret=gains)
-        number = 2 * self.iterations + walk.player
         self.seen.game.walk(walk._replace(average=sums) if averaging else walk, self.scheme, self.seed, number)
         kept, kept_below, kept_average, _ = walk.multiplier
         mine, theirs = self.seen.rows[walk.player], self.seen.rows[1 - walk.player]
-        if walk.own_view:
+        if abstracted:
             gained = np.sum(gains, axis=0)[mine]
             total = self.regret[mine] + np.where(abs(gained) > self.seen.game.tree.noise, gained, 0.0)
             self.regret[mine] = total * np.where(total > 0, kept, kept_below)

@@ -42,7 +42,7 @@ from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import require_same
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walks
+from kilt.tree.vector import VectorGame, Walks
 
 CONFIG = "config.toml"  # in the folder of a run: what its abstract game was made from
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
@@ -240,12 +240,10 @@ class AbstractProblem(Problem):
 class Walked(AbstractCfr):
     """CFR by walks of the whole game, or of one board of each round, for players who see buckets."""
 
-    def __init__(
-        self, problem: AbstractProblem, variant: str = "cfr", scheme: Scheme = FULL_WIDTH, seed: int = 0
-    ) -> None:
+    def __init__(self, problem: AbstractProblem, **how: Any) -> None:
         if problem.seen is None:
             raise RunError(f"{problem.name} has too many boards and hands to walk with all of them: use external")
-        super().__init__(problem.seen, variant=variant, scheme=scheme, seed=seed)
+        super().__init__(problem.seen, **how)
         self.problem = problem
 
     def average(self) -> Array:

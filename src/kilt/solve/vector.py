@@ -18,14 +18,16 @@ and have vectors of one hand there.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import GameError
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
-from kilt.tree.vector import UNDISCOUNTED, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import ANSWER, LEARN, Table
+from kilt.tree.vector import FULL_WIDTH, UNDISCOUNTED, Scheme, VectorGame, Walk
+from kilt.tree.vector_arrays import ANSWER, LEARN, Table, View
 
 SCHEMES = {
     "cs": Scheme(boards=True, mine=True, theirs=True),
@@ -109,33 +111,65 @@ class VectorSampled(Tables):
         return self.regret
 
 
+class Trunk(NamedTuple):
+    """The opponent of CFR-BR: a hybrid that learns in the first rounds and responds in those after (004, section 4.3).
+
+    The boards that lead out of the trunk are drawn, so that an iteration needs the responses on one of them alone.
+    Where the last round is all there is after it, these are all that is kept. A trunk of no rounds is a best response
+    everywhere, with all boards.
+    """
+
+    scheme: Scheme
+    tasks: tuple[int, ...]  # [round] of the opponent
+    view: View  # of its table: regrets in the trunk, after it 1 for the best action
+
+    @classmethod
+    def of(cls, game: VectorGame, trunk: int) -> Trunk:
+        """One of so many rounds."""
+        tree, rounds = game.tree, len(game.tree.rows)
+        if not 0 <= trunk < rounds:
+            raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
+        tasks = (LEARN,) * trunk + (ANSWER,) * (rounds - trunk)
+        if not trunk:
+            return cls(FULL_WIDTH, tasks, game.plain)
+        rows, start = tree.rows.copy(), tree.table_start.copy()
+        if trunk == rounds - 1:
+            start[-1], rows[-1] = start[-2] + rows[-1], 0
+        return cls(Scheme(boards=True, rounds=trunk), tasks, View(rows, start, game.plain.bucket))
+
+    def table(self, game: VectorGame, dtype: npt.DTypeLike) -> Table:
+        """An empty one."""
+        return np.zeros((int(self.view.start[-1]), game.shape[1]), dtype)
+
+
 class VectorCfrBr(Tables):
     """CFR-BR (004, chapter 4) on a public tree: each player learns against an opponent who responds.
 
-    With a `trunk` of so many rounds the opponent is a hybrid: a regret minimiser there and a best response after it,
-    which costs less where best responses are dear. Without one the opponent is a full best response.
+    With a `trunk` of so many rounds the opponent is a hybrid, see there; without one, a full best response.
     """
 
-    KEPT = ("regret", "total", "response")
+    KEPT = ("regret", "total", "response", "seed")
 
-    def __init__(self, game: VectorGame, trunk: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
-        rounds = len(game.tree.rows)
-        if not 0 <= trunk < rounds:
-            raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
+    def __init__(self, game: VectorGame, trunk: int = 0, seed: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
+        self.trunk = Trunk.of(game, trunk)
         self.game = game
         self.iterations = 0
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.regret = game.table(dtype)
         self.total = game.table(dtype)
-        self.response = game.table(dtype)  # of the opponents: regrets in the trunk, after it 1 for the best action
-        self.tasks = (LEARN,) * trunk + (ANSWER,) * (rounds - trunk)
+        self.response = self.trunk.table(game, dtype)
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations. Both opponents respond to the strategies before the iteration."""
+        scheme, tasks, view = self.trunk
         for _ in range(iterations):
+            drawn = scheme, int(self.seed), self.iterations
             for opponent in (0, 1):
-                self.game.walk(Walk(opponent, self.tasks, self.response, self.regret, self.response, self.total))
+                walk = Walk(opponent, tasks, self.response, self.regret, self.response, self.total, own_view=view)
+                self.game.walk(walk, *drawn)
             for player in (0, 1):
-                self.game.walk(Walk(player, (LEARN,), self.regret, self.response, self.regret))
+                walk = Walk(player, (LEARN,), self.regret, self.response, self.regret, their_view=view)
+                self.game.walk(walk, *drawn)
             self.iterations += 1
 
     def average(self) -> Table:

@@ -49,6 +49,7 @@ class Scheme(NamedTuple):
     boards: bool
     mine: bool = False
     theirs: bool = False
+    rounds: int | None = None  # after the first whose board is drawn; later ones are walked with all boards
 
 
 FULL_WIDTH = Scheme(boards=False)
@@ -187,9 +188,15 @@ class VectorGame:
             if scheme.boards:
                 key = np.uint64(seed % 2**64), np.uint64(number)
                 draw_one(self.tree, *self.cards, walk.player, scheme.mine, scheme.theirs, *key, draw)
+                if scheme.rounds is not None:
+                    draw.board[scheme.rounds + 1 :] = -1
             return self._worth(walk, 0, 1, draw)
         parts = self._pool.map(lambda number: self.part(walk, number, self.threads), range(self.threads))
         return self.conclude(walk, np.sum(list(parts), axis=0))
+
+    def side_by_side(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+        """Do work of several numbers, in which walks draw their boards, in the threads of the game."""
+        list(self._pool.map(work, numbers))
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
         """One of 2 or more parts of a walk: [chance node of the first round, hand] values; those of all parts add up.
@@ -268,7 +275,7 @@ class VectorGame:
                 np.full(len(self.tree.rows), LEARN),
                 average is not None,
                 self.everything(0),
-                *scheme,
+                *scheme[:3],
                 np.uint64(seed % 2**64),
                 walks,
                 self.plain,
