@@ -64,10 +64,10 @@ def test_boards_may_be_drawn(leduc, lossless, threads):
     seen = Seen.by(VectorGame(leduc.game, threads=threads), lossless)
     for opponent in OPPONENTS:
         solver = AbstractCfr(seen, opponent, "cfr", Scheme(boards=True), trunk=1, seed=1)
-        solver.step(3000)
-        assert seen.exploitability(solver.average()) < 0.12
+        solver.step(1000)
+        assert seen.exploitability(solver.average()) < 0.2
     again = AbstractCfr(Seen.by(leduc, lossless), "response", "cfr", trunk=1, seed=1)
-    again.step(3000)
+    again.step(1000)
     assert np.array_equal(again.average(), solver.average())
     assert len(solver.other) < len(AbstractCfr(seen, "response").other)
 
@@ -82,8 +82,8 @@ def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
     hybrid = AbstractCfr(Seen.by(leduc, coarse), "response", "cfr", trunk=1)
-    hybrid.step(30_000)
-    assert hybrid.seen.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.02)
+    hybrid.step(8000)
+    assert hybrid.seen.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.03)
 
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,11 +14,13 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt import artifact
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.evaluate.agents import load_agent
 from kilt.games import load_game
 from kilt.games.gamedef import library
-from kilt.reproduce import REPRODUCTIONS, convergence, table_2_1
+from kilt.reproduce import REPRODUCTIONS, convergence, schmid_figure_5, table_2_1, tartanian7_table_2
 from kilt.reproduce.table_2_1 import PAPER, Responses
 from kilt.solve import problem as problems
 from kilt.solve import run as loop
@@ -46,6 +49,20 @@ SHAPES = {
     "one hole card": {"ranks": 4, "hole": 1, "most": "1 1 1"},
     "two hole cards": {"ranks": 3, "hole": 2, "most": "2 1 2"},
 }
+
+NO_LIMIT = """GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 4
+stack = 40 40
+blind = 2 1
+firstPlayer = 2 1 1 1
+numSuits = 3
+numRanks = 5
+numHoleCards = 2
+numBoardCards = 0 3 1 1
+END GAMEDEF
+"""
 
 # The same commands in a process of their own, on a small game, each part of which takes a while.
 MAIN = """
@@ -453,3 +470,51 @@ def test_abstracted_players_on_a_small_game(name, tmp_path, monkeypatch):
         assert row["iterations"] >= 1
         assert row["ours"] > 0
         assert row["unit"] == "mbb/g"
+
+
+@pytest.fixture
+def no_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    game = tmp_path / "short.game"
+    game.write_text(NO_LIMIT)
+    return str(game)
+
+
+def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
+    """Table 2 of 000: every rule against both opponents, on a deck of 15 cards; agents are kept."""
+    for name, value in {
+        "GAME": no_limit,
+        "HANDS": 400,
+        "AGENT": ("IR-PHS-PHS 10-4-4-4", "1x, a"),
+        "CLASSES": PublicPlan(2, 3, base="IR-PHS-PHS 10-6-6-6", codes=6),
+        "OPPONENTS": {"A": ("IR-PHS-PHS 10-5-5-5", "75%, a"), "B": ("IR-KE-KO 10-6-6-6", "50%, 2x, a")},
+    }.items():
+        monkeypatch.setattr(tartanian7_table_2, name, value)
+    asked = "reproduce", "tartanian7-table-2", "--minutes", 0.01, "--threads", 1, "--out", tmp_path / "out"
+    rows = answer(*asked)["rows"]
+    assert [row["name"] for row in rows] == list(REPRODUCTIONS["tartanian7-table-2"].rows)
+    assert [row["paper"] for row in rows] == [30, 10, 55, 19, 35, 19, 39, 103]
+    for row in rows:
+        low, high = row["ci95"]
+        assert low < row["ours"] < high
+        assert row["hands"] == 400
+    shown = kilt(*asked, "--only", "new-0.2 against B").stdout
+    again = rows[-1]
+    assert f"{again['ours']:.1f} ± {(again['ci95'][1] - again['ci95'][0]) / 2:.1f}" in shown
+
+
+def test_classes_of_flops_on_a_small_game(no_limit, tmp_path, monkeypatch):
+    """Figure 5 of 001, on a deck of 15 cards: averaging over bets tells more than hands that are played out."""
+    for name, value in {"GAME": no_limit, "CLASSES": 2, "PAPER": {6: 1.5}, "DEALS": 4000, "HANDS": 4000}.items():
+        monkeypatch.setattr(schmid_figure_5, name, value)
+    monkeypatch.setattr(schmid_figure_5, "plan_named", lambda name, cards: plan_named(name.replace("169", "10"), cards))
+    out = tmp_path / "out"
+    asked = "--minutes", 0.01, "--threads", 1, "--out", out, "--only", "6 buckets"
+    monkeypatch.setitem(REPRODUCTIONS, "schmid-figure-5", replace(schmid_figure_5.FIGURE, rows=("6 buckets",)))
+    (row,) = answer("reproduce", "schmid-figure-5", *asked)["rows"]
+    low, high = row["ci95"]
+    assert low < row["ours"] < high
+    assert high - low < row["played_out_ci95"][1] - row["played_out_ci95"][0]
+    assert min(row["iterations"]) > 0
+    public, plain = (CardAbstraction.load(out / f"{name}-6" / "cards") for name in ("public", "plain"))
+    assert [this.buckets for this in public.rounds] == [this.buckets for this in plain.rounds]

@@ -119,7 +119,7 @@ def _print_list(*, as_json: bool) -> None:
 
 def _print(name: str, found: Found, *, as_json: bool) -> None:
     if as_json:
-        said = [{key: value for key, value in row._asdict().items() if key != "more"} | row.more for row in found.rows]
+        said = [row.figures() for row in found.rows]
         picture = {"picture": str(found.picture)} if found.picture else {}
         print_json({"name": name, "what": found.title, "rows": said} | picture)
         return
@@ -127,7 +127,7 @@ def _print(name: str, found: Found, *, as_json: bool) -> None:
         [
             row.name,
             "" if row.paper is None else f"{row.paper:,.2f}",
-            f"{row.ours:,.2f}" if row.ours >= 100 else f"{row.ours:.5g}",
+            row.found(),
             "" if row.paper is None else f"{round(row.ours - row.paper, 2) + 0.0:+.2f}",
             row.unit,
             duration(row.seconds),

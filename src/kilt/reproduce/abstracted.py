@@ -7,7 +7,7 @@ not; one is, and learns against best responses, by CFR-BR with a trunk of one ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -16,7 +16,7 @@ from kilt import artifact
 from kilt.abstraction.buckets import Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import plan_named
+from kilt.abstraction.plan import Plan, plan_named
 from kilt.errors import AbstractionError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -57,9 +57,11 @@ def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = 
     longer = load_game(rolled_out) if rolled_out else rules
     assert isinstance(longer, Holdem)
     own, deal = Deal.of(rules), Deal.of(longer)
-    name = plan + "-1" * (len(deal.board_cards) - len(own.board_cards))
+    kept = len(own.board_cards)
+    rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
     with TemporaryDirectory() as folder:
-        identity = Identity(name, deal, plan_named(name, deal.board_cards))
+        unseen = (replace(later, recall=False) for later in rounds[kept:])
+        identity = Identity(plan, deal, Plan((*rounds[:kept], *unseen)))
         cards = build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads)
         return Seen.by(game, cards.of_first_rounds(own))
 

@@ -19,6 +19,18 @@ class Row(NamedTuple):
     unit: str
     seconds: float  # of work
     more: dict[str, Any]  # whatever else is to be said
+    margin: float | None = None  # where ours is an estimate: its 95% interval reaches so far to each side
+
+    def figures(self) -> dict[str, Any]:
+        """All of it, by name."""
+        known = {"name": self.name, "paper": self.paper, "ours": self.ours, "unit": self.unit, "seconds": self.seconds}
+        spread = {} if self.margin is None else {"ci95": (self.ours - self.margin, self.ours + self.margin)}
+        return known | spread | self.more
+
+    def found(self) -> str:
+        """Ours, as it is printed."""
+        number = f"{self.ours:,.2f}" if self.ours >= 100 else f"{self.ours:.5g}"
+        return number if self.margin is None else f"{self.ours:.1f} ± {self.margin:.1f}"
 
 
 class Asked(NamedTuple):

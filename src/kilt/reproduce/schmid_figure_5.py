@@ -67,12 +67,12 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
         specs = str(players[0].folder), str(players[1].folder)
         match = win_rate(play_match(players[0].problem.abstract.game, specs, HANDS, load=load_agent, processes=threads))
         more = {
-            "ci95": rate.interval,
             "played_out": match.mean,
             "played_out_ci95": match.interval,
             "iterations": [player.iterations for player in players],
         }
-        found.append(Row(row, PAPER[buckets], rate.mean, "mbb/h", sum(player.seconds for player in players), more))
+        seconds = sum(player.seconds for player in players)
+        found.append(Row(row, PAPER[buckets], rate.mean, "mbb/h", seconds, more, rate.margin))
     return Found(FIGURE.what, found)
 
 

@@ -19,7 +19,7 @@ from kilt.play.players import load_agent
 from kilt.reproduce.agents import solved
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
 
-GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
+GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 200_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
 OPPONENTS = {  # in the places of Hyperborean and Slumbot
@@ -63,8 +63,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
         if watcher.stopped():
             break
         rate, paper = win_rate(match), PAPER[rule][list(OPPONENTS).index(name)]
-        more = {"ci95": rate.interval, "hands": match.hands}
-        found.append(Row(row, paper, rate.mean, "mbb/h", players["agent"].seconds, more))
+        found.append(Row(row, paper, rate.mean, "mbb/h", players["agent"].seconds, {"hands": match.hands}, rate.margin))
     return Found(TABLE.what, found)
 
 
