@@ -85,10 +85,10 @@ def test_games_of_open_spiel():
 def test_algorithms_are_listed():
     listed = answer("solve", "--algorithms")
     assert set(listed) == set(ALGORITHMS)
-    assert (listed["cfr+"]["forms"], listed["cfr+"]["threads"]) == (["flat", "vector"], True)
+    assert (listed["cfr+"]["forms"], listed["cfr+"]["threads"]) == (["flat", "vector", "abstract"], True)
     assert (listed["lp"]["forms"], listed["lp"]["threads"]) == (["flat"], False)
     shown = kilt("solve", "--algorithms").stdout
-    assert all(word in shown for word in ("cfr-br", "small games", "large games", "threads"))
+    assert all(word in shown for word in ("cfr-br", "small", "large", "abstract", "threads"))
 
 
 def test_what_a_run_leaves(tmp_path):

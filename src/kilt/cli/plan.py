@@ -25,7 +25,7 @@ cards = "IR-KE-KO 169-200-200-200"      # a name, a folder that `kilt abstractio
 actions = "1x, a / 50%, 1x, a; 1x, a; a"  # bet sizes: rounds are split by /, the raises of a round by ;
 
 [solver]
-algorithm = "external"                  # or cfr, cfr+, linear, dcfr where all boards and hands can be walked
+algorithm = "external"                  # or cfr+, pcs, cfr-br:1, … where all boards and hands can be walked
 minutes = 10                            # or iterations
 seed = 0
 threads = 2

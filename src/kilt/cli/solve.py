@@ -334,22 +334,22 @@ def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:
 
 
 def _print_algorithms(*, as_json: bool) -> None:
-    from kilt.solve import ALGORITHMS, FLAT, VECTOR, Algorithm
+    from kilt.solve import ALGORITHMS, FORMS, Algorithm
 
     if as_json:
         print_json(
             {
-                name: {"what": entry.what, "forms": entry.forms, "threads": entry.threads}
+                name: {"what": entry.what, "forms": list(filter(entry.works_on, FORMS)), "threads": entry.threads}
                 for name, entry in ALGORITHMS.items()
             }
         )
         return
 
     def row(name: str, entry: Algorithm) -> list[str]:
-        served = FLAT in entry.forms, VECTOR in entry.forms, entry.threads
+        served = *map(entry.works_on, FORMS), entry.threads
         return [name, entry.what, *("yes" if whether else "" for whether in served)]
 
-    columns = ["name", "what it is", "small games", "large games", "threads"]
+    columns = ["name", "what it is", "small games", "large games", "abstract games", "threads"]
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kilt.solve.abstract_problem import AbstractProblem
 
 # Forms of a game: its flat tree, its public tree with vectors of hands, or an abstract game.
-FLAT, VECTOR, ABSTRACT = "flat", "vector", "abstract"
+FORMS = FLAT, VECTOR, ABSTRACT = "flat", "vector", "abstract"
 
 Make: TypeAlias = Callable[[FlatNodes, int], Solver]  # from the nodes of a flat tree and a seed
 MakeAbstract: TypeAlias = Callable[["AbstractProblem", int], Solver]  # from an abstract game and a seed
