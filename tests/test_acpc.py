@@ -863,7 +863,9 @@ def test_commands_play_a_match(tmp_path):
         out, err = agent.communicate(timeout=60)
         assert (agent.returncode, out, err) == (0, "", f"{name} played 30 hands\n")
     out, err = dealer.communicate(timeout=60)
-    assert (dealer.returncode, err) == (0, "")
+    assert dealer.returncode == 0
+    told = f"`kilt agent RUN {LOOPBACK} {ports[0]}`, and port {ports[1]}"
+    assert err == f"waiting 600 seconds at most for both players: {told}\n"
     found = read_log(log.read_text(), GAMES["leduc"])
     assert out == f"{found.score}\n"
     assert len(found.hands) == 30

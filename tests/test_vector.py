@@ -318,11 +318,13 @@ def own_rows(game: VectorGame, player: int) -> np.ndarray:
 def test_the_hybrid_keeps_one_board():
     """Its table has the rows of one board after the trunk, with the responses on the board that was drawn last."""
     game, scheme = VectorGame(load_game("leduc")), Scheme(boards=True, rounds=1)
-    solver = VectorCfrBr(game, trunk=1)
+    solver, shared = (VectorCfrBr(VectorGame(game.game, threads=threads), trunk=1) for threads in (1, 2))
     assert len(solver.response) == game.tree.rows[0] + game.tree.rows[1] < len(solver.regret)
     solver.step(50)
     before = solver.regret.copy()
     solver.step(1)
+    shared.step(51)
+    assert np.array_equal(solver.total, shared.total)
     rows, first = int(game.tree.rows[1]), int(game.tree.table_start[1])
     for player in (0, 1):
         answers = np.full(game.shape, -1.0)

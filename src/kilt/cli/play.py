@@ -48,6 +48,13 @@ def dealer(
     from kilt.play.net import Limits, serve
     from kilt.play.players import load_holdem
 
+    def announce(ports: tuple[int, int]) -> None:
+        typer.echo(f"{ports[0]} {ports[1]}")
+        say(
+            f"waiting {start_seconds:g} seconds at most for both players: "
+            f"`kilt agent RUN {host} {ports[0]}`, and port {ports[1]}"
+        )
+
     rules = load_holdem(game)
     limits = Limits(start_seconds, response_seconds, hand_seconds, per_hand_seconds, max_invalid)
     try:
@@ -65,7 +72,7 @@ def dealer(
                 ports=ports,
                 log=lines,
                 limits=limits,
-                announce=lambda ports: typer.echo(f"{ports[0]} {ports[1]}"),
+                announce=announce,
                 warn=lambda warning: say(f"warning: {warning}"),
             )
     finally:

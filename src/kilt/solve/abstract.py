@@ -154,11 +154,12 @@ class AbstractCfr(Tables):
         """Do so many more iterations."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         for row in np.column_stack([rows, np.zeros(iterations)]):
-            if self.opponent == "abstract" or self.scheme == FULL_WIDTH:
-                for seat in (0, 1):
-                    self._turn(seat, row)
-            else:  # seats know nothing of each other
-                self.seen.game.side_by_side(partial(self._turn, multiplier=row), (0, 1))
+            turn = partial(self._turn, multiplier=row)
+            if self.opponent == "abstract":
+                turn(0)
+                turn(1)
+            else:
+                self.seen.game.both_seats(turn, self.scheme)
             self.iterations += 1
 
     def _turn(self, seat: int, multiplier: FloatArray) -> None:

@@ -161,16 +161,21 @@ class VectorCfrBr(Tables):
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations. Both opponents respond to the strategies before the iteration."""
-        scheme, tasks, view = self.trunk
         for _ in range(iterations):
-            drawn = scheme, int(self.seed), self.iterations
-            for opponent in (0, 1):
-                walk = Walk(opponent, tasks, self.response, self.regret, self.response, self.total, own_view=view)
-                self.game.walk(walk, *drawn)
-            for player in (0, 1):
-                walk = Walk(player, (LEARN,), self.regret, self.response, self.regret, their_view=view)
-                self.game.walk(walk, *drawn)
+            self.game.both_seats(self._respond, self.trunk.scheme)
+            self.game.both_seats(self._learn, self.trunk.scheme)
             self.iterations += 1
+
+    def _respond(self, opponent: int) -> None:
+        """What an opponent does, and the average of what the player does."""
+        scheme, tasks, view = self.trunk
+        walk = Walk(opponent, tasks, self.response, self.regret, self.response, self.total, own_view=view)
+        self.game.walk(walk, scheme, int(self.seed), self.iterations)
+
+    def _learn(self, player: int) -> None:
+        scheme, _, view = self.trunk
+        walk = Walk(player, (LEARN,), self.regret, self.response, self.regret, their_view=view)
+        self.game.walk(walk, scheme, int(self.seed), self.iterations)
 
     def average(self) -> Table:
         """The average strategy: what converges."""

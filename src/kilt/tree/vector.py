@@ -194,9 +194,13 @@ class VectorGame:
         parts = self._pool.map(lambda number: self.part(walk, number, self.threads), range(self.threads))
         return self.conclude(walk, np.sum(list(parts), axis=0))
 
-    def side_by_side(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Do work of several numbers, in which walks draw their boards, in the threads of the game."""
-        list(self._pool.map(work, numbers))
+    def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
+        """Do work of each seat that has nothing to do with the other's: side by side, unless walks have all threads."""
+        if self.threads > 1 and scheme.boards:
+            list(self._pool.map(work, (0, 1)))
+        else:
+            work(0)
+            work(1)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
         """One of 2 or more parts of a walk: [chance node of the first round, hand] values; those of all parts add up.
