@@ -54,11 +54,11 @@ NO_LIMIT = """GAMEDEF
 nolimit
 numPlayers = 2
 numRounds = 4
-stack = 40 40
+stack = 12 12
 blind = 2 1
 firstPlayer = 2 1 1 1
 numSuits = 3
-numRanks = 5
+numRanks = 4
 numHoleCards = 2
 numBoardCards = 0 3 1 1
 END GAMEDEF
@@ -450,7 +450,7 @@ def test_distances_of_the_papers(name):
 
 @pytest.mark.parametrize("name", ["figure-4.4", "table-5.4-small"])
 def test_abstracted_players_on_a_small_game(name, tmp_path, monkeypatch):
-    """Every way and every abstraction, on a deck of 20 cards."""
+    """Every way, on decks of 20 and 15 cards."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
     game = tmp_path / "short.game"
     game.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5"))
@@ -463,6 +463,7 @@ def test_abstracted_players_on_a_small_game(name, tmp_path, monkeypatch):
     else:  # the abstractions with imperfect recall have more buckets than there are hands before the flop
         rows = [row for row in rows if row.startswith("PR-KE-KO")]
         only = [part for row in rows for part in ("--only", row)]
+        game.write_text(library()["short.4-1"].replace("numSuits = 4", "numSuits = 3"))
         said = answer("reproduce", name, "--game", game, "--minutes", 0.005, "--threads", 1, *only)
         assert [row["limit_holdem"] for row in said["rows"]] == [282.856, 84.039]
     assert [row["name"] for row in said["rows"]] == list(rows)
@@ -481,7 +482,7 @@ def no_limit(tmp_path, monkeypatch):
 
 
 def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
-    """Table 2 of 000: every rule against both opponents, on a deck of 15 cards; agents are kept."""
+    """Table 2 of 000: every rule against both opponents, on a deck of 12 cards; agents are kept."""
     for name, value in {
         "GAME": no_limit,
         "HANDS": 400,
@@ -504,7 +505,7 @@ def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
 
 
 def test_classes_of_flops_on_a_small_game(no_limit, tmp_path, monkeypatch):
-    """Figure 5 of 001, on a deck of 15 cards: averaging over bets tells more than hands that are played out."""
+    """Figure 5 of 001, on a deck of 12 cards: averaging over bets tells more than hands that are played out."""
     for name, value in {"GAME": no_limit, "CLASSES": 2, "PAPER": {6: 1.5}, "DEALS": 4000, "HANDS": 4000}.items():
         monkeypatch.setattr(schmid_figure_5, name, value)
     monkeypatch.setattr(schmid_figure_5, "plan_named", lambda name, cards: plan_named(name.replace("169", "10"), cards))

@@ -1,7 +1,7 @@
-"""Figures and tables about abstracted players in [2-4] hold'em: how exploitable they are in the whole game.
+"""Figures and tables about abstracted players: how exploitable they are in the whole game.
 
 Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
-not; one is, and learns against best responses, by CFR-BR with a trunk of one round (004, sections 4.3, 4.4 and 5.5).
+not; one is, and learns against best responses, by CFR-BR with a hybrid opponent (004, sections 4.3, 4.4 and 5.5).
 """
 
 from __future__ import annotations
@@ -66,15 +66,18 @@ def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = 
         return Seen.by(game, cards.of_first_rounds(own))
 
 
-def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Step]:
-    """Where a solver stands after 1, 2, 4, 8, … iterations, in mbb/g of the whole game; measuring is not counted.
+def converge(
+    seen: Seen, way: str, seconds: float, watcher: Watcher, *, trunk: int = 1, curve: bool = True
+) -> list[Step]:
+    """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
 
-    Nor is the first iteration, in which kernels may be compiled. As in the paper a flop is drawn for each iteration.
+    Measuring is not counted, nor is the first iteration, in which kernels may be compiled. As in the paper boards are
+    drawn for each iteration.
     """
     rules = seen.game.game
     assert isinstance(rules, Holdem)
     scale = 1000 / rules.rules.big_blind
-    solver = AbstractCfr(seen, WAYS[way], "cfr", SCHEMES["pcs"], trunk=1)
+    solver = AbstractCfr(seen, WAYS[way], "cfr", SCHEMES["pcs"], trunk)
     steps, spent, pace = list[Step](), 0.0, CHUNK
     while not watcher.stopped():
         before, began = solver.iterations, perf_counter()
@@ -84,7 +87,7 @@ def converge(seen: Seen, way: str, seconds: float, watcher: Watcher) -> list[Ste
         pace, spent = took / (solver.iterations - before), spent + (took if before else 0.0)
         over = spent + pace > seconds
         watcher.show(way, min(1.0, spent / seconds), max(0.0, seconds - spent))
-        if over or solver.iterations == due:
+        if over or (curve and solver.iterations == due):
             average, current = (scale * seen.exploitability(table) for table in (solver.average(), solver.current()))
             steps.append(
                 Step(solver.iterations, spent, average, current, scale * seen.expected_value(solver.average()))
@@ -103,6 +106,7 @@ def cases(
     curves: bool,
     game: str = GAME,
     rolled_out: str | None = None,
+    trunk: int = 1,
 ) -> Reproduction:
     """So many minutes for each of some cases; a picture of their curves where they belong together.
 
@@ -127,7 +131,8 @@ def cases(
                 counts = {case.plan: seen[case.plan].infosets}
             budget = 60 * (minutes if asked.minutes is None else asked.minutes)
             watcher.say(f"{case.plan}, {case.way}", budget)
-            drawn[row] = converge(seen[case.plan], case.way, budget, watcher)
+            rounds = min(trunk, len(real.tree.rows) - 1)
+            drawn[row] = converge(seen[case.plan], case.way, budget, watcher, trunk=rounds, curve=curves)
             if not drawn[row]:
                 break
             last = drawn[row][-1]

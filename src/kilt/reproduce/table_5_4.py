@@ -1,8 +1,9 @@
 """Table 5.4 of 004 on a game that fits here: which features make the better abstraction, with and without recall.
 
-The paper compares abstractions of limit hold'em of 57 million information sets; here they are of [2-4] hold'em with 24
-cards, and of about 7,000: 8 · 10 + 70 · 100 with perfect recall, 8 · 21 + 70 · 99 without, where 21 tells all hands
-apart. What the paper has for limit hold'em is printed beside them: it is the order that may be compared.
+The paper compares abstractions of limit hold'em of 57 million information sets; here they are of [4-1] hold'em with 20
+cards, four rounds with one raise each, and of about 16,000: 4 · 5 + 12 · 15 + 36 · 45 + 108 · 135 with perfect recall,
+4 · 25 + (12 + 36 + 108) · 104 without, where 25 tells all hands apart. What the paper has for limit hold'em is printed
+beside them: it is the order that may be compared.
 """
 
 from kilt.reproduce.abstracted import Case, cases
@@ -21,11 +22,11 @@ PAPER = {  # (recall, before the last round, last round): CFR, CFR-BR
     ("IR", "KO", "PHS"): (355.881, 88.546),
     ("IR", "KO", "KO"): (291.574, 73.091),
 }
-BUCKETS = {"PR": "10-10", "IR": "21-99"}
+BUCKETS = {"PR": "5-3-3-3", "IR": "25-104-104-104"}
 
 TABLE = cases(
     "table-5.4-small",
-    "004, table 5.4, on [2-4] hold'em with 24 cards: exploitability of CFR and CFR-BR by abstraction",
+    "004, table 5.4, on [4-1] hold'em with 20 cards: exploitability of CFR and CFR-BR by abstraction",
     [
         Case(f"{'-'.join(way)} {BUCKETS[way[0]]}", name, elsewhere=number)
         for way, numbers in PAPER.items()
@@ -33,5 +34,6 @@ TABLE = cases(
     ],
     minutes=1,
     curves=False,
-    game="short.2-4",
+    game="short.4-1",
+    trunk=2,
 )

@@ -25,15 +25,16 @@ import numpy.typing as npt
 from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.artifact import Array
-from kilt.cards.deck import FloatArray
+from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import AbstractionError
 from kilt.games.holdem import FOLD, Holdem
+from kilt.solve.abstract_kernels import take_in
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.solve.vector import Trunk
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Flags, Table, View
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Table, View
 
 OPPONENTS = ("abstract", "real", "response")
 
@@ -89,13 +90,13 @@ class Seen:
             yield slice(int(first[node]), int(first[node + 1])), rows, call
 
     @cached_property
-    def rows(self) -> tuple[Flags, Flags]:
-        """[row] whether it belongs to a decision of player 0, and of player 1."""
-        mine = np.zeros((2, int(self.views[0].start[-1])), dtype=np.bool_)
+    def rows(self) -> tuple[IntArray, IntArray]:
+        """The rows of the decisions of player 0, and those of player 1."""
+        mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
-            first = self.views[0].start[r] + row
-            mine[position.actor, first : first + len(position.actions())] = True
-        return mine[0], mine[1]
+            first = int(self.views[0].start[r]) + row
+            mine[position.actor].extend(range(first, first + len(position.actions())))
+        return np.array(mine[0], dtype=np.int64), np.array(mine[1], dtype=np.int64)
 
     @property
     def infosets(self) -> int:
@@ -149,6 +150,8 @@ class AbstractCfr(Tables):
             rows, hands = int(self.view.start[-1]), seen.game.shape[1]
             self.other = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
         self.KEPT = ("regret", "total", "other")
+        # What a walk adds up: of the player regrets, of the opponent the average, which have rows of their own.
+        self._parts = np.zeros((1 if self.scheme.boards else seen.game.threads, *self.regret.shape))
 
     def step(self, iterations: int) -> None:
         """Do so many more iterations."""
@@ -177,20 +180,18 @@ class AbstractCfr(Tables):
 
     def _learn(self, walk: Walk, number: int, *, averaging: bool) -> None:
         """A walk, and what abstracted players learn from it."""
-        abstracted = walk.own is self.regret
-        parts = range(1 if self.scheme.boards else self.seen.game.threads)
-        gains, sums = tuple(self.seen.table() for _ in parts), tuple(self.seen.table() for _ in parts)
+        abstracted, parts = walk.own is self.regret, tuple(self._parts)
         if abstracted:
-            walk = walk._replace(regret=gains)
-        self.seen.game.walk(walk._replace(average=sums) if averaging else walk, self.scheme, self.seed, number)
+            walk = walk._replace(regret=parts)
+        if averaging:
+            walk = walk._replace(average=parts)
+        self.seen.game.walk(walk, self.scheme, self.seed, number)
         kept, kept_below, kept_average, _ = walk.multiplier
         mine, theirs = self.seen.rows[walk.player], self.seen.rows[1 - walk.player]
         if abstracted:
-            gained = np.sum(gains, axis=0)[mine]
-            total = self.regret[mine] + np.where(abs(gained) > self.seen.game.tree.noise, gained, 0.0)
-            self.regret[mine] = total * np.where(total > 0, kept, kept_below)
+            take_in(self.regret, self._parts, mine, self.seen.game.tree.noise, kept, kept_below)
         if averaging:
-            self.total[theirs] = (self.total[theirs] + np.sum(sums, axis=0)[theirs]) * kept_average
+            take_in(self.total, self._parts, theirs, 0.0, kept_average, kept_average)
 
     def average(self) -> Table:
         """The average strategy: what converges."""
