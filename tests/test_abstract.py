@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, Plan, RoundPlan, Step, plan_named
 from kilt.errors import AbstractionError
 from kilt.games import load_game
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
 from kilt.solve.abstract import OPPONENTS, AbstractCfr, Seen
 from kilt.solve.vector import VectorCfr
 from kilt.tree.vector import Scheme, VectorGame
@@ -48,6 +51,31 @@ def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
         expected = leduc.exploitability(other)
         assert seen.seen.exploitability(table) == pytest.approx(expected, abs=1e-9)
         assert seen.seen.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
+
+
+@pytest.mark.parametrize("variant", ["cfr+", "linear"])
+def test_without_loss_with_a_menu_of_bets(tmp_path, variant):
+    """Discounts must meet each row once, whatever other bets the rules allow."""
+    text = """GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 2
+stack = 16 16
+blind = 2 1
+firstPlayer = 2 1
+numSuits = 2
+numRanks = 4
+numHoleCards = 1
+numBoardCards = 0 1
+END GAMEDEF
+"""
+    game = VectorGame(Holdem(GameDef.parse(text)), actions_of("50%, a"))
+    seen = Seen.by(game, abstraction(tmp_path, game.game, LOSSLESS))
+    assert sorted(np.concatenate(seen.rows)) == list(range(len(seen.table())))
+    mine, plain = AbstractCfr(seen, "abstract", variant), VectorCfr(game, variant)
+    mine.step(30)
+    plain.step(30)
+    assert seen.exploitability(mine.average()) == pytest.approx(game.exploitability(plain.average()), abs=1e-9)
 
 
 @pytest.mark.parametrize("opponent", OPPONENTS)

@@ -33,6 +33,7 @@ from kilt.solve.problem import SINGLE
 from kilt.solve.solver import Tables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.solve.vector import Trunk
+from kilt.tree.betting import on_menu
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Table, View
 
@@ -95,7 +96,7 @@ class Seen:
         mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
             first = int(self.views[0].start[r]) + row
-            mine[position.actor].extend(range(first, first + len(position.actions())))
+            mine[position.actor].extend(range(first, first + len(on_menu(position, self.game.menu))))
         return np.array(mine[0], dtype=np.int64), np.array(mine[1], dtype=np.int64)
 
     @property
