@@ -411,5 +411,5 @@ def test_a_heavy_value_leaves_the_rest_to_the_others():
 
 @pytest.mark.parametrize("buckets", [0, -2, 4])
 def test_numbers_of_buckets_that_cannot_be(buckets):
-    with pytest.raises(AbstractionError, match=f"{buckets} buckets are asked for, but there are only 3 different"):
+    with pytest.raises(AbstractionError, match=f"{buckets} buckets are asked for, but only 3 values are different"):
         percentiles(np.array([1, 1, 2, 3]), np.ones(4), buckets)
