@@ -1,8 +1,8 @@
 """Figures 4.4 and 4.5 of 004: abstracted players in [2-4] hold'em.
 
-The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say how they were made. Its
-figures come out with those of Texas hold'em, where two more cards are to come after the flop: percentiles of E[HS²],
-and clusters of histograms.
+The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say how they were made. Ours
+were picked because they come nearest to its figures, of several that were tried: those of Texas hold'em, where two more
+cards are to come after the flop, by percentiles of E[HS²] and by clusters of histograms.
 """
 
 from kilt.reproduce.abstracted import Case, cases

@@ -19,7 +19,7 @@ from kilt.play.players import load_agent
 from kilt.reproduce.agents import solved
 from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
 
-GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 100_000
+GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
 OPPONENTS = {  # in the places of Hyperborean and Slumbot
