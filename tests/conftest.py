@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,9 @@ from machines import end, wait_until
 
 HERE = Path(__file__).parent
 GB = 1 << 30
+
+# What is started in the background ignores Ctrl-C, and so does all that it starts: tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

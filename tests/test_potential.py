@@ -11,8 +11,8 @@ from kilt.abstraction.buckets import Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
 from kilt.abstraction.plan import Plan, RoundPlan, Step, plan_named
-from kilt.abstraction.potential import apart_of, centres_of, fit, ground_of
-from kilt.abstraction.steps import After, Part
+from kilt.abstraction.potential import apart_of, columns_of, fit, ground_of
+from kilt.abstraction.steps import ALL, After, Part
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
 
@@ -40,9 +40,11 @@ def square(ground):
     return apart
 
 
-def distance(point, mean, ground):
-    room = np.full(len(point), 1 / len(point), dtype=np.float32), np.empty(len(mean), dtype=np.float32)
-    return kernels.greedy(point[None], 0, room[0], mean[None], 0, ground, room[1])
+def distance(point, mean, ground, enough=np.inf):
+    room, often = kernels.make_room(len(mean)), np.zeros(len(mean), dtype=np.int32)
+    count = kernels.gather(point[None], 0, often, room)
+    assert not often.any()
+    return kernels.greedy(count, mean[None], 0, ground, np.float32(enough), room)
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -60,6 +62,23 @@ def test_the_greedy_distance_is_near_the_exact_one(seed, absolute):
         centre, other = (mass @ ground.centroids, mean @ ground.centroids)
         apart = np.abs(centre - other).sum() if absolute else np.sqrt(((centre - other) ** 2).sum())
         assert apart <= least + 1e-5  # the bound that spares distances
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_distance_that_is_too_far_is_not_finished(seed):
+    rng = np.random.default_rng(seed)
+    ground = some_ground(rng, 40)
+    early = 0
+    for _ in range(50):
+        point = rng.integers(40, size=12).astype(np.int32)
+        mean = rng.dirichlet(np.full(40, 0.2)).astype(np.float32)
+        whole = distance(point, mean, ground)
+        assert distance(point, mean, ground, whole + 1e-5) == whole
+        enough = whole * rng.random()
+        found = distance(point, mean, ground, enough)
+        assert enough <= found <= whole + 1e-5
+        early += found < whole
+    assert early > 5
 
 
 def test_nothing_is_moved_between_equals():
@@ -80,7 +99,7 @@ def test_the_nearest_mean_is_found_in_its_group(absolute):
     points = rng.integers(10, size=(50, 9)).astype(np.int32)
     groups = rng.integers(3, size=50).astype(np.int32)
     labels, costs = -1 - groups, np.empty(50, dtype=np.float32)
-    changed = kernels.assign(points, 0, 50, 4, means, centres_of(means, ground), ground, labels, costs)
+    changed = kernels.assign(points, 0, 50, 4, means, columns_of(means, ground), ground, labels, costs)
     assert changed == 50
     for i, point in enumerate(points):
         every = [distance(point, mean, ground) for mean in means[4 * groups[i] : 4 * groups[i] + 4]]
@@ -122,7 +141,7 @@ def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
     flop, turn = built.rounds[1:]
     after = After(turn.spots, turn.table, ground_of(turn.centroids, absolute=True))
     part = Part(flop.spots, 0, len(flop.spots.boards))
-    found = part.next_buckets(after)
+    found = part.next_buckets(after, ALL)
     deck, holes = DEAL.deck, DEAL.deck.holes(2)
     rng = np.random.default_rng(4)
     for _ in range(20):
@@ -133,6 +152,8 @@ def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
         left = [card for card in range(deck.size) if card not in (*board, *cards)]
         expected = sorted(built.bucket(cards, [*board, *new]) for new in combinations(left, 1))
         assert sorted(found[row[hand]].tolist()) == expected
+    some = rng.random(part.count) < 0.1
+    assert np.array_equal(part.next_buckets(after, some), found[some])
 
 
 def test_rounds_come_after_what_they_rest_on():

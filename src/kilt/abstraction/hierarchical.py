@@ -19,7 +19,7 @@ from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.percentile import percentiles
 from kilt.abstraction.plan import Plan, Step, percentile_steps
-from kilt.abstraction.steps import PERCENTILES, Before, Fitting, Part
+from kilt.abstraction.steps import ALL, PERCENTILES, Before, Fitting, Part
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import AbstractionError
@@ -73,7 +73,7 @@ def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
     points, table = fitting.points(feature), Before(fitting.spots, codes, count)
 
     def add(part: Part) -> tuple[FloatArray, FloatArray]:
-        data, mine = points(part), part.groups(table)
+        data, mine = points(part, ALL), part.groups(table)
         sums, totals = np.zeros((count, data.shape[1])), np.zeros(count)
         cluster_kernels.add_up(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)
         return sums, totals

@@ -40,6 +40,11 @@ def centres_of(means: Singles, ground: Ground) -> Singles:
     return np.ascontiguousarray((means @ ground.centroids).astype(np.float32))
 
 
+def columns_of(means: Singles, ground: Ground) -> Singles:
+    """[dimension, cluster] the same, so that a point is compared with many at once."""
+    return np.ascontiguousarray(centres_of(means, ground).T)
+
+
 def apart_of(means: Singles, ground: Ground, threads: int = 1) -> Singles:
     """[cluster, cluster] how far mean distributions are from each other: the ground of the round before."""
     apart = np.empty((len(means), len(means)), dtype=np.float32)
@@ -55,6 +60,7 @@ def fit(
     *,
     seed: int = 0,
     threads: int = 1,
+    tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
     """[cluster, next bucket] the mean distributions of `k` clusters of points; a point is a row of next buckets.
@@ -68,19 +74,23 @@ def fit(
     labels = kmeans(centres / point.shape[1], k, weights=weights, metric=metric, seed=seed, threads=threads).labels
     costs = np.empty(len(point), dtype=np.float32)
 
-    def assign(means: Singles, start: int, end: int) -> int:
-        centres = centres_of(means, ground)
-        changed: int = kernels.assign(point, start, end, k, means, centres, ground, labels, costs)
+    def assign(means: Singles, columns: Singles, start: int, end: int) -> int:
+        changed: int = kernels.assign(point, start, end, k, means, columns, ground, labels, costs)
         return changed
 
-    for _ in range(ITERATIONS):
+    for done in range(ITERATIONS):
         means = _means(point, weights, labels, k, len(ground.centroids))
-        changed = in_parts(partial(assign, means), len(point), threads)
+        look = partial(assign, means, columns_of(means, ground))
+        changed = in_parts(look, len(point), threads, partial(_tell, tick, done))
         empty = np.flatnonzero(np.bincount(labels, minlength=k) == 0)
         labels[np.argsort(-(weights * costs), kind="stable")[: len(empty)]] = empty
         if sum(changed) <= len(point) // 1000 or stop():
             break
     return _means(point, weights, labels, k, len(ground.centroids))
+
+
+def _tell(tick: Callable[[float], None], done: int, share: float) -> None:
+    tick((done + share) / ITERATIONS)
 
 
 def _means(point: Labels, weights: FloatArray, labels: Labels, k: int, buckets: int) -> Singles:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.cluster_kernels import Labels, Singles, cost_of
+from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.spots_kernels import SpotTables, open_board
 from kilt.cards.boards_kernels import locate
-from kilt.cards.deck import ByteArray, FloatArray
+from kilt.cards.deck import ByteArray, FloatArray, IntArray
 from kilt.jit import kernel
+
+CHECKED = 8  # places after which a distance may be found to be enough
 
 
 class Ground(NamedTuple):
@@ -25,59 +27,116 @@ class Ground(NamedTuple):
 
 @kernel
 def next_buckets(
-    t: SpotTables, after: SpotTables, table: npt.NDArray[Any], start: int, end: int, picks: ByteArray, out: Labels
+    t: SpotTables,
+    after: SpotTables,
+    table: npt.NDArray[Any],
+    start: int,
+    end: int,
+    picks: ByteArray,
+    rows: IntArray,
+    out: Labels,
 ) -> None:
-    """Write, for the spots of some boards, the bucket of the next round that each way to deal on leads to."""
+    """Write, for some spots of some boards, the bucket of the next round that each way to deal on leads to.
+
+    `rows` says where: a spot without one, −1, is left out.
+    """
     hands = len(t.bits)
     numbers, filled = np.empty(hands, dtype=np.int32), np.zeros(len(out), dtype=np.int32)
-    spot_hand = np.empty(hands, dtype=np.int64)
+    spot_hand, wanted = np.empty(hands, dtype=np.int64), np.empty(hands, dtype=np.int64)
     known, dealt = t.cards.shape[1], picks.shape[1]
     cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     for board in range(start, end):
-        count = open_board(t, board, numbers, spot_hand, rest)
+        base, count = t.first[board] - t.first[start], 0
+        for number in range(open_board(t, board, numbers, spot_hand, rest)):
+            if rows[base + number] >= 0:
+                wanted[count] = number
+                count += 1
         cards[:known] = t.cards[board]
-        base = t.first[board] - t.first[start]
-        for pick in range(picks.shape[0]):
+        for pick in range(picks.shape[0] if count else 0):
             held = np.int64(0)
             for k in range(dealt):
                 cards[known + k] = rest[picks[pick, k]]
                 held |= t.card_bit[cards[known + k]]
             there, turned = locate(after.boards, cards)
-            for number in range(count):
-                hand, spot = spot_hand[number], base + number
+            for number in wanted[:count]:
+                hand, row = spot_hand[number], rows[base + number]
                 if not held & t.bits[hand]:
-                    out[spot, filled[spot]] = table[there, after.moved[turned, hand]]
-                    filled[spot] += 1
+                    out[row, filled[row]] = table[there, after.moved[turned, hand]]
+                    filled[row] += 1
+
+
+class Room(NamedTuple):
+    """Scratch for distances."""
+
+    bucket: Labels  # those that one of both has
+    share: Singles  # what it has of each
+    here: Labels  # the same where something is still due
+    due: Singles  # what is
+    left: Singles  # [bucket] of the other
 
 
 @kernel
-def greedy(point: Labels, i: int, due: Singles, means: Singles, m: int, ground: Ground, left: Singles) -> np.float32:
-    """About the earth mover's distance of a point from a mean (Ganzfried and Sandholm 2014, algorithm 2).
+def make_room(buckets: int) -> Room:
+    """For so many buckets of the next round."""
+    bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
+    return Room(bucket, shares[0], here, shares[1], shares[2])
 
-    Each of the point's buckets takes what is `due` to it, its share of the point, from the mean's nearest buckets that
-    have something left; all take turns. Nothing is due in the end. `left` is scratch.
+
+@kernel
+def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: Room) -> np.float32:
+    """About the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
+
+    The point has so many buckets, as `room` says. Each takes its share from the mean's nearest buckets that have
+    something left; all take turns. Where it will be `enough` or more, what it is at least.
     """
-    buckets, ways = means.shape[1], point.shape[1]
+    bucket, share, here, due, left = room
+    buckets, total, tiny = means.shape[1], np.float32(0), np.float32(1e-7)
     for b in range(buckets):
         left[b] = means[m, b]
-    open_ways, total, tiny = 0, np.float32(0), np.float32(1e-7)
-    for j in range(ways):
-        open_ways += due[j] > tiny
+    for j in range(count):
+        here[j], due[j] = bucket[j], share[j]
     for place in range(buckets):
-        for j in range(ways):
-            if due[j] > tiny:
-                bucket = point[i, j]
-                source = ground.order[bucket, place]
-                if left[source] > 0:
-                    moved = min(left[source], due[j])
-                    total += moved * ground.apart[bucket, place]
-                    left[source] -= moved
-                    due[j] -= moved
-                    if due[j] <= tiny:
-                        open_ways -= 1
-        if open_ways == 0:
-            break
+        satisfied = 0
+        for j in range(count):
+            source = ground.order[here[j], place]
+            if left[source] > 0:
+                moved = min(left[source], due[j])
+                total += moved * ground.apart[here[j], place]
+                left[source] -= moved
+                due[j] -= moved
+                satisfied += due[j] <= tiny
+        if satisfied:
+            waiting = 0
+            for j in range(count):
+                here[waiting], due[waiting] = here[j], due[j]
+                waiting += due[j] > tiny
+            count = waiting
+            if count == 0:
+                break
+        if place % CHECKED == CHECKED - 1:
+            least = total
+            for j in range(count):
+                least += due[j] * ground.apart[here[j], place]
+            if least >= enough:
+                return least
     return total
+
+
+@kernel
+def gather(point: Labels, i: int, often: Labels, room: Room) -> int:
+    """Write which buckets a point has, and its share of each; how many there are. `often` is zero before and after."""
+    count, ways = 0, point.shape[1]
+    for j in range(ways):
+        b = point[i, j]
+        if often[b] == 0:
+            room.bucket[count] = b
+            count += 1
+        often[b] += 1
+    for j in range(count):
+        b = room.bucket[j]
+        room.share[j] = np.float32(often[b]) / np.float32(ways)
+        often[b] = 0
+    return count
 
 
 @kernel
@@ -87,7 +146,7 @@ def assign(
     end: int,
     group: int,
     means: Singles,
-    centres: Singles,
+    columns: Singles,
     ground: Ground,
     labels: Labels,
     costs: Singles,
@@ -95,50 +154,75 @@ def assign(
     """Write the nearest mean of each point within its group, and how far it is; how many labels changed.
 
     Labels are as in `cluster_kernels.assign`. The distance between the centres of two distributions is never more than
-    the earth mover's distance between them: means whose centre is too far away need not be looked at.
+    the earth mover's distance between them: means whose centre is too far away need not be looked at. `columns` are
+    the centres [dimension, mean].
     """
-    dimensions, ways = centres.shape[1], point.shape[1]
-    left, due = np.empty(means.shape[1], dtype=np.float32), np.empty(ways, dtype=np.float32)
-    centre, bound = np.empty((1, dimensions), dtype=np.float32), np.empty(group, dtype=np.float32)
-    changed = 0
+    dimensions, changed = len(columns), 0
+    often, room = np.zeros(means.shape[1], dtype=np.int32), make_room(means.shape[1])
+    bound, near = np.empty(group, dtype=np.float32), np.empty(group, dtype=np.int32)
     for i in range(start, end):
-        centre[0] = 0
-        for j in range(ways):
-            for d in range(dimensions):
-                centre[0, d] += ground.centroids[point[i, j], d]
-        for d in range(dimensions):
-            centre[0, d] /= ways
         before = labels[i]
         first = before - before % group if before >= 0 else (-1 - before) * group
-        for m in range(group):
-            bound[m] = cost_of(centre, 0, centres, first + m, ground.absolute)
-            if not ground.absolute:
+        count = gather(point, i, often, room)
+        bound[:] = 0
+        for d in range(dimensions):
+            others, centre = columns[d, first : first + group], np.float32(0)
+            for j in range(count):
+                centre += room.share[j] * ground.centroids[room.bucket[j], d]
+            if ground.absolute:
+                for m in range(group):
+                    bound[m] += abs(others[m] - centre)
+            else:
+                for m in range(group):
+                    bound[m] += (others[m] - centre) * (others[m] - centre)
+        if not ground.absolute:
+            for m in range(group):
                 bound[m] = np.sqrt(bound[m])
-        best, cost = -1, np.float32(np.inf)
-        for m in np.argsort(bound):
+        best = np.argmin(bound)
+        cost = greedy(count, means, first + best, ground, np.float32(np.inf), room)
+        within = 0
+        for m in range(group):
+            if bound[m] < cost and m != best:
+                near[within] = m
+                within += 1
+        while within:  # the nearest centre first
+            place = 0
+            for other in range(1, within):
+                if bound[near[other]] < bound[near[place]]:
+                    place = other
+            m, within = near[place], within - 1
+            near[place] = near[within]
             if bound[m] >= cost:
                 break
-            due[:] = np.float32(1.0 / ways)
-            there = greedy(point, i, due, means, first + m, ground, left)
+            there = greedy(count, means, first + m, ground, cost, room)
             if there < cost:
-                best, cost = first + m, there
-        changed += best != before
-        labels[i], costs[i] = best, cost
+                best, cost = m, there
+        changed += first + best != before
+        labels[i], costs[i] = first + best, cost
     return changed
 
 
 @kernel
 def between(means: Singles, start: int, end: int, ground: Ground, apart: Singles) -> None:
-    """Write how far some means are from all of them: the larger of the two ways to go."""
-    buckets = means.shape[1]
-    everywhere = np.arange(buckets).astype(np.int32).reshape(1, -1)
-    left, due = np.empty(buckets, dtype=np.float32), np.empty(buckets, dtype=np.float32)
+    """Write how far some means are from those before them: the larger of the two ways to go."""
+    far, room = np.float32(np.inf), make_room(means.shape[1])
     for a in range(start, end):
-        for b in range(len(means)):
-            due[:] = means[a]
-            there = greedy(everywhere, 0, due, means, b, ground, left)
-            due[:] = means[b]
-            apart[a, b] = max(there, greedy(everywhere, 0, due, means, a, ground, left))
+        apart[a, a] = 0
+        for b in range(a):
+            there = greedy(spread_out(means, a, room), means, b, ground, far, room)
+            back = greedy(spread_out(means, b, room), means, a, ground, far, room)
+            apart[a, b] = apart[b, a] = max(there, back)
+
+
+@kernel
+def spread_out(means: Singles, m: int, room: Room) -> int:
+    """Write which buckets a mean has, and its share of each; how many there are."""
+    count = 0
+    for b in range(means.shape[1]):
+        if means[m, b] > 0:
+            room.bucket[count], room.share[count] = b, means[m, b]
+            count += 1
+    return count
 
 
 @kernel

@@ -24,7 +24,7 @@ from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import Features, Table
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import CANONICAL, Plan, Step
-from kilt.abstraction.potential import centres_of
+from kilt.abstraction.potential import centres_of, columns_of
 from kilt.abstraction.potential_kernels import Ground
 from kilt.abstraction.spots import Spots
 from kilt.artifact import Array
@@ -39,6 +39,8 @@ LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
 N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Chosen: TypeAlias = Flags | slice  # of the spots of a part
+ALL = slice(None)
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
 Stop: TypeAlias = Callable[[], bool]
 Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
@@ -90,15 +92,21 @@ class Part:
             )
         return buckets
 
-    def next_buckets(self, after: After) -> Labels:
-        """[spot, way to deal on] the buckets of the next round."""
+    def next_buckets(self, after: After, chosen: Chosen) -> Labels:
+        """[chosen spot, way to deal on] the buckets of the next round."""
         deck, hole, size = self.spots.deck, self.spots.hole_cards, self.spots.boards.shape[1]
         added = after.spots.boards.shape[1] - size
-        buckets = np.zeros((self.count, comb(deck.size - size - hole, added)), dtype=np.int32)
+        rows = np.full(self.count, -1, dtype=np.int64)
+        count = len(rows[chosen])
+        rows[chosen] = np.arange(count)
+        buckets = np.zeros((count, comb(deck.size - size - hole, added)), dtype=np.int32)
         picks = subsets(deck.size - size, added)
         tables = self.spots.tables, after.spots.tables, after.table
-        potential_kernels.next_buckets(*tables, self.start, self.end, picks, buckets)
+        potential_kernels.next_buckets(*tables, self.start, self.end, picks, rows, buckets)
         return buckets
+
+
+Points: TypeAlias = Callable[[Part, Chosen], Array]
 
 
 class Fitted(Protocol):
@@ -138,13 +146,13 @@ class Percentiles(NamedTuple):
 class Means(NamedTuple):
     """Buckets around centroids."""
 
-    points: Callable[[Part], Singles]
+    points: Points
     clusters: Clusters
     buckets: int
 
     def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
-        points, labels = self.points(part), -1 - groups
+        points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
         cluster_kernels.assign(points, 0, len(points), c.group, *c[:3], c.absolute, labels, costs, *bounds)
@@ -164,6 +172,7 @@ class Potentials(NamedTuple):
 
     after: After
     means: Singles  # [bucket, next bucket]
+    columns: Singles  # [dimension, bucket] their centres
     group: int  # how many buckets a group has
 
     @property
@@ -173,11 +182,9 @@ class Potentials(NamedTuple):
 
     def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
-        points, labels = part.next_buckets(self.after), -1 - groups
-        costs, centres = np.empty(len(points), dtype=np.float32), centres_of(self.means, self.after.ground)
-        potential_kernels.assign(
-            points, 0, len(points), self.group, self.means, centres, self.after.ground, labels, costs
-        )
+        points, labels = part.next_buckets(self.after, ALL), -1 - groups
+        costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
+        potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
         return labels, costs
 
 
@@ -236,7 +243,7 @@ class Fitting(NamedTuple):
         """Whether the board is complete."""
         return self.r == len(self.features.deal.sizes) - 1
 
-    def points(self, feature: str) -> Callable[[Part], Singles]:
+    def points(self, feature: str) -> Points:
         """What gives the points of some spots."""
         if feature in POINTS:
             return POINTS[feature](self)[0]
@@ -291,12 +298,10 @@ class Fitting(NamedTuple):
 
         fit = partial(_fit_potentials, step.buckets, after.ground)
         sample = min(self.plan.sample, potential.SAMPLE * -(-step.buckets // 1000))
-        means = self._each_group(lambda part: part.next_buckets(after), sample, groups, fitted, fit)
-        return Potentials(after, means, step.buckets)
+        means = self._each_group(lambda part, chosen: part.next_buckets(after, chosen), sample, groups, fitted, fit)
+        return Potentials(after, means, columns_of(means, after.ground), step.buckets)
 
-    def _each_group(
-        self, points: Callable[[Part], Array], sample: int, groups: int, fitted: list[Fitted], fit: Fit
-    ) -> Singles:
+    def _each_group(self, points: Points, sample: int, groups: int, fitted: list[Fitted], fit: Fit) -> Singles:
         """What is fitted to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.spots))
 
@@ -306,7 +311,7 @@ class Fitting(NamedTuple):
             group, _ = self.sort(part, fitted)
             if few is not None:  # the rest of small groups
                 chosen = few[group] & ~chosen
-            return points(part)[chosen], part.weights[chosen].astype(np.float64), group[chosen]
+            return points(part, chosen), part.weights[chosen].astype(np.float64), group[chosen]
 
         drawn = self.parts(draw, lambda share: self.tick(share / 4))
         often = np.sum([np.bincount(group, minlength=groups) for *_, group in drawn], axis=0)
@@ -386,7 +391,7 @@ def _fit_potentials(
 ) -> Singles:
     """Mean distributions, the weakest first."""
     ground = _writable(ground)
-    means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, stop=stop)
+    means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
     strength = centres_of(means, ground).sum(axis=1)
     return means[np.argsort(-strength if ground.absolute else strength)]
 
@@ -406,33 +411,33 @@ def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any
     return codes.astype(np.min_scalar_type(levels - 1)), levels
 
 
-def _table_points(fitting: Fitting, tables: list[tuple[int, Table]]) -> Callable[[Part], Singles]:
+def _table_points(fitting: Fitting, tables: list[tuple[int, Table]]) -> Points:
     """Points that are rows of tables of this round and of earlier ones, side by side, in equal shares."""
     deal = fitting.features.deal
     sources = [(deal.spots((deal.sizes[r],)), table) for r, table in tables]
 
-    def points(part: Part) -> Singles:
+    def points(part: Part, chosen: Chosen) -> Singles:
         pieces = []
         for spots, table in sources:
             scale = np.asarray(table.scale / len(sources), dtype=np.float32)
-            pieces.append(table.values[part.rows(spots)].astype(np.float32) * scale)
+            pieces.append(table.values[part.rows(spots)[chosen]].astype(np.float32) * scale)
         return np.ascontiguousarray(np.concatenate(pieces, axis=1))
 
     return points
 
 
-def _histogram(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
+def _histogram(fitting: Fitting) -> tuple[Points, str]:
     """The earth mover's distance, in bins."""
     return _table_points(fitting, [(fitting.r, bins_of(fitting.features, fitting.plan.bins, fitting.r))]), "emd"
 
 
-def _history(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
+def _history(fitting: Fitting) -> tuple[Points, str]:
     """The mean earth mover's distance over this round and all before it (001)."""
     rounds = range(fitting.r + 1)
     return _table_points(fitting, [(r, bins_of(fitting.features, fitting.plan.bins, r)) for r in rounds]), "emd"
 
 
-def _ochs(fitting: Fitting) -> tuple[Callable[[Part], Singles], str]:
+def _ochs(fitting: Fitting) -> tuple[Points, str]:
     return _table_points(fitting, [(fitting.r, fitting.features.ochs(fitting.r, fitting.plan.opponents))]), "l2"
 
 
@@ -446,7 +451,7 @@ def bins_of(features: Features, bins: int, r: int) -> Table:
     return features.histograms(r, bins)
 
 
-POINTS: dict[str, Callable[[Fitting], tuple[Callable[[Part], Singles], str]]] = {
+POINTS: dict[str, Callable[[Fitting], tuple[Points, str]]] = {
     "histogram": _histogram,
     "history": _history,
     "ochs": _ochs,
