@@ -391,7 +391,8 @@ class Dealt:
         holes, self.board = (cards[:held], cards[held : 2 * held]), cards[2 * held :]
         self.hands = [rules.deck.hole_index(hole) for hole in holes]
         boards = [self.board[: rules.board_size(r)] for r in range(rules.rounds)]
-        self.buckets = [[abstract.cards.bucket(hole, board) for hole in holes] for board in boards]
+        seen = list(zip(abstract.cards.each, holes, strict=True))
+        self.buckets = [[cards.bucket(hole, board) for cards, hole in seen] for board in boards]
 
     @classmethod
     def number(cls, abstract, seed, number):

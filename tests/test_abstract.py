@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import Asymmetric, Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, Plan, RoundPlan, Step, plan_named
@@ -116,7 +116,7 @@ def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):
     """With a coarse opponent, the one who sees all wins more than the value of the game."""
-    seen = Seen.by(leduc, lossless, coarse)
+    seen = Seen.by(leduc, Asymmetric((lossless, coarse)))
     solver = AbstractCfr(seen)
     solver.step(1000)
     assert seen.expected_value(solver.average()) > -0.0856 + 0.01

@@ -78,7 +78,9 @@ def test_sizes_of_trees_are_known_before_they_are_written_out(text):
     game = load_game("holdem.nolimit.2p")
     menu = actions_of(text)
     size, nodes = betting_size(game, menu), betting_tree(game, menu).nodes
-    acts = nodes.actor >= 0
     assert size.nodes == len(nodes.actor)
-    assert size.decisions == tuple(np.bincount(nodes.round[acts], minlength=4))
-    assert size.actions == tuple(np.bincount(nodes.round[acts], nodes.children[acts], minlength=4).astype(int))
+    for player in (0, 1):
+        mine = nodes.actor == player
+        assert size.decisions[player] == tuple(np.bincount(nodes.round[mine], minlength=4))
+        actions = np.bincount(nodes.round[mine], nodes.children[mine], minlength=4)
+        assert size.actions[player] == tuple(actions.astype(int))

@@ -11,7 +11,7 @@ import pytest
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import Asymmetric, Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
@@ -105,7 +105,45 @@ def test_saved_and_loaded(folder, cards, tmp_path):
                     assert found.row(node, bucket) == made.row(node, bucket)
             hand, board = (7, 3), (11, 0, 4, 9)
             for r, size in enumerate((0, 2, 3, 4)):
-                assert found.bucket(r, hand, board[:size]) == cards.bucket(hand, board[:size])
+                assert found.bucket(0, r, hand, board[:size]) == cards.bucket(hand, board[:size])
+
+
+def test_players_may_see_different_cards(folder, cards, tmp_path):
+    """Each has slots for their own buckets, is looked up in them, and takes them along."""
+    game, deal = short(), Deal.of(short())
+    other = build(Identity("other", deal, plan_named("IR-PHS-PHS 3-2-5-6", deal.board_cards)), tmp_path / "other")
+    both = Asymmetric((cards, other))
+    abstract, made = drawn(game, both, "1x, a; a")
+    nodes = abstract.betting.nodes
+    acts = np.flatnonzero(nodes.actor >= 0)
+    numbers = np.array([[4, 4, 4, 3], [3, 2, 5, 6]])[nodes.actor[acts], nodes.round[acts]]
+    assert np.array_equal(np.diff(abstract.first)[acts], numbers * nodes.children[acts])
+    assert sum(abstract.size.slots) == abstract.slots
+    assert sum(abstract.size.infosets) == numbers.sum()
+    assert (
+        len({abstract.fingerprint, *(AbstractGame(game, one, abstract.actions).fingerprint for one in both.each)}) == 3
+    )
+    made.save(tmp_path / "run" / "strategy", folder / "cards", tmp_path / "other")
+    export(tmp_path / "run", tmp_path / "out")
+    (tmp_path / "other").rename(tmp_path / "elsewhere")
+    with pytest.raises(ArtifactError, match="are missing"):
+        Blueprint.load(tmp_path / "run")
+    found = Blueprint.load(tmp_path / "out")
+    assert found.fingerprint == made.fingerprint
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        drawn_cards = rng.permutation(game.deck.size)[:6].tolist()
+        hand, board = drawn_cards[:2], drawn_cards[2:]
+        for r, size in enumerate((0, 2, 3, 4)):
+            expected = [one.bucket(hand, board[:size]) for one in both.each]
+            assert [found.bucket(player, r, hand, board[:size]) for player in (0, 1)] == expected
+    for name in ("r", "cr", "cc/", "cc/c"):
+        spot = spot_after(game, name.replace("r", "r12"))
+        place = BlueprintAgent("it", found).follow(spot)
+        bucket = both.each[spot.position.actor].bucket(spot.hand, spot.board)
+        row = made.row(place.node, bucket)
+        shares = BlueprintAgent("it", found).shares(spot)
+        assert [share for _, share in shares] == pytest.approx(row) or (not any(row) and shares == [("c", 1.0)])
 
 
 def test_rows(cards):
@@ -120,7 +158,7 @@ def test_rows(cards):
             row = made.row(node, bucket)
             assert row == pytest.approx((expected / max(expected.sum(), 1)).tolist())
             empty += not any(row)
-        assert bucket == abstract.buckets[nodes.round[node]] - 1
+        assert bucket == abstract.buckets[nodes.actor[node]][nodes.round[node]] - 1
     assert empty
 
 
@@ -140,7 +178,7 @@ def test_exported(folder, cards, tmp_path):
         (tmp_path / name).rename(tmp_path / "far" / name)
         found = Blueprint.load(tmp_path / "far" / name, check=True)
         assert np.array_equal(found.shares, made.shares)
-        assert found.bucket(3, (7, 3), (11, 0, 4, 9)) == cards.bucket((7, 3), (11, 0, 4, 9))
+        assert found.bucket(1, 3, (7, 3), (11, 0, 4, 9)) == cards.bucket((7, 3), (11, 0, 4, 9))
         agents = BlueprintAgent("mine", found), BlueprintAgent("theirs", made)
         assert all(Dealer(found.game, 1).play(number, agents).payoffs for number in range(20))
     export(tmp_path / "far" / "out", tmp_path / "third")
@@ -320,7 +358,7 @@ class InStep:
         assert place.node == self.node[position.history]
         assert self.agent.blueprint.limit or place.level == max(position.spent)
         made = self.agent.blueprint
-        row = made.row(place.node, made.bucket(position.round, spot.hand, spot.board))
+        row = made.row(place.node, made.bucket(position.actor, position.round, spot.hand, spot.board))
         expected = list(zip(made.labels(place.node), row, strict=True)) if any(row) else [("c", 1.0)]
         assert self.agent.shares(spot) == expected
         self.seen.add(place.node)

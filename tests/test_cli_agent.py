@@ -62,7 +62,7 @@ def test_a_configuration_is_read_and_written(config):
     found = read_config(config)
     assert found == Config(
         str(config.parent / "small.game"),
-        "lossless",
+        ("lossless",),
         ("1x, a",),
         solver=SolverConfig(iterations=20000, seed=5),
         agent=AgentConfig(post="purification"),
@@ -88,6 +88,8 @@ def test_the_example_can_be_read(tmp_path):
         ({"game": "leduc", "cards": "lossless", "solver": {"minutes": -1}}, "`minutes` in .solver. is -1"),
         ({"game": "leduc", "cards": "lossless", "solver": 3}, "lines such as"),
         ({"game": "leduc", "cards": "lossless", "actions": [1]}, "`actions` is"),
+        ({"game": "leduc", "cards": ["lossless"] * 3}, "`cards` is .*: give a text such as 'IR-KE-KO"),
+        ({"game": "leduc", "cards": 3}, "`cards` is 3"),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said(said, complaint):
@@ -107,7 +109,7 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_a_plan_is_known_before_anything_is_built(config):
     """Decisions of the tree times hands up to suits: 4 ranks, then 4 pairs and 12 hands of two ranks, suited or not."""
     said = answer("plan", config, "--no-probe")
-    assert said["buckets"] == [4, 28]
+    assert said["buckets"] == [[4, 28], [4, 28]]
     assert said["infosets"] == [4 * said["decisions"][0], 28 * said["decisions"][1]]
     assert said["memory_bytes"] == 8 * sum(said["slots"])
     assert not list(config.parent.glob("small"))
@@ -223,6 +225,23 @@ def test_full_walks_are_an_algorithm_too(config, tmp_path):
 
 
 # Players
+
+
+def test_each_player_may_have_their_own_cards(config, solved, tmp_path):
+    """Built side by side, solved, resumed, judged, exported and played; whoever sees less loses."""
+    config.write_text(CONFIG.replace('"lossless"', '["lossless", "IR-PHS-PHS 2-3"]'))
+    said = answer("plan", config, "--no-probe")
+    assert said["buckets"] == [[4, 28], [2, 3]]
+    assert "28 and 3" in kilt("plan", config, "--no-probe").stdout
+    run = tmp_path / "run"
+    kilt("solve", config, "--out", run)
+    kilt("solve", "--resume", run, "--iterations", 40000)
+    found = answer("evaluate", "exploitability", run)
+    assert found["game"].endswith("lossless and IR-PHS-PHS 2-3")
+    assert found["value"] > answer("evaluate", "exploitability", solved)["value"] + 0.1
+    kilt("export", run, tmp_path / "agent")
+    assert answer("match", tmp_path / "agent", f"{run}@purification", "--hands", 100)["mbb_per_hand"] == 0
+    assert "same `cards`" in refused("solve", config, "--engine", "local", "--out", tmp_path / "blades")
 
 
 def test_agents_play_matches(solved):

@@ -388,7 +388,7 @@ def test_games_that_cannot_be_split(public, words):
 def problem_of(lossless, engine="ray", blades=2, batch=64):
     abstract, cards = lossless
     return AbstractProblem(
-        abstract, cards, Options(linear=True), engine=EngineConfig(engine, blades, batch=batch, boards=3)
+        abstract, (cards,), Options(linear=True), engine=EngineConfig(engine, blades, batch=batch, boards=3)
     )
 
 

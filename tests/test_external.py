@@ -9,7 +9,7 @@ import pytest
 import naive
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import Asymmetric, Identity
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
@@ -65,13 +65,14 @@ def games(folder):
     """Small abstract games: what they are for is in their names."""
     one, two = no_limit(4, 2, 1, "0 1", "6 6"), no_limit(5, 2, 2, "0 2 1", "24 24")
     uneven, capped = no_limit(3, 2, 1, "0 1", "9 5"), no_limit(3, 2, 1, "0 1", "9 9", "maxRaises = 1 2")
-    smallest = no_limit(3, 2, 1, "0 1", "5 5")
+    smallest, coarse = no_limit(3, 2, 1, "0 1", "5 5"), cards_of(folder, one, "IR-PHS-PHS 2-3")
     return {
         "all raises": AbstractGame(one, cards_of(folder, one)),
         "three rounds": AbstractGame(two, cards_of(folder, two, "IR-PHS-PHS 6-5-4"), actions_of("1x, a / 50%, a; a")),
         "uneven stacks": AbstractGame(uneven, cards_of(folder, uneven)),
         "few raises": AbstractGame(capped, cards_of(folder, capped)),
         "smallest": AbstractGame(smallest, cards_of(folder, smallest)),
+        "each their own cards": AbstractGame(one, Asymmetric((coarse, cards_of(folder, one)))),
     }
 
 
@@ -98,7 +99,7 @@ def tables(solver):
 # ── walks ──
 
 
-@pytest.mark.parametrize("game", ["all raises", "three rounds", "uneven stacks", "few raises"])
+@pytest.mark.parametrize("game", ["all raises", "three rounds", "uneven stacks", "few raises", "each their own cards"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -360,17 +361,17 @@ def test_what_cannot_be():
 
 @pytest.fixture(scope="module")
 def problem(tiny, folder):
-    return AbstractProblem(tiny[0], folder)
+    return AbstractProblem(tiny[0], (folder,))
 
 
 @pytest.mark.parametrize("habit", HABITS)
-@pytest.mark.parametrize("game", ["three rounds", "uneven stacks"])
+@pytest.mark.parametrize("game", ["three rounds", "uneven stacks", "each their own cards"])
 def test_habits_are_met(games, folder, game, habit):
     """Exactly, on each deal; where the strategy has not been, it calls."""
     abstract = games[game]
     rng = np.random.default_rng(6)
     shares = rng.integers(0, 256, abstract.slots).astype(np.uint16) * rng.integers(0, 2, abstract.slots, np.uint16)
-    problem = AbstractProblem(abstract, folder)
+    problem = AbstractProblem(abstract, (folder,))
     won = [
         naive.met(abstract, shares, {"always-call": "c", "always-raise": "rc", "always-fold": "fc"}[habit], dealt)
         for dealt in (naive.Dealt.number(abstract, 2**63, number) for number in range(300))
@@ -425,7 +426,7 @@ def test_expected_value_is_that_of_deals(problem):
 
 def test_too_large_to_be_walked(folder, monkeypatch, tiny):
     monkeypatch.setattr("kilt.solve.abstract_problem.EXACT", 100)
-    problem = AbstractProblem(tiny[0], folder)
+    problem = AbstractProblem(tiny[0], (folder,))
     assert problem.seen is None and np.isnan(problem.expected_value(problem.uniform()))
     assert np.isnan(problem.response_values(problem.uniform())).all()
     others = problem.others(problem.uniform())
@@ -435,7 +436,7 @@ def test_too_large_to_be_walked(folder, monkeypatch, tiny):
 
 
 def test_strategies_of_other_games_are_refused(problem, games, folder, tmp_path):
-    other = AbstractProblem(games["all raises"], folder / games["all raises"].cards.identity.fingerprint)
+    other = AbstractProblem(games["all raises"], (folder / games["all raises"].cards.fingerprint,))
     strategy = np.arange(other.abstract.slots, dtype=np.uint16)
     other.save(tmp_path / "other", strategy, said="much")
     shares, figures = other.load(tmp_path / "other")

@@ -109,11 +109,11 @@ def test_grids_have_what_the_blueprint_says(blueprint):
     assert (opening.reach == 1).all()
     deck = blueprint.game.deck
     for (i, j), hand in {(0, 0): "AsAh", (0, 1): "AsKs", (1, 0): "AsKh", (2, 4): "QhTh"}.items():
-        row = blueprint.row(0, blueprint.bucket(0, deck.cards(hand), ()))
+        row = blueprint.row(0, blueprint.bucket(0, 0, deck.cards(hand), ()))
         assert opening.share[i, j] == pytest.approx(row)
         assert found[4].reach[i, j] == pytest.approx(row[1])  # the small blind has called
     # Before anybody has acted, the share of an action is its mean over all hands.
-    rows = [blueprint.row(0, blueprint.bucket(0, hand, ())) for hand in deck.holes().tolist()]
+    rows = [blueprint.row(0, blueprint.bucket(0, 0, hand, ())) for hand in deck.holes().tolist()]
     assert opening.overall == pytest.approx(np.mean(rows, axis=0))
     assert all(grid.overall.sum() == pytest.approx(1) for grid in found)
 

@@ -122,7 +122,7 @@ def random(seed=0):
 
 
 def aces_of(blueprint):
-    return blueprint.bucket(0, blueprint.game.deck.cards("AsAh"), ())
+    return blueprint.bucket(0, 0, blueprint.game.deck.cards("AsAh"), ())
 
 
 def test_what_is_solved_is_fine(solved):
@@ -170,7 +170,7 @@ def naive_aces(blueprint, seat):
     game, nodes = blueprint.game, blueprint.nodes
     holes = [tuple(hand) for hand in game.deck.holes().tolist()]
     mine = [hand for hand in holes if all(card // 4 == game.deck.ranks - 1 for card in hand)]
-    buckets = {hand: blueprint.bucket(0, hand, ()) for hand in holes}
+    buckets = {hand: blueprint.bucket(0, 0, hand, ()) for hand in holes}
 
     def folds(node, hands):
         actor = int(nodes.actor[node])

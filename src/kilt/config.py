@@ -4,7 +4,7 @@
 
     game = "holdem.nolimit.2p"              # a ready-made game, or a file in ACPC format
     cards = "IR-KE-KO 169-200-200-200"      # the name of an abstraction, its folder, or its plan as a .toml file
-    actions = "50%, 1x, a; 1x, a; a"        # the language of bet sizes; a list of two gives each player their own
+    actions = "50%, 1x, a; 1x, a; a"        # the language of bet sizes
 
     [solver]
     algorithm = "external"
@@ -27,7 +27,7 @@
     post = "new-0.2"                        # post-processing
     translation = "pseudo-harmonic"         # of bets that are not in the abstraction
 
-Everything but `game` and `cards` may be left out.
+Everything but `game` and `cards` may be left out. A list of two for `cards` or `actions` gives each player their own.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from typing import Any, TypeVar
 from kilt.errors import KiltError, RunError
 
 T = TypeVar("T")
+EXAMPLES = {"cards": "IR-KE-KO 169-200-200-200", "actions": "50%, 1x, a"}  # what players may have their own of
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ class Config:
     """A run: see above."""
 
     game: str
-    cards: str
-    actions: tuple[str, ...] = ()  # none in limit games; in no-limit games, all raises
+    cards: tuple[str, ...]  # one, or one for each player
+    actions: tuple[str, ...] = ()  # the same; none in limit games; in no-limit games, all raises
     near: float = 0.8
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
@@ -132,13 +133,18 @@ def config_of(said: Mapping[str, Any]) -> Config:
     3
     """
     said = dict(said)
-    actions = said.pop("actions", [])
-    texts = [actions] if isinstance(actions, str) else actions
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise RunError(f"`actions` is {actions!r}: give a text such as '50%, 1x, a', or a list of one for each player")
+    said |= {name: _texts(name, said[name], example) for name, example in EXAMPLES.items() if name in said}
     sections = {"solver": SolverConfig, "engine": EngineConfig, "agent": AgentConfig}
     made: dict[str, object] = {name: _made(kind, said.pop(name, {}), f"[{name}]") for name, kind in sections.items()}
-    return _made(Config, said | {"actions": tuple(texts)} | made, "the run")
+    return _made(Config, said | made, "the run")
+
+
+def _texts(name: str, said: object, example: str) -> tuple[str, ...]:
+    """A text for both players, or one for each."""
+    texts = [said] if isinstance(said, str) else said
+    if not isinstance(texts, list) or len(texts) > 2 or not all(isinstance(text, str) for text in texts):
+        raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
+    return tuple(texts)
 
 
 def _made(kind: type[T], said: object, where: str) -> T:
@@ -168,9 +174,9 @@ def _made(kind: type[T], said: object, where: str) -> T:
 
 def _beside(config: Config, folder: Path) -> Config:
     """The same with full paths to files and folders that lie beside the file it was read from."""
-    game, cards = folder / config.game, folder / config.cards
+    game = folder / config.game
     return replace(
         config,
         game=str(game.resolve()) if game.is_file() else config.game,
-        cards=str(cards.resolve()) if cards.exists() else config.cards,
+        cards=tuple(str((folder / cards).resolve()) if (folder / cards).exists() else cards for cards in config.cards),
     )

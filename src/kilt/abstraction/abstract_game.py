@@ -6,8 +6,8 @@ in each bucket the actions. So a decision and a bucket are one address.
 
 >>> from kilt.games import load_game
 >>> from kilt.abstraction.actions import actions_of
->>> betting_size(load_game("holdem.nolimit.2p"), actions_of("1x, a")).decisions
-(20, 100, 340, 900)
+>>> betting_size(load_game("holdem.nolimit.2p"), actions_of("1x, a")).decisions  # of either player
+((10, 50, 170, 450), (10, 50, 170, 450))
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.buckets import CardAbstraction, Sight
 from kilt.abstraction.features import Deal
 from kilt.cards.deck import IntArray
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
+
+Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] how many there are
 
 
 class AbstractSize(NamedTuple):
@@ -36,7 +38,7 @@ class AbstractSize(NamedTuple):
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
-    buckets: tuple[int, ...]  # [round]
+    buckets: Buckets
     infosets: tuple[int, ...]  # [round]
     slots: tuple[int, ...]  # [round] actions of all information sets
 
@@ -49,8 +51,8 @@ class Slots(ABC):
 
     @property
     @abstractmethod
-    def buckets(self) -> tuple[int, ...]:
-        """[round] how many there are."""
+    def buckets(self) -> Buckets:
+        """[player][round] how many there are."""
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
@@ -64,9 +66,13 @@ class Slots(ABC):
     @cached_property
     def first(self) -> IntArray:
         """[node + 1] the first slot of a decision's first bucket."""
+        return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
+
+    @property
+    def buckets_at(self) -> IntArray:
+        """[node] how many buckets a decision has; 0 elsewhere."""
         nodes = self.betting.nodes
-        counts = np.where(nodes.actor >= 0, nodes.children * np.array(self.buckets)[nodes.round], 0)
-        return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     @property
     def slots(self) -> int:
@@ -77,9 +83,11 @@ class Slots(ABC):
     def size(self) -> AbstractSize:
         """Counted before anything is written out."""
         betting = betting_size(self.game, self.actions)
-        infosets = tuple(n * k for n, k in zip(betting.decisions, self.buckets, strict=True))
-        slots = tuple(n * k for n, k in zip(betting.actions, self.buckets, strict=True))
-        return AbstractSize(betting.nodes, betting.decisions, self.buckets, infosets, slots)
+        each = np.array(self.buckets, dtype=object)  # whole numbers of any size
+        decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
+        counts = (tuple(counted.sum(axis=0).tolist()) for counted in (decisions, decisions * each, actions * each))
+        of_rounds, infosets, slots = counts
+        return AbstractSize(betting.nodes, of_rounds, self.buckets, infosets, slots)
 
 
 @dataclass(frozen=True)
@@ -87,25 +95,27 @@ class AbstractGame(Slots):
     """A game of the hold'em family, seen through a card abstraction and a menu of bets."""
 
     game: Holdem
-    cards: CardAbstraction
+    cards: Sight
     actions: Actions | None = None
 
     def __post_init__(self) -> None:
-        require_same_cards(self.game, self.cards)
+        for cards in self.cards.each:
+            require_same_cards(self.game, cards)
 
     @property
-    def buckets(self) -> tuple[int, ...]:
-        """[round] how many there are."""
-        return tuple(this.buckets for this in self.cards.rounds)
+    def buckets(self) -> Buckets:
+        """[player][round] how many there are."""
+        first, second = self.cards.each
+        return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
-        self.cards.rounds[r].look_up(boards, hands, buckets)
+        self.cards.look_up(r, boards, hands, buckets)
 
     @cached_property
     def fingerprint(self) -> str:
         """A short name for rules, buckets and menu: tables of slots fit no other game."""
-        return artifact.fingerprint(str(self.game.rules), self.cards.identity.fingerprint, repr(self.actions))
+        return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, repr(self.actions))
 
 
 @dataclass(frozen=True)
@@ -113,21 +123,25 @@ class MadeUp(Slots):
     """As large as an abstract game and quite as much work, before its cards are abstracted: buckets mean nothing."""
 
     game: Holdem
-    numbers: tuple[int, ...]  # [round] of buckets
+    numbers: Buckets
     actions: Actions | None = None
 
     @property
-    def buckets(self) -> tuple[int, ...]:
-        """[round] how many there are."""
+    def buckets(self) -> Buckets:
+        """[player][round] how many there are."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write some bucket for each hand."""
-        buckets[:] = (hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729) % self.buckets[r]
+        mixed = hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729
+        buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
 class Part(Slots):
-    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `first`."""
+    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `first`.
+
+    Both players see the same cards.
+    """
 
     def __init__(
         self, whole: AbstractGame, first: tuple[int, ...], numbers: tuple[int, ...], known: Sequence[int | None]
@@ -138,14 +152,14 @@ class Part(Slots):
         self.betting = whole.betting
 
     @property
-    def buckets(self) -> tuple[int, ...]:
-        """[round] how many there are."""
-        return self.numbers
+    def buckets(self) -> Buckets:
+        """[player][round] how many there are."""
+        return self.numbers, self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
         if self.numbers[r]:
-            self.whole.cards.rounds[r].look_up(boards, hands, buckets, self.known[r])
+            self.whole.cards.each[0].rounds[r].look_up(boards, hands, buckets, self.known[r])
             buckets -= np.uint32(self.offset[r])
 
     def write(self, mine: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:

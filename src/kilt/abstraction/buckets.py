@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,30 @@ class CardAbstraction:
                 ) from None
         return cls(identity, tuple(rounds))
 
+    @property
+    def fingerprint(self) -> str:
+        """See `Identity`."""
+        return self.identity.fingerprint
+
+    @property
+    def name(self) -> str:
+        """As the user called it."""
+        return self.identity.name
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """[round] how many buckets there are."""
+        return tuple(this.buckets for this in self.rounds)
+
+    @property
+    def each(self) -> tuple[CardAbstraction, CardAbstraction]:
+        """What each player sees: the same."""
+        return self, self
+
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        self.rounds[r].look_up(boards, hands, buckets)
+
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
         """The same for a game that ends earlier, whose hands are then sorted as if more cards were to come."""
         mine, rounds = self.identity.deal, len(deal.board_cards)
@@ -199,6 +223,38 @@ class CardAbstraction:
                 f"a board of {len(board)} cards is that of no round: use {', '.join(map(str, sizes))}"
             )
         return sizes.index(len(board))
+
+
+@dataclass(frozen=True)
+class Asymmetric:
+    """An abstraction for each player."""
+
+    each: tuple[CardAbstraction, CardAbstraction]
+
+    @property
+    def fingerprint(self) -> str:
+        """Of both."""
+        return artifact.fingerprint(*(cards.fingerprint for cards in self.each))
+
+    @property
+    def name(self) -> str:
+        """As the user called them."""
+        return " and ".join(cards.name for cards in self.each)
+
+    def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
+        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        for player, cards in enumerate(self.each):
+            own = slice(player, player + 1)
+            cards.look_up(r, boards, hands[:, own], buckets[:, own])
+
+
+Sight: TypeAlias = CardAbstraction | Asymmetric  # what players see of the cards
+
+
+def load_sight(folders: Sequence[Path]) -> Sight:
+    """The abstraction of both players, or one for each."""
+    found = [CardAbstraction.load(folder) for folder in folders]
+    return found[0] if len(found) == 1 else Asymmetric((found[0], found[1]))
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:

@@ -78,6 +78,11 @@ class Estimate(NamedTuple):
     tables: int  # bytes on disk, of the abstraction
     features: int  # bytes on disk, of feature tables that are not in the cache yet
 
+    def after(self, other: Estimate) -> Estimate:
+        """Both builds, one after the other: at most, since they may share features."""
+        seconds, tables = self.seconds + other.seconds, self.tables + other.tables
+        return Estimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
+
 
 def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) -> Estimate:
     """Before any work is done, from the numbers of boards and hands and the pace of one core of 2020 or so."""

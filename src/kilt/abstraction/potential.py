@@ -20,7 +20,7 @@ from kilt.abstraction.potential_kernels import Ground
 from kilt.cards.deck import FloatArray
 from kilt.jit import in_parts
 
-SAMPLE = 20_000  # points that means are fitted to, at most, for each thousand clusters or part of it
+SAMPLE = 100_000  # points that means are fitted to, at most, for each thousand clusters or part of it
 ITERATIONS = 10  # at most
 
 

@@ -49,7 +49,7 @@ def run(*, long: bool = False) -> list[Figure]:
         plan = replace(plan_named(CARDS, deal.board_cards), public=(classes,))
         cards = build(Identity(CARDS, deal, plan), place, cache=artifact.cache_folder(), threads=cores)
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        problem = AbstractProblem(abstract, place, Options(linear=True), engine=EngineConfig("ray", cores))
+        problem = AbstractProblem(abstract, (place,), Options(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
         return figures + (_foretold(problem) + _meeting(problem, cores) if long else [])
 

@@ -123,10 +123,11 @@ def plan(
             | ({} if simulated is None else simulated.data())
         )
         return
-    size, rounds = found.size, range(len(found.size.buckets))
+    size, rounds = found.size, range(len(found.size.slots))
+    buckets = [" and ".join(map(count, dict.fromkeys(both))) for both in zip(*size.buckets, strict=True)]
     titles = ["round", "decisions", "buckets", "information sets", "infoset-actions"]
     rows = [
-        [str(r + 1), *(count(numbers[r]) for numbers in (size.decisions, size.buckets, size.infosets, size.slots))]
+        [str(r + 1), count(size.decisions[r]), buckets[r], count(size.infosets[r]), count(size.slots[r])]
         for r in rounds
     ]
     total = ["all", count(sum(size.decisions)), "", count(sum(size.infosets)), count(sum(size.slots))]
@@ -206,9 +207,10 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 def _parts(config: Config, found: Takes, blades: tuple[int, ...]) -> _Parts:
     from kilt.abstraction.buckets import Identity
     from kilt.solve.abstract_problem import asked_for
-    from kilt.solve.distributed.partition import levels
+    from kilt.solve.distributed.partition import levels, one_for_both
 
-    _, _, cards = asked_for(config)
+    _, _, both = asked_for(config)
+    cards = one_for_both(both)
     identity = Identity.read(cards) if isinstance(cards, Path) else cards
     tables = found.cards.tables if found.cards else 0
     if isinstance(cards, Path):

@@ -286,7 +286,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
         solver = make_solver(problem, solving.algorithm, solving.seed)
     if isinstance(solver, Distributed):
         say(solver.described())
-    name = f"{problem.name}, {problem.abstract.cards.identity.name}"
+    name = f"{problem.name}, {problem.abstract.cards.name}"
     algorithm = f"{solving.algorithm} in parts" if said.engine.name else solving.algorithm
     identity = Identity(name, algorithm, solving.seed, problem.form, problem.fingerprint)
     minutes = solving.minutes or (0 if solving.iterations else DEFAULT_MINUTES)
@@ -301,10 +301,12 @@ def _blades(said: Config, path: Path) -> Engine:
     from kilt.abstraction.buckets import Identity
     from kilt.engines import engine_named
     from kilt.solve.abstract_problem import asked_for, options_of, takes
+    from kilt.solve.distributed.partition import one_for_both
     from kilt.solve.distributed.solver import look_for_blades
 
     with errors.status("looking for blades …"):
-        _, _, cards = asked_for(said, path)
+        _, _, both = asked_for(said, path)
+        cards = one_for_both(both)
         known = Identity.read(cards) if isinstance(cards, Path) else cards
         engine = engine_named(said.engine.name, said.engine.address, said.solver.threads)
         try:

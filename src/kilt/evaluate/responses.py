@@ -28,7 +28,7 @@ from kilt.solve import ABSTRACT
 from kilt.solve.abstract_problem import CONFIG, prepare
 from kilt.solve.folder import RunFolder
 from kilt.solve.problem import Problem, load_problem, stored_form
-from kilt.strategy.blueprint import CARDS
+from kilt.strategy.blueprint import card_folders
 from kilt.tree.vector import Walks
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
@@ -64,9 +64,10 @@ class Subject:
         form = stored_form(stored)
         problem: Problem
         if form == ABSTRACT:
-            config, cards = read_config(self.run / CONFIG), self.run / CARDS
-            if cards.is_dir():  # they are there: nobody need build them, or keep others from it
-                config = replace(config, cards=str(cards))
+            config = read_config(self.run / CONFIG)
+            folders = card_folders(self.run, len(config.cards))  # if they are there, nobody need build them
+            cards = zip(config.cards, folders, strict=True)
+            config = replace(config, cards=tuple(str(own) if own.is_dir() else said for said, own in cards))
             problem = prepare(config, self.run, threads)
         else:
             problem = load_problem(self.game, form=form, threads=threads)

@@ -169,14 +169,15 @@ class Early(NamedTuple):
 def first_round(blueprint: Blueprint) -> Iterator[Early]:
     """All decisions of the first round, in the order of the tree."""
     nodes = blueprint.nodes
-    buckets = blueprint.cards.rounds[0].row(())
-    reach: dict[int, FloatArray] = {0: np.ones((2, len(buckets)))}
+    buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
+    hands = len(buckets[0])
+    reach: dict[int, FloatArray] = {0: np.ones((2, hands))}
     for node in range(int(nodes.block[1])):
         if nodes.actor[node] < 0:
             continue
         seat, here = int(nodes.actor[node]), reach.pop(node)
         count, first = int(nodes.children[node]), int(nodes.first_child[node])
-        chance, seen = _rows(blueprint, np.full(len(buckets), node), buckets.astype(np.int64))
+        chance, seen = _rows(blueprint, np.full(hands, node), buckets[seat])
         yield Early(node, seat, here, chance[:, :count], seen)
         for action in range(count):
             if nodes.actor[first + action] >= 0:
@@ -297,8 +298,8 @@ def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
     holes = cards[:, :held], cards[:, held : 2 * held]
     hands = np.stack([_hole_index(hole) for hole in holes], axis=1)
     bucket = np.empty((len(cards), rules.rounds, 2), dtype=np.uint32)
-    for r, this in enumerate(blueprint.cards.rounds):
-        this.look_up(board[:, : rules.board_size(r)], hands, bucket[:, r])
+    for r in range(rules.rounds):
+        blueprint.cards.look_up(r, board[:, : rules.board_size(r)], hands, bucket[:, r])
     mine, theirs = (strengths(np.hstack([hole, board]), rules.deck).astype(np.int64) for hole in holes)
     return Deals(bucket.astype(np.int64), np.sign(mine - theirs))
 

@@ -75,7 +75,8 @@ class BlueprintAgent:
         menu = self._menus.get(spot.position.history) or self._menu(spot)
         if menu.node is None:
             return [(CALL, 1.0)]
-        row = self.blueprint.row(menu.node, self.blueprint.bucket(spot.position.round, spot.hand, spot.board))
+        at = spot.position
+        row = self.blueprint.row(menu.node, self.blueprint.bucket(at.actor, at.round, spot.hand, spot.board))
         if not any(row):  # nobody has been there
             return [(CALL, 1.0)]
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))

@@ -41,7 +41,7 @@ def _config(folder: Path, buckets: int, public: bool, minutes: float, threads: i
     with artifact.os_errors(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         artifact.write_text(file, plan.toml())
-    return Config(GAME, str(file), (ACTIONS,), solver=SolverConfig(minutes=minutes, threads=threads))
+    return Config(GAME, (str(file),), (ACTIONS,), solver=SolverConfig(minutes=minutes, threads=threads))
 
 
 def _meet(ours: Solved, theirs: Solved, deals: int, threads: int) -> Estimate:
@@ -58,7 +58,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
         players = []
         for public in (True, False):
             config = _config(out, buckets, public, minutes, threads)
-            player = solved(config, out / Path(config.cards).stem, watcher)
+            player = solved(config, out / Path(config.cards[0]).stem, watcher)
             if player is None:
                 return Found(FIGURE.what, found)
             players.append(player)

@@ -42,9 +42,9 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
         artifact.write_text(cards, replace(plan_named(AGENT[0], (0, 3, 1, 1)), public=(CLASSES,)).toml())
-    configs = {"agent": Config(GAME, str(cards), (AGENT[1],), solver=solving)}
+    configs = {"agent": Config(GAME, (str(cards),), (AGENT[1],), solver=solving)}
     configs |= {
-        f"opponent-{name}": Config(GAME, abstraction, (bets,), solver=solving)
+        f"opponent-{name}": Config(GAME, (abstraction,), (bets,), solver=solving)
         for name, (abstraction, bets) in OPPONENTS.items()
     }
     players = {}

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
-from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.buckets import CardAbstraction, Sight
 from kilt.artifact import Array
 from kilt.cards.deck import FloatArray, IntArray
 from kilt.errors import AbstractionError
@@ -49,13 +49,13 @@ class Seen:
     columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] buckets
 
     @classmethod
-    def by(cls, game: VectorGame, first: CardAbstraction, second: CardAbstraction | None = None) -> Seen:
+    def by(cls, game: VectorGame, cards: Sight) -> Seen:
         """With an abstraction for both players, or one for each."""
-        both = first, second or first
-        most = max(this.buckets for abstraction in both for this in abstraction.rounds)
+        first, second = cards.each
+        most = max(*first.numbers, *second.numbers)
         view = _view(game, first, most)
-        columns = [tuple(this.buckets for this in abstraction.rounds) for abstraction in both]
-        return cls(game, (view, _view(game, second, most) if second else view), (columns[0], columns[1]))
+        views = view, view if second is first else _view(game, second, most)
+        return cls(game, views, (first.numbers, second.numbers))
 
     def table(self) -> Table:
         """An empty table: the uniform strategy. Its last column is for hands that share a card with the board."""
@@ -86,7 +86,10 @@ class Seen:
         for r, row, position in self.game.decisions():
             node = nodes[position.history]
             start = int(self.views[0].start[r]) + row
-            rows = slice(start, start + int(betting.nodes.children[node])), slice(0, abstract.buckets[r])
+            rows = (
+                slice(start, start + int(betting.nodes.children[node])),
+                slice(0, abstract.buckets[position.actor][r]),
+            )
             call = int(betting.labels[betting.nodes.first_child[node]] == FOLD)  # after a fold, or the first
             yield slice(int(first[node]), int(first[node + 1])), rows, call
 

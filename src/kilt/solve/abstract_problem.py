@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import nan
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, MadeUp
 from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import DESCRIPTION, CardAbstraction, Identity
+from kilt.abstraction.buckets import DESCRIPTION, CardAbstraction, Identity, load_sight
 from kilt.abstraction.features import Deal, Tick
 from kilt.abstraction.pipeline import Estimate, bucket_numbers, build, estimate
 from kilt.artifact import Array
@@ -37,7 +37,7 @@ from kilt.solve.external import DEALS, Options, Pace, probe
 from kilt.solve.meeting import Player, habitual, winnings
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
-from kilt.strategy.blueprint import CARDS, Blueprint
+from kilt.strategy.blueprint import Blueprint, card_folders
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import require_same
 from kilt.strategy.translate import mapping_named
@@ -54,21 +54,23 @@ HABITS = ("always-call", "always-raise", "always-fold")
 def prepare(
     config: Config, run: Path, threads: int | None = None, tick: Tick = lambda what, share: None
 ) -> AbstractProblem:
-    """The problem that a configuration says. Its card abstraction is built in the folder of the run, if need be."""
+    """The problem that a configuration says. Its card abstractions are built in the folder of the run, if need be."""
     game, actions, cards = asked_for(config, run)
     threads = threads or config.solver.threads
-    place = cards if isinstance(cards, Path) else run / CARDS
-    if not isinstance(cards, Path):
-        build(cards, place, cache=artifact.cache_folder(), threads=threads, tick=tick)
-    abstract = AbstractGame(game, CardAbstraction.load(place), actions)
-    return AbstractProblem(abstract, place, options_of(config), threads, asdict(config.agent), config.engine)
+    places = []
+    for found, own in zip(cards, card_folders(run, len(cards)), strict=True):
+        if isinstance(found, Identity):
+            build(found, own, cache=artifact.cache_folder(), threads=threads, tick=tick)
+        places.append(own if isinstance(found, Identity) else found)
+    abstract = AbstractGame(game, load_sight(places), actions)
+    return AbstractProblem(abstract, tuple(places), options_of(config), threads, asdict(config.agent), config.engine)
 
 
 class Takes(NamedTuple):
     """What a run takes, known before it begins."""
 
     size: AbstractSize
-    cards: Estimate | None  # to build the card abstraction; None where it is there
+    cards: Estimate | None  # to build the card abstractions; None where they are there
     memory: int  # bytes of the solver's table
     disk: int  # bytes of two checkpoints and a strategy
 
@@ -76,12 +78,16 @@ class Takes(NamedTuple):
 def takes(config: Config, run: Path | None = None) -> Takes:
     """What a configuration takes; nothing is built yet but what is in the folder of the run."""
     game, actions, cards = asked_for(config, run)
-    if isinstance(cards, Path):
-        numbers, estimated = tuple(this.buckets for this in CardAbstraction.load(cards).rounds), None
-    else:
-        numbers = bucket_numbers(cards.plan, cards.deal)
-        estimated = estimate(cards, artifact.cache_folder(), config.solver.threads)
-    size = MadeUp(game, numbers, actions).size
+    estimated: Estimate | None = None
+    numbers = []
+    for found in cards:
+        if isinstance(found, Path):
+            numbers.append(CardAbstraction.load(found).numbers)
+        else:
+            numbers.append(bucket_numbers(found.plan, found.deal))
+            more = estimate(found, artifact.cache_folder(), config.solver.threads)
+            estimated = more.after(estimated) if estimated else more
+    size = MadeUp(game, (numbers[0], numbers[-1]), actions).size
     memory = 4 * sum(size.slots) * (2 if config.solver.average else 1)
     return Takes(size, estimated, memory, 3 * memory)
 
@@ -97,8 +103,11 @@ def options_of(config: Config) -> Options:
     return Options(config.solver.average, config.solver.linear, config.solver.prune)
 
 
-def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions | None, Path | Identity]:
-    """The game, the menu, and the card abstraction of a configuration: where it is, or what is to be built.
+Asked: TypeAlias = Path | Identity  # a card abstraction: where it is, or what is to be built
+
+
+def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions | None, tuple[Asked, ...]]:
+    """The game, the menu, and the card abstraction of a configuration, or that of each player.
 
     What the folder of a run has begun to build is gone on with, whatever has become of the file that said so.
     """
@@ -115,11 +124,14 @@ def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions 
     actions = Actions(config.actions, config.near) if config.actions else None
     if game.rules.betting == "nolimit" and actions is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
-    folder = Path(config.cards)
-    if (folder / DESCRIPTION).is_file():
-        return game, actions, folder
-    begun = run is not None and (run / CARDS / DESCRIPTION).is_file()
-    return game, actions, Identity.read(run / CARDS) if run and begun else Identity.named(config.cards, Deal.of(game))
+    begun = card_folders(run, len(config.cards)) if run else [None] * len(config.cards)
+    return game, actions, tuple(_cards(*one, Deal.of(game)) for one in zip(config.cards, begun, strict=True))
+
+
+def _cards(name: str, begun: Path | None, deal: Deal) -> Asked:
+    if (Path(name) / DESCRIPTION).is_file():
+        return Path(name)
+    return Identity.read(begun) if begun and (begun / DESCRIPTION).is_file() else Identity.named(name, deal)
 
 
 def keep_config(config: Config, run: Path) -> None:
@@ -141,7 +153,7 @@ class AbstractProblem(Problem):
     precision: ClassVar[float] = VECTOR_PRECISION
 
     abstract: AbstractGame
-    cards: Path  # where its card abstraction is
+    cards: tuple[Path, ...]  # where its card abstraction is, or that of each player
     options: Options = Options()  # noqa: RUF009, it is frozen
     threads: int = 1
     agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
@@ -177,7 +189,8 @@ class AbstractProblem(Problem):
     def seen(self) -> Seen | None:
         """The whole game, where it can be walked."""
         actions, game = self.abstract.betting.nodes, self.abstract.game
-        boards = [len(this.spots.boards) for this in self.abstract.cards.rounds]
+        rounds = zip(*(cards.rounds for cards in self.abstract.cards.each), strict=True)
+        boards = [max(len(this.spots.boards) for this in both) for both in rounds]
         rows = np.bincount(actions.round[actions.actor >= 0], actions.children[actions.actor >= 0], len(boards))
         hands = len(game.deck.holes(game.rules.hole_cards))
         if hands * float(rows @ boards) > EXACT:
@@ -228,7 +241,7 @@ class AbstractProblem(Problem):
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a blueprint to a folder."""
-        Blueprint.of(self.abstract, strategy, agent=self.agent, **figures).save(path, self.cards)
+        Blueprint.of(self.abstract, strategy, agent=self.agent, **figures).save(path, *self.cards)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """The strategy of a blueprint for this very game."""

@@ -100,7 +100,7 @@ class Ledger:
         """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
         nodes = self.slots.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
-        counts, buckets = nodes.children[acts].astype(np.int64), np.array(self.slots.buckets)[nodes.round[acts]]
+        counts, buckets = nodes.children[acts].astype(np.int64), self.slots.buckets_at[acts]
 
         def work(start: int, end: int) -> None:
             part = slice(start, end)
@@ -242,7 +242,8 @@ class Pace(NamedTuple):
 def probe(game: Slots, options: Options = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
     """Walk a game as large as this one for some seconds, with made-up buckets: few enough that there is memory."""
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
-    made_up = MadeUp(game.game, tuple(max(1, int(share * number)) for number in game.buckets), game.actions)
+    fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
+    made_up = MadeUp(game.game, (fewer[0], fewer[1]), game.actions)
     solver, spent = External(made_up, 0, options, threads), 0.0
     while spent < seconds / 2:  # memory is touched for the first time
         began = perf_counter()

@@ -34,7 +34,8 @@ class Player(NamedTuple):
 
 def habitual(game: Slots, habit: str) -> Player:
     """A player with one of the habits of `strategy.fixed`, who has the bets of a game: all hands are in one bucket."""
-    abstract = MadeUp(game.game, (1,) * len(game.buckets), game.actions)
+    one = (1,) * game.game.rules.rounds
+    abstract = MadeUp(game.game, (one, one), game.actions)
     vars(abstract)["betting"] = game.betting  # they are the same
     nodes, labels = abstract.betting.nodes, abstract.betting.labels
     shares = np.zeros(abstract.slots, dtype=np.uint8)

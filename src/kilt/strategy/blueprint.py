@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.buckets import Sight, load_sight
 from kilt.artifact import Array
 from kilt.cards.deck import IntArray
 from kilt.errors import AbstractionError, ArtifactError
@@ -47,14 +47,14 @@ class Blueprint:
 
     game: Holdem
     actions: Actions | None
-    cards: CardAbstraction
+    cards: Sight
     fingerprint: str  # of the abstract game
     nodes: BettingNodes
     level: npt.NDArray[np.int32]  # [node] the raise that led there, in chips; or FOLDS, or CALLS
     first: IntArray  # [node + 1] the first slot of a decision
     shares: Array  # [slot] probabilities, the largest whole number for 1; all 0 where nobody has been
     figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
-    _buckets: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = field(
+    _buckets: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], int] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -83,21 +83,21 @@ class Blueprint:
         whole = sum(shares)
         return [share / whole for share in shares] if whole else [0.0] * count
 
-    def bucket(self, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
+    def bucket(self, player: int, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
         """The bucket of a hand in a round. Those of the last hands are remembered: players act more than once."""
-        cards = r, tuple(hand), tuple(board)
+        cards = player, r, tuple(hand), tuple(board)
         known = self._buckets.get(cards)
         if known is None:
             if len(self._buckets) >= REMEMBERED:
                 self._buckets.clear()
             found = np.empty((1, 1), dtype=np.uint32)
             holding = np.array([[self.game.deck.hole_index(hand)]], dtype=np.int64)
-            self.cards.rounds[r].look_up(np.array([board], dtype=np.int64), holding, found)
+            self.cards.each[player].look_up(r, np.array([board], dtype=np.int64), holding, found)
             known = self._buckets[cards] = int(found[0, 0])
         return known
 
-    def save(self, path: Path, cards: Path) -> None:
-        """Write to a folder, with a note of where the card abstraction is."""
+    def save(self, path: Path, *cards: Path) -> None:
+        """Write to a folder, with a note of where the card abstraction is, or that of each player."""
         arrays = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
         arrays |= {"level": self.level, "first": self.first, "shares": self.shares}
         parameters = {
@@ -105,9 +105,9 @@ class Blueprint:
             "name": self.game.name,
             "actions": list(self.actions.text) if self.actions else None,
             "near": self.actions.near if self.actions else None,
-            "cards": os.path.relpath(cards, path),
+            "cards": [os.path.relpath(folder, path) for folder in cards],
         }
-        inputs = {"game": self.fingerprint, "cards": self.cards.identity.fingerprint}
+        inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
         artifact.write(path, KIND, arrays, inputs=inputs, parameters=parameters, figures=self.figures)
 
     @classmethod
@@ -120,17 +120,17 @@ class Blueprint:
             raise ArtifactError(f"{path} has no strategy: solve it to the end, or go on with kilt solve --resume")
         found = artifact.read(path, KIND, check=check)
         said, arrays = found.parameters, found.arrays
-        place = Path(os.path.normpath(path / said["cards"]))
+        places = _card_folders(path, said)
         try:
-            cards = CardAbstraction.load(place)
+            cards = load_sight(places)
         except AbstractionError as error:
             raise ArtifactError(
                 f"the buckets of {path} are missing ({error}): put them there, or take what `kilt export` made"
             ) from None
-        if cards.identity.fingerprint != found.inputs["cards"]:
+        if cards.fingerprint != found.inputs["cards"]:
             raise ArtifactError(
-                f"{path} was made with buckets {found.inputs['cards']}, and {place} has {cards.identity.fingerprint}: "
-                "put the right ones there, or solve again"
+                f"{path} was made with buckets {found.inputs['cards']}, and {' and '.join(map(str, places))} has "
+                f"{cards.fingerprint}: put the right ones there, or solve again"
             )
         return cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
@@ -145,20 +145,32 @@ class Blueprint:
         )
 
 
+def card_folders(run: Path, number: int) -> list[Path]:
+    """Where a run has its card abstraction, or that of each player."""
+    return [run / CARDS] if number == 1 else [run / CARDS / str(player + 1) for player in range(number)]
+
+
+def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
+    """Where the card abstractions of a strategy are."""
+    return [Path(os.path.normpath(path / folder)) for folder in said["cards"]]
+
+
 def export(run: Path, out: Path) -> None:
     """Copy the strategy of a run and the card abstraction that it needs to a folder, with a script that starts it."""
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     blueprint = Blueprint.load(strategy)
     if out.exists():
         raise ArtifactError(f"{out} is there already: choose another folder")
-    cards = strategy / artifact.read(strategy, KIND).parameters["cards"]
-    size = sum(file.stat().st_size for folder in (strategy, cards) for file in folder.rglob("*"))
+    cards = _card_folders(strategy, artifact.read(strategy, KIND).parameters)
+    size = sum(file.stat().st_size for folder in (strategy, *cards) for file in folder.rglob("*"))
     artifact.require_room(out, size)
     new = out.with_name(f".{out.name}.new")
     with artifact.os_errors(f"{out} cannot be written"):
         shutil.rmtree(new, ignore_errors=True)
-        shutil.copytree(cards, new / CARDS)
-        blueprint.save(new / STRATEGY, new / CARDS)
+        copies = card_folders(new, len(cards))
+        for folder, copy in zip(cards, copies, strict=True):
+            shutil.copytree(folder, copy)
+        blueprint.save(new / STRATEGY, *copies)
         start = new / START
         start.write_text(SCRIPT, encoding="utf-8")
         start.chmod(0o755)

@@ -116,8 +116,8 @@ class BettingSize(NamedTuple):
     """How large a betting tree is."""
 
     nodes: int
-    decisions: tuple[int, ...]  # [round]
-    actions: tuple[int, ...]  # [round] of all its decisions together
+    decisions: tuple[tuple[int, ...], ...]  # [player][round]
+    actions: tuple[tuple[int, ...], ...]  # [player][round] of all their decisions together
 
 
 def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
@@ -125,7 +125,7 @@ def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
 
     >>> from kilt.games import load_game
     >>> betting_size(load_game("holdem.limit.2p"))[:2]
-    (17221, (8, 70, 630, 5670))
+    (17221, ((4, 35, 315, 2835), (4, 35, 315, 2835)))
     """
     rounds = game.rules.rounds
     known: dict[tuple[object, ...], npt.NDArray[np.int64]] = {}
@@ -135,16 +135,16 @@ def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
         key = (*going_on, position.folded)
         if key not in known:
             actions = on_menu(position, menu)
-            total = np.zeros(1 + 2 * rounds, dtype=np.int64)
-            total[0] = 1
+            total = np.zeros((3, 2, rounds), dtype=np.int64)  # nodes, decisions, actions
+            total[0, position.actor, position.round] = 1
             if position.actor >= 0:
-                total[1 + position.round] = 1
-                total[1 + rounds + position.round] = len(actions)
+                total[1:, position.actor, position.round] = 1, len(actions)
             known[key] = sum((count(position.after(action)) for action in actions), total)
         return known[key]
 
-    nodes, *rest = count(game.start()).tolist()
-    return BettingSize(nodes, tuple(rest[:rounds]), tuple(rest[rounds:]))
+    nodes, *rest = count(game.start())
+    decisions, actions = (tuple(map(tuple, counted.tolist())) for counted in rest)
+    return BettingSize(int(nodes.sum()), decisions, actions)
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:

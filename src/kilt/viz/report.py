@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from kilt import __version__, artifact
+from kilt.abstraction.buckets import CardAbstraction
 from kilt.evaluate.sanity import Report, round_names
 from kilt.evaluate.stats import Estimate
 from kilt.solve.run import Step
@@ -88,14 +89,14 @@ def contents_of(
     """The contents of a page about a blueprint, with its hand grids where it has two private cards."""
     game, rules = blueprint.game, blueprint.game.rules
     names = round_names(game)
-    buckets = [f"{name} {this.buckets:,}" for name, this in zip(names, blueprint.cards.rounds, strict=True)]
+    seen = {cards.fingerprint: cards for cards in blueprint.cards.each}  # once, if both see the same
     blinds = " and ".join(f"{blind:,}" for blind in sorted(rules.blinds))
     said = blueprint.figures
     built = {
         "game": game.name,
         "rules": f"{rules.betting}, blinds {blinds}" + ("" if blueprint.limit else f", {_depth(blueprint)}"),
         "deck": f"{rules.deck.size} cards, {rules.hole_cards} private and {rules.board_size(rules.rounds - 1)} public",
-        "buckets": f"{blueprint.cards.identity.name}: {', '.join(buckets)}",
+        "buckets": " | ".join(_buckets(cards, names) for cards in seen.values()),
         "bet sizes": " | ".join(blueprint.actions.text) if blueprint.actions else "all that are legal",
         "size": f"{int((blueprint.nodes.actor >= 0).sum()):,} decisions in the betting tree, "
         f"{len(blueprint.shares):,} actions of information sets",
@@ -113,6 +114,11 @@ def contents_of(
         sanity=sanity,
         commands=tuple(commands),
     )
+
+
+def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
+    each = [f"{name} {number:,}" for name, number in zip(names, cards.numbers, strict=True)]
+    return f"{cards.name}: {', '.join(each)}"
 
 
 def write_report(folder: str | Path, contents: Contents) -> Path:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from kilt.abstraction.plan import Plan
 from kilt.cards.deck import ByteArray, FloatArray, IntArray, subsets
 from kilt.errors import RunError
 
+T = TypeVar("T")
 LOOKED_AT = 50  # boards, when a game is taken apart
 
 
@@ -41,7 +42,7 @@ class Partition:
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Path) -> Partition:
         """Of an abstract game, by the first classes of boards that its cards, in a folder, have."""
-        identity = abstract.cards.identity
+        identity = one_for_both(abstract.cards.each).identity
         trunk = trunk_of(identity.plan, identity.deal)
         public = identity.plan.public[0]
         size = identity.deal.sizes[trunk]
@@ -53,14 +54,15 @@ class Partition:
 
     def _check(self) -> None:
         """Raise RunError where hands on boards of a class have buckets of another: look at some of them."""
-        deal, rng = self.abstract.cards.identity.deal, np.random.default_rng(0)
+        cards_of, rng = self.abstract.cards.each[0], np.random.default_rng(0)
+        deal = cards_of.identity.deal
         some = rng.integers(len(self.boards), size=LOOKED_AT)
         for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
             rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
             hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
             for r in range(self.trunk, len(deal.sizes)):
-                bucket = self.abstract.cards.bucket(hand, cards[: deal.sizes[r]])
-                if bucket * self.classes // self.abstract.buckets[r] != label:
+                bucket = cards_of.bucket(hand, cards[: deal.sizes[r]])
+                if bucket * self.classes // cards_of.numbers[r] != label:
                     raise RunError(
                         f"bucket {bucket} of round {r + 1} has boards of several classes: build the cards again"
                     )
@@ -68,13 +70,13 @@ class Partition:
     @property
     def head(self) -> Part:
         """What the head keeps: the slots of the trunk."""
-        own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets))
+        own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets[0]))
         return Part(self.abstract, (0,) * len(own), own, [None] * len(own))
 
     def part(self, label: int) -> Part:
         """What belongs to a class: in each round from the trunk on, its own buckets follow one another."""
-        own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets)]
-        plan = self.abstract.cards.identity.plan
+        own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets[0])]
+        plan = self.abstract.cards.each[0].identity.plan
         known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(own))]
         return Part(self.abstract, tuple(label * n for n in own), tuple(own), known)
 
@@ -88,6 +90,13 @@ class Partition:
         """Σ |F(n,h)|: how many boards there are for any two hands."""
         rules = self.abstract.game.rules
         return comb(rules.deck.size - 2 * rules.hole_cards, self.boards.shape[1])
+
+
+def one_for_both(cards: Sequence[T]) -> T:
+    """The cards of both players; RunError where each has their own, so that they share no classes of boards."""
+    if any(one is not cards[0] for one in cards):
+        raise RunError("blades share out the boards of one card abstraction: give both players the same `cards`")
+    return cards[0]
 
 
 def trunk_of(plan: Plan, deal: Deal) -> int:

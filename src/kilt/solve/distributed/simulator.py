@@ -42,7 +42,7 @@ from kilt.errors import RunError
 from kilt.jit import cores as available
 from kilt.solve.abstract_problem import asked_for, options_of
 from kilt.solve.distributed.blades import Child, Game, Head
-from kilt.solve.distributed.partition import Partition, samples_for, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
 from kilt.solve.distributed.solver import MOST, TRIED, Chosen, Distributed, Times, batch_size, limits, start
 from kilt.solve.external import PROBED
 from kilt.solve.problem import available_memory
@@ -127,7 +127,8 @@ class Costs:
 
 def game_of(config: Config) -> Game:
     """What a configuration asks for; with made-up buckets where its cards are not built."""
-    game, actions, cards = asked_for(config)
+    game, actions, both = asked_for(config)
+    cards = one_for_both(both)
     options = options_of(config)
     if not isinstance(cards, Path):
         return _Sketch(game, Path(), actions, "", options, 0, TRIED[1], identity=cards)
@@ -173,7 +174,7 @@ def measured(game: Game, together: int = 1, seconds: float = 3.0) -> Costs:
 
     many = looks[TRIED[1]]
     starts = float(np.mean([look.starts for look in many])) / TRIED[1]
-    plan = game.identity.plan if isinstance(game, _Sketch) else partition.abstract.cards.identity.plan
+    plan = game.identity.plan if isinstance(game, _Sketch) else partition.abstract.cards.each[0].identity.plan
     below, trunk = 1, 1.0
     if len(plan.public) > 1:
         below, trunk = plan.public[1].classes, share_before(partition, plan.public[1].round - 1)
@@ -473,7 +474,8 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
     discounted in either, which in a short run happens often.
     """
     found, cores, abstract = list[Checked](), available(), problem.abstract
-    game = Game(abstract.game, problem.cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
+    cards = one_for_both(problem.cards)
+    game = Game(abstract.game, cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
     for n in blades:
         costs = measured(game, min(n * problem.threads, cores), seconds)
         asked = replace(

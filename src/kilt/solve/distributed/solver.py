@@ -23,7 +23,7 @@ from kilt.cards.deck import FloatArray, IntArray
 from kilt.config import EngineConfig
 from kilt.engines import Answer, Engine, Job, Worker, engine_named
 from kilt.solve.distributed.blades import Batch, Child, Found, Game, Head, UnderWay
-from kilt.solve.distributed.partition import Partition, levels, samples_for, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, levels, one_for_both, samples_for, shared_out, trunk_of
 from kilt.solve.external import Options, words_of
 from kilt.solve.external_kernels import Starts
 
@@ -97,7 +97,7 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 def limits(partition: Partition) -> tuple[int, int]:
     """The most deals that a batch may have, and how many keep the trunk's strategy fresh."""
-    return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0]
+    return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def look_for_blades(engine: Engine, asked: EngineConfig, size: AbstractSize, cards: Identity, options: Options) -> None:
@@ -110,13 +110,14 @@ def look_for_blades(engine: Engine, asked: EngineConfig, size: AbstractSize, car
 def start(problem: AbstractProblem, seed: int) -> Distributed:
     """A solver on the engine that a problem has, or asks for."""
     asked, abstract = problem.engine, problem.abstract
-    trunk_of(abstract.cards.identity.plan, abstract.cards.identity.deal)
-    classes = abstract.cards.identity.plan.public[0].classes
+    cards, identity = one_for_both(problem.cards).resolve(), abstract.cards.each[0].identity
+    trunk_of(identity.plan, identity.deal)
+    classes = identity.plan.public[0].classes
     fewest = min(map(len, shared_out(np.ones(classes), asked.blades)))
     threads = asked.blades * problem.threads
     boards = asked.boards if asked.boards or asked.samples or threads >= classes else threads
     samples = asked.samples or samples_for(problem.threads, fewest)
-    cards, rules = problem.cards.resolve(), (abstract.actions, abstract.fingerprint, problem.options)
+    rules = abstract.actions, abstract.fingerprint, problem.options
     game = Game(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
