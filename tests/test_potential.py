@@ -124,6 +124,16 @@ def test_fitting_lowers_distances():
     assert np.array_equal(fit(points, weights, 4, ground, threads=2), means)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_cluster_is_ever_empty(seed):
+    """Also where there are nearly as many clusters as points, and many of these are alike."""
+    rng = np.random.default_rng(seed)
+    ground = some_ground(rng, 6)
+    points = rng.integers(6, size=(40, 3)).astype(np.int32)
+    means = fit(points, rng.random(40) + 0.1, 30, ground, seed=seed)
+    np.testing.assert_allclose(means.sum(axis=1), 1, atol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     plan = plan_named("IR-PA-KE 5-8-6", DEAL.board_cards)

@@ -82,8 +82,7 @@ def fit(
         means = _means(point, weights, labels, k, len(ground.centroids))
         look = partial(assign, means, columns_of(means, ground))
         changed = in_parts(look, len(point), threads, partial(_tell, tick, done))
-        empty = np.flatnonzero(np.bincount(labels, minlength=k) == 0)
-        labels[np.argsort(-(weights * costs), kind="stable")[: len(empty)]] = empty
+        _fill(labels, weights * costs, k)
         if sum(changed) <= len(point) // 1000 or stop():
             break
     return _means(point, weights, labels, k, len(ground.centroids))
@@ -91,6 +90,16 @@ def fit(
 
 def _tell(tick: Callable[[float], None], done: int, share: float) -> None:
     tick((done + share) / ITERATIONS)
+
+
+def _fill(labels: Labels, costs: FloatArray, k: int) -> None:
+    """Give empty clusters a point each: those that cost most, and are not alone in theirs."""
+    counts = np.bincount(labels, minlength=k)
+    dearest = iter(np.argsort(-costs, kind="stable"))
+    for empty in np.flatnonzero(counts == 0):
+        chosen = next(i for i in dearest if counts[labels[i]] > 1)
+        counts[labels[chosen]] -= 1
+        labels[chosen] = empty
 
 
 def _means(point: Labels, weights: FloatArray, labels: Labels, k: int, buckets: int) -> Singles:
