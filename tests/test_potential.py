@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from kilt.abstraction import potential
 from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.buckets import Identity
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
 from kilt.abstraction.plan import Plan, RoundPlan, Step, plan_named
-from kilt.abstraction.potential import apart_of, columns_of, fit, ground_of
+from kilt.abstraction.potential import apart_of, centres_of, columns_of, fit, ground_of
 from kilt.abstraction.steps import ALL, After, Part
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
@@ -24,7 +25,8 @@ def exact(first, second, apart):
     n = len(first)
     rows = np.kron(np.eye(n), np.ones(n))
     columns = np.kron(np.ones(n), np.eye(n))
-    found = linprog(apart.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([first, second]))
+    flows, masses = np.vstack([rows, columns])[:-1], np.concatenate([first, second])[:-1]  # the last one follows
+    found = linprog(apart.ravel(), A_eq=flows, b_eq=masses)
     return found.fun
 
 
@@ -89,6 +91,24 @@ def test_nothing_is_moved_between_equals():
     assert distance(point, mean, ground) == pytest.approx(0, abs=1e-6)
     whole = np.eye(6, dtype=np.float32)
     np.testing.assert_allclose(apart_of(whole, ground), square(ground), atol=1e-6)
+
+
+def test_distances_of_means_that_are_far_apart_are_about_right(monkeypatch):
+    """With few neighbours, most of them are made out from the centres."""
+    rng = np.random.default_rng(6)
+    ground = some_ground(rng, 30, absolute=False)
+    means = rng.dirichlet(np.full(30, 0.3), size=60).astype(np.float32)
+    whole = apart_of(means, ground)
+    assert np.array_equal(whole, whole.T)
+    shares = means[:8].astype(float)
+    shares /= shares.sum(axis=1, keepdims=True)
+    least = [[exact(one, other, square(ground)) for other in shares[:4]] for one in shares]
+    assert (whole[:8, :4] >= np.array(least) - 1e-5).all()
+    monkeypatch.setattr(potential, "NEIGHBOURS", 10)
+    few = apart_of(means, ground)
+    assert np.array_equal(few, few.T)
+    centres = ground_of(centres_of(means, ground), absolute=False)
+    assert np.abs(few - whole).mean() < 0.3 * np.abs(square(centres) - whole).mean()
 
 
 @pytest.mark.parametrize("absolute", [True, False])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
 from typing import NamedTuple
 
@@ -35,7 +36,6 @@ from kilt.abstraction.plan import Plan, PublicPlan, Step, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
 from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
-from kilt.artifact import Array
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -318,16 +318,16 @@ def _build_round(
     with artifact.draft(round_folder(out, r), KIND, shape[0] * shape[1] * dtype.itemsize, inputs) as new:
         table = new.room("buckets", dtype, shape)
 
-        def write(part: Part) -> tuple[Array, float]:
+        sizes, alone = np.zeros(buckets, dtype=np.int64), Lock()
+
+        def write(part: Part) -> float:
             labels, costs = fitting.sort(part, fitted)
             spots_kernels.spread(spots.tables, part.start, part.end, labels, table)
-            cost = 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())
-            return np.bincount(labels, part.weights.astype(np.float64), buckets), cost
+            with alone:
+                spots_kernels.add_at(labels, part.weights, sizes)
+            return 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())
 
-        sizes, cost = np.zeros(buckets), 0.0
-        for some_sizes, some_cost in fitting.parts(write, lambda share: tick(f"{what}: assigning", share)):
-            sizes += some_sizes
-            cost += some_cost
+        cost = sum(fitting.parts(write, partial(tick, f"{what}: assigning")))
         if not sizes.all():
             raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: ask for fewer")
         if known and plan.coded(r):
@@ -336,19 +336,28 @@ def _build_round(
             new.save("sizes", sorted_in.sizes)
             new.figures["codes"] = buckets
         else:
-            new.save("sizes", sizes.astype(np.int64))
-            _save_means(new, fitted[-1], r, features.threads)
+            new.save("sizes", sizes)
+            _save_means(new, fitted[-1])
+            if isinstance(fitted[-1], Potentials) and _looked_at(identity, r):
+                means, ground = fitted[-1].means, fitted[-1].after.ground
+                new.save("apart", apart_of(means, ground, features.threads, partial(tick, f"{what}: distances")))
         if isinstance(fitted[-1], Means | Potentials):
             new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began
 
 
-def _save_means(new: artifact.Draft, last: Fitted, r: int, threads: int) -> None:
+def _looked_at(identity: Identity, r: int) -> bool:
+    """Whether the round before rests on the buckets of a round: one that tells all hands apart does not."""
+    plan, deal, before = identity.plan, identity.deal, r - 1
+    if r == 0 or not looks_ahead(plan, before):
+        return False
+    return bucket_numbers(plan, deal)[before] < len(deal.spots(layout(plan, deal, before)))
+
+
+def _save_means(new: artifact.Draft, last: Fitted) -> None:
     """Keep what the buckets are means of, for rounds before that look ahead and for those who compare boards."""
     match last:
         case Means(clusters=clusters):
             new.save("centroids", clusters.centroids)
         case Potentials(after=ahead, means=means):
             new.save("centroids", centres_of(means, ahead.ground))
-            if r > 0:
-                new.save("apart", apart_of(means, ahead.ground, threads))

@@ -22,17 +22,23 @@ from kilt.jit import in_parts
 
 SAMPLE = 100_000  # points that means are fitted to, at most, for each thousand clusters or part of it
 ITERATIONS = 10  # at most
+NEIGHBOURS = 128  # of a cluster, whose distances from it are looked for
 
 
 def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None) -> Ground:
     """How far the next round's buckets are from each other: their centroids, unless that is known better."""
     if apart is None:
-        apart = np.empty((len(centroids), len(centroids)), dtype=np.float32)
-        for b, centroid in enumerate(centroids):
-            difference = centroids - centroid
-            apart[b] = np.abs(difference).sum(axis=1) if absolute else np.sqrt((difference**2).sum(axis=1))
+        apart = _distances(centroids, absolute)
     order = np.argsort(apart, axis=1, kind="stable").astype(np.int32)
     return Ground(order, np.take_along_axis(apart, order, axis=1), np.ascontiguousarray(centroids), absolute)
+
+
+def _distances(centroids: Singles, absolute: bool) -> Singles:
+    apart = np.empty((len(centroids), len(centroids)), dtype=np.float32)
+    for b, centroid in enumerate(centroids):
+        difference = centroids - centroid
+        apart[b] = np.abs(difference).sum(axis=1) if absolute else np.sqrt((difference**2).sum(axis=1))
+    return apart
 
 
 def centres_of(means: Singles, ground: Ground) -> Singles:
@@ -45,11 +51,23 @@ def columns_of(means: Singles, ground: Ground) -> Singles:
     return np.ascontiguousarray(centres_of(means, ground).T)
 
 
-def apart_of(means: Singles, ground: Ground, threads: int = 1) -> Singles:
-    """[cluster, cluster] how far mean distributions are from each other: the ground of the round before."""
-    apart = np.empty((len(means), len(means)), dtype=np.float32)
-    in_parts(lambda start, end: kernels.between(means, start, end, ground, apart), len(means), threads)
-    return apart
+def apart_of(
+    means: Singles, ground: Ground, threads: int = 1, tick: Callable[[float], None] = lambda share: None
+) -> Singles:
+    """[cluster, cluster] how far mean distributions are from each other: the ground of the round before.
+
+    That is looked for among neighbours only, and is the larger of the two ways to go. Farther away it differs from the
+    distance between the centres by much the same, wherever one goes.
+    """
+    apart = _distances(centres_of(means, ground), ground.absolute)
+    near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1].astype(np.int32)  # itself too
+    found = np.empty(near.shape, dtype=np.float32)
+    look = partial(kernels.between, means, near, ground, found)
+    in_parts(look, len(means), threads, tick)
+    more = (found - np.take_along_axis(apart, near, axis=1)).mean(axis=1)
+    apart += (more[:, None] + more) / 2
+    np.put_along_axis(apart, near, found, axis=1)
+    return np.maximum(apart, apart.T)
 
 
 def fit(

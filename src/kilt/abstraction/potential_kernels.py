@@ -203,15 +203,13 @@ def assign(
 
 
 @kernel
-def between(means: Singles, start: int, end: int, ground: Ground, apart: Singles) -> None:
-    """Write how far some means are from those before them: the larger of the two ways to go."""
+def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
+    """Write how far some means are from those that are near them."""
     far, room = np.float32(np.inf), make_room(means.shape[1])
     for a in range(start, end):
-        apart[a, a] = 0
-        for b in range(a):
-            there = greedy(spread_out(means, a, room), means, b, ground, far, room)
-            back = greedy(spread_out(means, b, room), means, a, ground, far, room)
-            apart[a, b] = apart[b, a] = max(there, back)
+        count = spread_out(means, a, room)
+        for j in range(near.shape[1]):
+            found[a, j] = greedy(count, means, near[a, j], ground, far, room)
 
 
 @kernel

@@ -160,3 +160,10 @@ def look_up_hands(
         board, turned = locate(index.boards, boards[deal])
         for player in range(hands.shape[1]):
             buckets[deal, player] = table[board, index.moved[turned, hands[deal, player]]]
+
+
+@kernel
+def add_at(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
+    """Add weights up, each where it belongs."""
+    for i in range(len(places)):
+        sums[places[i]] += weights[i]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from math import comb, inf
+from threading import Lock
 from time import time
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -264,14 +265,15 @@ class Fitting(NamedTuple):
         sets = self.features.deal.spots((self.features.deal.sizes[self.r],))
         codes, levels = _codes(np.asarray(values), sets.weights)
 
-        def weigh(part: Part) -> Array:
+        mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
+
+        def weigh(part: Part) -> None:
             group, _ = self.sort(part, fitted)
             where = group * np.int64(levels) + codes[part.rows(sets)]
-            return np.bincount(where, part.weights.astype(np.float64), groups * levels)
+            with alone:  # there may be thousands of parts, each too large to be kept
+                spots_kernels.add_at(where, part.weights, mass)
 
-        mass = np.zeros(groups * levels)
-        for found in self.parts(weigh, self.tick):
-            mass += found
+        self.parts(weigh, self.tick)
         bucket = np.zeros((groups, levels), dtype=np.int32)
         for g, weights in enumerate(mass.reshape(groups, levels)):
             there = np.flatnonzero(weights)
