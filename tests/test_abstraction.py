@@ -845,6 +845,15 @@ def test_cards_that_are_not_in_the_deck(built, hand, board):
         built["PR-KE-KO 4-3-2"].bucket(hand, board)
 
 
+def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
+    """Percentiles have a mass for each group and value: of thousands of parts, there is no room."""
+    left, parts = [], steps.Fitting.parts
+    monkeypatch.setattr(steps.Fitting, "parts", lambda *given: left.append(parts(*given)) or left[-1])
+    build(Identity("some groups", SHORT, plan_named("PR-PHS-PHS 4-3-2", SHORT.board_cards)), tmp_path / "run")
+    assert len(left) > 3
+    assert not any(isinstance(found, np.ndarray) for of_parts in left for found in of_parts)
+
+
 # ── before it is built ──
 
 

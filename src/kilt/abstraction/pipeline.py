@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import comb
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction import spots_kernels
+from kilt.abstraction import potential, spots_kernels
 from kilt.abstraction.boards import build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
@@ -35,7 +36,7 @@ from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, Step, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
-from kilt.abstraction.steps import MANY, After, Before, Fitted, Fitting, Means, Part, Potentials
+from kilt.abstraction.steps import LEVELS, MANY, PERCENTILES, After, Before, Fitted, Fitting, Means, Part, Potentials
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -98,13 +99,21 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
         for step in steps:
             needed = features.needs(step.feature, r, plan.bins, plan.opponents)
             missing.update(needed)
-            searched, dimensions, drawn = 0.0, 1, 0
+            searched, iterations, drawn, room = 0.0, 0, min(hands, max(plan.sample, MANY * (groups - 1))), 0
             if step.feature in DIMENSIONS:
-                dimensions = DIMENSIONS[step.feature](plan, r)
-                drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
-                searched = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions)
-            seconds += hands * (100e-9 + searched) + drawn * plan.iterations * plan.restarts * searched
-            memory = max(memory, drawn * dimensions * 12 + sum(size for size, _ in needed.values()))
+                dimensions, iterations = DIMENSIONS[step.feature](plan, r), plan.iterations * plan.restarts
+                searched, room = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions), drawn * dimensions * 12
+            elif step.feature == "potential" and r + 1 < len(plan.rounds):
+                coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
+                searched, iterations = 16e-6 + 15e-9 * max(step.buckets, coming), potential.ITERATIONS
+                drawn = min(drawn, potential.sample_of(step.buckets) * groups)
+                room = drawn * ways * 8 + 8 * coming**2 + 12 * coming * step.buckets * groups
+                seconds += 10e-6 * step.buckets**2 * _looked_at(identity, r)
+            elif step.feature in PERCENTILES:
+                room = 12 * groups * (deal.top + 1 if r + 1 == len(plan.rounds) else LEVELS)
+            seconds += hands * (100e-9 + searched) + drawn * iterations * searched
+            memory = max(memory, room + sum(size for size, _ in needed.values()))
+            groups *= step.buckets
 
     for public in plan.public:
         base = _base_identity(public, deal)

@@ -70,6 +70,11 @@ def apart_of(
     return np.maximum(apart, apart.T)
 
 
+def sample_of(k: int) -> int:
+    """How many points means are fitted to, at most."""
+    return SAMPLE * -(-k // 1000)
+
+
 def fit(
     point: Labels,
     weights: FloatArray,

@@ -299,7 +299,7 @@ class Fitting(NamedTuple):
         after = self.after
 
         fit = partial(_fit_potentials, step.buckets, after.ground)
-        sample = min(self.plan.sample, potential.SAMPLE * -(-step.buckets // 1000))
+        sample = min(self.plan.sample, potential.sample_of(step.buckets))
         means = self._each_group(lambda part, chosen: part.next_buckets(after, chosen), sample, groups, fitted, fit)
         return Potentials(after, means, columns_of(means, after.ground), step.buckets)
 
