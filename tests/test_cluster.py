@@ -109,6 +109,15 @@ def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, 
     assert (costs[:start] == -1).all()
     some = slice(start, n)
     assert_nearest(points[some], labels[some], costs[some], centroids, group, groups[some], metric)
+    others, still = np.full(n, -np.inf, dtype=np.float32), np.zeros(group * count, dtype=np.float32)
+    labels = before.copy()
+    cluster_kernels.assign(points, 0, n, group, *found[:3], found.absolute, labels, costs, others, still, still)
+    assert_nearest(points, labels, costs, centroids, group, groups, metric)
+    every = naive.costs(points.astype(np.float64), centroids, metric)
+    for i in range(n):
+        rest = [every[i, c] for c in range(groups[i] * group, groups[i] * group + group) if c != labels[i]]
+        least = min(rest, default=np.inf)
+        assert others[i] <= (least if metric == "emd" else np.sqrt(least)) * (1 + 1e-5) + 1e-5
 
 
 def test_the_search_among_more_centroids_than_a_list_of_neighbours_has():

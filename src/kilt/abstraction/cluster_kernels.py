@@ -142,7 +142,7 @@ def nearest(
 ) -> tuple[Index, np.float32, np.float32]:
     """The cheapest centroid of the group of `hint`, at which the point has this cost, and what it costs there.
 
-    If `two` are wanted, what it costs at the second cheapest as well.
+    If `two` are wanted, what it costs at all others as well, at least.
     """
     best, lists, j = np.uint64(hint), np.uint64(near.shape[1]), np.uint64(0)
     second = np.float32(np.inf) if two else cost
@@ -158,7 +158,11 @@ def nearest(
         elif there < second:
             second = there
             enough = _half(cost, second, absolute)
-    if j == lists and lists + ONE < group:
+    if j < lists or lists + ONE >= group:
+        return np.int64(best), cost, second
+    if lists and limits[best, lists - ONE] >= cost:  # it is the cheapest: all that are not in the list are beyond
+        second = min(second, _beyond(limits[best, lists - ONE], cost, absolute))
+    else:
         first = best - best % np.uint64(group)
         second = np.float32(np.inf)
         for o in range(group):
@@ -170,6 +174,15 @@ def nearest(
                 elif there < second:
                     second = there
     return np.int64(best), cost, second
+
+
+@kernel
+def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
+    """What a point of this cost has to pay, at least, at centroids whose limit is that much or more."""
+    if absolute:
+        return np.float32(2) * limit - cost
+    apart: np.float32 = np.float32(2) * np.sqrt(limit) - np.sqrt(cost)
+    return apart * apart
 
 
 @kernel

@@ -33,7 +33,7 @@ from kilt.abstraction.buckets import (
 from kilt.abstraction.classes import Classes
 from kilt.abstraction.features import Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
-from kilt.abstraction.plan import Plan, PublicPlan, Step, load_plan
+from kilt.abstraction.plan import CANONICAL, Plan, PublicPlan, Step, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
 from kilt.abstraction.steps import LEVELS, MANY, PERCENTILES, After, Before, Fitted, Fitting, Means, Part, Potentials
@@ -111,7 +111,8 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
                 seconds += 10e-6 * step.buckets**2 * _looked_at(identity, r)
             elif step.feature in PERCENTILES:
                 room = 12 * groups * (deal.top + 1 if r + 1 == len(plan.rounds) else LEVELS)
-            seconds += hands * (100e-9 + searched) + drawn * iterations * searched
+            looked_through = 0 if step.feature == CANONICAL else 2 if groups > 1 and iterations else 1  # to fit it
+            seconds += hands * (80e-9 + 70e-9 * looked_through + searched) + drawn * iterations * searched
             memory = max(memory, room + sum(size for size, _ in needed.values()))
             groups *= step.buckets
 
