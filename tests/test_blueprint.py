@@ -1,5 +1,6 @@
 """Blueprints on disk, and agents that play them."""
 
+import json
 import random
 import shutil
 from collections import Counter
@@ -106,6 +107,16 @@ def test_saved_and_loaded(folder, cards, tmp_path):
             hand, board = (7, 3), (11, 0, 4, 9)
             for r, size in enumerate((0, 2, 3, 4)):
                 assert found.bucket(0, r, hand, board[:size]) == cards.bucket(hand, board[:size])
+
+
+def test_cards_were_one_path_at_first(folder, cards, tmp_path):
+    _, made = drawn(short(), cards, "1x")
+    made.save(tmp_path / "strategy", folder / "cards")
+    manifest = tmp_path / "strategy" / "manifest.json"
+    said = json.loads(manifest.read_text())
+    said["parameters"]["cards"] = said["parameters"]["cards"][0]
+    manifest.write_text(json.dumps(said))
+    assert Blueprint.load(tmp_path).cards.fingerprint == cards.fingerprint
 
 
 def test_players_may_see_different_cards(folder, cards, tmp_path):

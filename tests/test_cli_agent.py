@@ -71,6 +71,10 @@ def test_a_configuration_is_read_and_written(config):
     assert read_config(config) == found
 
 
+def test_equal_cards_are_one():
+    assert config_of({"game": "leduc", "cards": ["lossless"] * 2}).cards == ("lossless",)
+
+
 def test_the_example_can_be_read(tmp_path):
     (tmp_path / "example.toml").write_text(kilt("plan", "--example").stdout)
     assert (tmp_path / "example.toml").read_text() == EXAMPLE
@@ -90,6 +94,7 @@ def test_the_example_can_be_read(tmp_path):
         ({"game": "leduc", "cards": "lossless", "actions": [1]}, "`actions` is"),
         ({"game": "leduc", "cards": ["lossless"] * 3}, "`cards` is .*: give a text such as 'IR-KE-KO"),
         ({"game": "leduc", "cards": 3}, "`cards` is 3"),
+        ({"game": "leduc", "cards": []}, "`cards` is ..: give"),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said(said, complaint):

@@ -43,7 +43,8 @@ from typing import Any, TypeVar
 from kilt.errors import KiltError, RunError
 
 T = TypeVar("T")
-EXAMPLES = {"cards": "IR-KE-KO 169-200-200-200", "actions": "50%, 1x, a"}  # what players may have their own of
+# What players may have their own of: how many texts there are at least, and one of them.
+OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
 
 @dataclass(frozen=True)
@@ -133,18 +134,18 @@ def config_of(said: Mapping[str, Any]) -> Config:
     3
     """
     said = dict(said)
-    said |= {name: _texts(name, said[name], example) for name, example in EXAMPLES.items() if name in said}
+    said |= {name: _texts(name, said[name], *how) for name, how in OF_PLAYERS.items() if name in said}
     sections = {"solver": SolverConfig, "engine": EngineConfig, "agent": AgentConfig}
     made: dict[str, object] = {name: _made(kind, said.pop(name, {}), f"[{name}]") for name, kind in sections.items()}
     return _made(Config, said | made, "the run")
 
 
-def _texts(name: str, said: object, example: str) -> tuple[str, ...]:
+def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:
     """A text for both players, or one for each."""
     texts = [said] if isinstance(said, str) else said
-    if not isinstance(texts, list) or len(texts) > 2 or not all(isinstance(text, str) for text in texts):
+    if not isinstance(texts, list) or not least <= len(texts) <= 2 or not all(isinstance(one, str) for one in texts):
         raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
-    return tuple(texts)
+    return tuple(dict.fromkeys(texts))
 
 
 def _made(kind: type[T], said: object, where: str) -> T:

@@ -94,8 +94,9 @@ def fit(
     for column in point.T:
         centres += ground.centroids[column]
     metric = "emd" if ground.absolute else "l2"
-    labels = kmeans(centres / point.shape[1], k, weights=weights, metric=metric, seed=seed, threads=threads).labels
-    costs = np.empty(len(point), dtype=np.float32)
+    centres /= point.shape[1]
+    start = kmeans(centres, k, weights=weights, metric=metric, seed=seed, threads=threads, stop=stop)
+    labels, costs = start.labels, np.empty(len(point), dtype=np.float32)
 
     def assign(means: Singles, columns: Singles, start: int, end: int) -> int:
         changed: int = kernels.assign(point, start, end, k, means, columns, ground, labels, costs)

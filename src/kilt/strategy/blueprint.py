@@ -151,8 +151,9 @@ def card_folders(run: Path, number: int) -> list[Path]:
 
 
 def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
-    """Where the card abstractions of a strategy are."""
-    return [Path(os.path.normpath(path / folder)) for folder in said["cards"]]
+    """Where the card abstraction of a strategy is, or that of each player."""
+    folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]  # there was but one at first
+    return [Path(os.path.normpath(path / folder)) for folder in folders]
 
 
 def export(run: Path, out: Path) -> None:

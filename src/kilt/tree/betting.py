@@ -135,16 +135,16 @@ def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
         key = (*going_on, position.folded)
         if key not in known:
             actions = on_menu(position, menu)
-            total = np.zeros((3, 2, rounds), dtype=np.int64)  # nodes, decisions, actions
-            total[0, position.actor, position.round] = 1
+            total = np.zeros(1 + 4 * rounds, dtype=np.int64)  # nodes; by player and round, decisions and actions
+            total[0] = 1
             if position.actor >= 0:
-                total[1:, position.actor, position.round] = 1, len(actions)
+                total[1:].reshape(2, 2, rounds)[:, position.actor, position.round] = 1, len(actions)
             known[key] = sum((count(position.after(action)) for action in actions), total)
         return known[key]
 
-    nodes, *rest = count(game.start())
-    decisions, actions = (tuple(map(tuple, counted.tolist())) for counted in rest)
-    return BettingSize(int(nodes.sum()), decisions, actions)
+    nodes, *rest = count(game.start()).tolist()
+    decisions, actions = (tuple(map(tuple, each)) for each in np.reshape(rest, (2, 2, rounds)).tolist())
+    return BettingSize(nodes, decisions, actions)
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
