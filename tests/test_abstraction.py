@@ -21,14 +21,14 @@ import naive
 from kilt import artifact
 from kilt.abstraction import features as features_module
 from kilt.abstraction import pipeline, steps
-from kilt.abstraction.buckets import KIND, CardAbstraction, Identity, layout, round_folder
+from kilt.abstraction.buckets import KIND, AbstractionSpec, CardAbstraction, layout, round_folder
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build, estimate
 from kilt.abstraction.plan import (
     FEATURES,
+    BucketStep,
     Plan,
     RoundPlan,
-    Step,
     load_plan,
     plan_data,
     plan_named,
@@ -109,7 +109,7 @@ class Built(dict):
 
     def __missing__(self, name):
         out = self.folder / name.replace(" ", "_")
-        self[name] = build(Identity(name, SHORT, PLANS[name]), out, cache=self.cache)
+        self[name] = build(AbstractionSpec(name, SHORT, PLANS[name]), out, cache=self.cache)
         return self[name]
 
     def path(self, name):
@@ -229,8 +229,8 @@ def test_names_with_no_buckets(name):
 def plans():
     """Any plan that can be written down."""
     step = st.one_of(
-        st.builds(Step, st.sampled_from([f for f in FEATURES if f != "canonical"]), st.integers(1, 10**6)),
-        st.just(Step("canonical")),
+        st.builds(BucketStep, st.sampled_from([f for f in FEATURES if f != "canonical"]), st.integers(1, 10**6)),
+        st.just(BucketStep("canonical")),
     )
     this = st.builds(RoundPlan, st.booleans(), st.lists(step, min_size=1, max_size=3).map(tuple))
     number = st.integers(1, 10**9)
@@ -273,7 +273,7 @@ def test_plans_in_files(tmp_path):
 
 def test_what_a_plan_does_not_say_is_as_usual():
     said = {"rounds": [{"recall": True, "steps": [{"feature": "ehs", "buckets": 4}]}]}
-    assert plan_of(said) == Plan((RoundPlan(True, (Step("ehs", 4),)),))
+    assert plan_of(said) == Plan((RoundPlan(True, (BucketStep("ehs", 4),)),))
 
 
 def broken(**changes):
@@ -318,7 +318,7 @@ def test_plans_that_cannot_be(said, message):
 
 def test_boards_are_dealt_in_order_as_far_as_it_is_remembered():
     def layouts(*recall, deal=SHORT):
-        plan = Plan(tuple(RoundPlan(this, (Step("ehs", 2),)) for this in recall))
+        plan = Plan(tuple(RoundPlan(this, (BucketStep("ehs", 2),)) for this in recall))
         return [layout(plan, deal, r) for r in range(len(recall))]
 
     assert layouts(True, True, True) == [(0,), (2,), (2, 1)]
@@ -415,13 +415,13 @@ def test_small_groups_are_taken_whole(cache, tmp_path, monkeypatch):
     """Whatever the sample: with ten points for forty groups, each has all of its own."""
     monkeypatch.setattr(steps, "MANY", 0)
     plan = replace(PLANS["PR-KE-KO 4-3-2"], sample=10)
-    found = build(Identity("few", SHORT, plan), tmp_path / "few", cache=cache)
+    found = build(AbstractionSpec("few", SHORT, plan), tmp_path / "few", cache=cache)
     assert [this.buckets for this in found.rounds] == [4, 12, 24]
-    whole = build(Identity("all", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "all", cache=cache)
+    whole = build(AbstractionSpec("all", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "all", cache=cache)
     assert found.rounds[1].figures["distortion"] < 1.3 * whole.rounds[1].figures["distortion"]
     monkeypatch.setattr(steps, "FEW", 0)
     with pytest.raises(AbstractionError, match="clusters are asked for"):
-        build(Identity("none", SHORT, replace(plan, seed=1)), tmp_path / "none", cache=cache)
+        build(AbstractionSpec("none", SHORT, replace(plan, seed=1)), tmp_path / "none", cache=cache)
 
 
 def test_members_are_the_hands_of_a_bucket(built):
@@ -439,14 +439,14 @@ def test_members_are_the_hands_of_a_bucket(built):
 
 def test_hands_of_one_card_and_boards_from_the_start(tmp_path):
     leduc = Deal(Deck(3, 2), 1, (0, 1))
-    found = build(Identity("leduc", leduc, plan_named("PR-PHS-PHS 3-2", (0, 1))), tmp_path / "leduc")
+    found = build(AbstractionSpec("leduc", leduc, plan_named("PR-PHS-PHS 3-2", (0, 1))), tmp_path / "leduc")
     assert [found.bucket([card]) for card in range(6)] == [0, 0, 1, 1, 2, 2]
     king, ace = leduc.deck.cards("KhAh")
     assert [found.bucket([card], [king]) for card in range(6) if card != king] == [0, 0, 3, 4, 4]
     assert [found.bucket([card], [ace]) for card in range(6) if card != ace] == [0, 0, 3, 3, 5]
 
     deal = Deal(Deck(4, 3), 2, (2, 1))
-    found = build(Identity("flop first", deal, mixed((True, {"ehs": 7}), (True, {"ehs": 2}))), tmp_path / "flop")
+    found = build(AbstractionSpec("flop first", deal, mixed((True, {"ehs": 7}), (True, {"ehs": 2}))), tmp_path / "flop")
     for board in list(naive.all_hands((2, 1), deal.deck))[::7]:
         before, now = (live(board, this.row(some)) for this, some in zip(found.rounds, (board[:2], board), strict=True))
         np.testing.assert_array_equal(now // 2, before)
@@ -528,9 +528,9 @@ def test_hands_are_in_the_bucket_whose_centroid_is_nearest(built, features, name
 
 @pytest.mark.parametrize("recall", [True, False], ids=["perfect recall", "imperfect recall"])
 def test_history_is_that_of_the_boards_that_were_dealt(tmp_path, cache, features, recall):
-    """001: the distance on the turn counts the flop that was seen, not another one with the same turn."""
+    """[Schmid15]: the distance on the turn counts the flop that was seen, not another one with the same turn."""
     plan = mixed((recall, {"ehs": 2}), (recall, {"ehs": 2}), (recall, {"history": 5}))
-    found = build(Identity("history", SHORT, plan), tmp_path / "history", cache=cache)
+    found = build(AbstractionSpec("history", SHORT, plan), tmp_path / "history", cache=cache)
     last = found.rounds[-1]
     centroids = artifact.read(round_folder(tmp_path / "history", 2), KIND).arrays["centroids"].astype(np.float64)
     scaled = [features.histograms(r, plan.bins) for r in (0, 1)]
@@ -565,7 +565,7 @@ def test_buckets_of_k_means_are_numbered_from_weak_to_strong(built, name):
 
 def test_nested_means_are_inside_the_first_ones(built, tmp_path, cache):
     coarse = mixed((False, {"histogram": 5}), (False, {"histogram": 4}), (False, {"ehs": 2}))
-    coarse = build(Identity("coarse", SHORT, coarse), tmp_path / "coarse", cache=cache)
+    coarse = build(AbstractionSpec("coarse", SHORT, coarse), tmp_path / "coarse", cache=cache)
     fine = built["IR-KE-KE 5-4x3-14"]
     np.testing.assert_array_equal(by_spot(fine.rounds[1]) // 3, by_spot(coarse.rounds[1]))
 
@@ -574,7 +574,7 @@ def test_potential_aware_buckets(tmp_path, cache):
     """PA, where the next round has centroids: all buckets are used, whatever the suits, and threads change nothing."""
     plan = mixed((False, {"ehs": 5}), (False, {"potential": 8}), (False, {"histogram": 9}))
     one, two = (
-        build(Identity("potential", SHORT, plan), tmp_path / str(threads), cache=cache, threads=threads)
+        build(AbstractionSpec("potential", SHORT, plan), tmp_path / str(threads), cache=cache, threads=threads)
         for threads in (1, 2)
     )
     assert_same_buckets(one, two)
@@ -591,7 +591,7 @@ def test_potential_aware_buckets(tmp_path, cache):
 
 @pytest.mark.parametrize("name", ["IR-KE-KO 16-20-25", "PR-KE-KO 4-3-2", "PR-KH-KH 3-3-3", "percentiles, then means"])
 def test_threads_change_nothing_and_neither_does_doing_it_again(built, tmp_path, name):
-    again = build(Identity("again", SHORT, PLANS[name]), tmp_path / "again", threads=2)
+    again = build(AbstractionSpec("again", SHORT, PLANS[name]), tmp_path / "again", threads=2)
     assert_same_buckets(again, built[name])
     assert again.identity.fingerprint == built[name].identity.fingerprint
 
@@ -600,18 +600,18 @@ def test_seeds_and_samples_make_a_difference(built, tmp_path, cache):
     name = "IR-KE-KO 16-20-25"
     for place, changes in enumerate([{"seed": 5}, {"sample": 300}]):
         plan = replace(PLANS[name], **changes)
-        other = build(Identity("other", SHORT, plan), tmp_path / str(place), cache=cache)
+        other = build(AbstractionSpec("other", SHORT, plan), tmp_path / str(place), cache=cache)
         assert other.identity.fingerprint != built[name].identity.fingerprint
         assert not np.array_equal(other.rounds[1].table, built[name].rounds[1].table)
         assert [this.buckets for this in other.rounds] == [16, 20, 25]
-        again = build(Identity("other", SHORT, plan), tmp_path / f"{place} again", threads=2, cache=cache)
+        again = build(AbstractionSpec("other", SHORT, plan), tmp_path / f"{place} again", threads=2, cache=cache)
         assert_same_buckets(again, other)
 
 
 def test_no_time_to_move_centroids_is_enough_for_an_abstraction(built, tmp_path, cache):
     """The seeds are the centroids then."""
     name = "IR-KE-KO 16-20-25"
-    hasty = build(Identity("hasty", SHORT, PLANS[name]), tmp_path / "hasty", cache=cache, seconds=0.0)
+    hasty = build(AbstractionSpec("hasty", SHORT, PLANS[name]), tmp_path / "hasty", cache=cache, seconds=0.0)
     assert [this.buckets for this in hasty.rounds] == [16, 20, 25]
     assert hasty.rounds[2].figures["distortion"] > built[name].rounds[2].figures["distortion"]
 
@@ -619,7 +619,7 @@ def test_no_time_to_move_centroids_is_enough_for_an_abstraction(built, tmp_path,
 def test_ticks_tell_how_far_it_is(tmp_path):
     heard = {}
     tick = lambda what, share: heard.setdefault(what, []).append(share)  # noqa: E731
-    build(Identity("ticks", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "ticks", tick=tick)
+    build(AbstractionSpec("ticks", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "ticks", tick=tick)
     assert {f"round {r}: {what}" for r in (1, 2, 3) for what in ("fitting", "assigning")} <= heard.keys()
     for what, shares in heard.items():
         assert all(0 <= share <= 1 for share in shares), what
@@ -636,13 +636,13 @@ def stamps(path):
 
 
 def build_again(built, name, out):
-    return build(Identity(name, SHORT, PLANS[name]), out, cache=built.cache)
+    return build(AbstractionSpec(name, SHORT, PLANS[name]), out, cache=built.cache)
 
 
 def test_a_finished_abstraction_can_be_loaded(built):
     name = "PR-KE-KO 4-3-2"
     loaded = CardAbstraction.load(built.path(name), check=True)
-    assert loaded.identity == Identity(name, SHORT, PLANS[name]) == Identity.read(built.path(name))
+    assert loaded.identity == AbstractionSpec(name, SHORT, PLANS[name]) == AbstractionSpec.read(built.path(name))
     assert_same_buckets(loaded, built[name])
     assert CardAbstraction.load(str(built.path(name))).bucket([0, 5], [1, 2, 3]) == built[name].bucket(
         [0, 5], [1, 2, 3]
@@ -730,9 +730,9 @@ def test_a_folder_of_another_plan_is_refused(built):
     name, other = "PR-KE-KO 4-3-2", "IR-KE-KO 16-20-25"
     out, before = built.path(name), tables_of(built[name])
     with pytest.raises(AbstractionError, match=r"is for another abstraction, PR-KE-KO 4-3-2 .*choose another folder"):
-        build(Identity(other, SHORT, PLANS[other]), out)
+        build(AbstractionSpec(other, SHORT, PLANS[other]), out)
     with pytest.raises(AbstractionError, match="is for another abstraction"):
-        build(Identity(name, SHORT, replace(PLANS[name], seed=9)), out)
+        build(AbstractionSpec(name, SHORT, replace(PLANS[name], seed=9)), out)
     for a, b in zip(before, tables_of(CardAbstraction.load(out, check=True)), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -740,7 +740,7 @@ def test_a_folder_of_another_plan_is_refused(built):
 def test_a_folder_with_other_things_is_refused(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    identity = Identity("x", SHORT, PLANS["PR-KE-KO 4-3-2"])
+    identity = AbstractionSpec("x", SHORT, PLANS["PR-KE-KO 4-3-2"])
     with pytest.raises(AbstractionError, match="mine is there and holds no abstraction: choose another folder"):
         build(identity, tmp_path / "mine")
     assert [place.name for place in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
@@ -749,7 +749,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(KiltError, match=r"thesis\.tex"):
-        build(Identity("x", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "thesis.tex")
+        build(AbstractionSpec("x", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "thesis.tex")
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
@@ -789,7 +789,7 @@ def test_two_builds_at_a_time_are_refused(built, tmp_path):
 )
 def test_plans_that_do_not_fit_the_game(tmp_path, cache, plan, message):
     with pytest.raises(AbstractionError) as caught:
-        build(Identity("too much", SHORT, plan), tmp_path / "out", cache=cache)
+        build(AbstractionSpec("too much", SHORT, plan), tmp_path / "out", cache=cache)
     assert message in str(caught.value)
     rounds = sorted(place.name for place in (tmp_path / "out").glob("*") if place.is_dir())
     assert all(name.startswith("round-") for name in rounds)
@@ -800,7 +800,7 @@ def test_plans_that_do_not_fit_the_game(tmp_path, cache, plan, message):
 def test_opponents_that_are_too_many(tmp_path, cache):
     plan = replace(mixed((False, {"ochs": 3}), (False, {"ehs": 2}), (False, {"ehs": 2})), opponents=17)
     with pytest.raises(AbstractionError, match="17 clusters of opponents are asked for; there are 16 different hands"):
-        build(Identity("x", SHORT, plan), tmp_path / "out", cache=cache)
+        build(AbstractionSpec("x", SHORT, plan), tmp_path / "out", cache=cache)
 
 
 def test_there_is_no_abstraction(tmp_path):
@@ -849,7 +849,7 @@ def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
     """Percentiles have a mass for each group and value: of thousands of parts, there is no room."""
     left, parts = [], steps.Fitting.parts
     monkeypatch.setattr(steps.Fitting, "parts", lambda *given: left.append(parts(*given)) or left[-1])
-    build(Identity("some groups", SHORT, plan_named("PR-PHS-PHS 4-3-2", SHORT.board_cards)), tmp_path / "run")
+    build(AbstractionSpec("some groups", SHORT, plan_named("PR-PHS-PHS 4-3-2", SHORT.board_cards)), tmp_path / "run")
     assert len(left) > 3
     assert not any(isinstance(found, np.ndarray) for of_parts in left for found in of_parts)
 
@@ -859,7 +859,7 @@ def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", PLANS)
 def test_estimates_know_the_sizes_of_tables(built, tmp_path, name):
-    identity = Identity(name, SHORT, PLANS[name])
+    identity = AbstractionSpec(name, SHORT, PLANS[name])
     before = estimate(identity, tmp_path)
     assert before.tables == sum(this.table.nbytes for this in built[name].rounds)
     build(identity, tmp_path / "out", cache=tmp_path / "cache")
@@ -873,9 +873,9 @@ def test_estimates_know_the_sizes_of_tables(built, tmp_path, name):
 
 def test_estimates_refuse_what_cannot_be_built():
     with pytest.raises(AbstractionError, match="17 buckets are asked for in round 1, but there are only 16"):
-        estimate(Identity("x", SHORT, mixed((False, {"ehs": 17}), (False, {"ehs": 2}), (False, {"ehs": 2}))))
+        estimate(AbstractionSpec("x", SHORT, mixed((False, {"ehs": 17}), (False, {"ehs": 2}), (False, {"ehs": 2}))))
     with pytest.raises(AbstractionError, match="the plan has 1 rounds; the game has 3"):
-        estimate(Identity("x", SHORT, mixed((False, {"ehs": 2}))))
+        estimate(AbstractionSpec("x", SHORT, mixed((False, {"ehs": 2}))))
 
 
 # ── percentiles of very many values ──

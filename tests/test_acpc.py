@@ -40,7 +40,7 @@ from kilt.play.acpc import (
 )
 from kilt.play.agent import BASELINES
 from kilt.play.dealer import Cards, Dealer
-from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, Match, answer, play_agent, serve
+from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import write_phh, write_phhs
 from kilt.play.players import load_holdem, load_player
 
@@ -740,7 +740,7 @@ def test_no_player_upsets_a_dealer(said, end):
             theirs.shutdown(socket.SHUT_WR)
         lines = Lines(pairs[0][0], "Ann"), Lines(pairs[1][0], "Bob")
         with pytest.raises(PlayError):
-            Match(LIMIT, 50, 1, lines, log).play()
+            NetworkMatch(LIMIT, 50, 1, lines, log).play()
     finally:
         for pair in pairs:
             for connection in pair:

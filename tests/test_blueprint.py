@@ -12,7 +12,7 @@ import pytest
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Asymmetric, Identity
+from kilt.abstraction.buckets import AbstractionSpec, AsymmetricAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
@@ -20,7 +20,7 @@ from kilt.errors import ArtifactError, PlayError
 from kilt.games.game import TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Spot
+from kilt.play.agent import BASELINES, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.strategy.blueprint import Blueprint, export
@@ -56,14 +56,14 @@ LIMIT = short("400 400", "2 1", "limit", "raiseSize = 2 2 4 4\n maxRaises = 3 4 
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cards")
     deal = Deal.of(short())
-    build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
+    build(AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
     return folder
 
 
 @pytest.fixture(scope="module")
 def cards(folder):
     deal = Deal.of(short())
-    return build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
+    return build(AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-3", deal.board_cards)), folder / "cards")
 
 
 def drawn(game, cards, menu, seed=0, near=0.8):
@@ -81,7 +81,7 @@ def spot_after(game, history, key=0, hand=(0, 1), board=(2, 3, 4, 5)):
     for move in moves:
         position = position.after(move)
     assert position.actor >= 0
-    return Spot(position, hand, board[: game.rules.board_size(position.round)], key)
+    return Observation(position, hand, board[: game.rules.board_size(position.round)], key)
 
 
 # ── on disk ──
@@ -122,8 +122,10 @@ def test_cards_were_one_path_at_first(folder, cards, tmp_path):
 def test_players_may_see_different_cards(folder, cards, tmp_path):
     """Each has slots for their own buckets, is looked up in them, and takes them along."""
     game, deal = short(), Deal.of(short())
-    other = build(Identity("other", deal, plan_named("IR-PHS-PHS 3-2-5-6", deal.board_cards)), tmp_path / "other")
-    both = Asymmetric((cards, other))
+    other = build(
+        AbstractionSpec("other", deal, plan_named("IR-PHS-PHS 3-2-5-6", deal.board_cards)), tmp_path / "other"
+    )
+    both = AsymmetricAbstraction((cards, other))
     abstract, made = drawn(game, both, "1x, a; a")
     nodes = abstract.betting.nodes
     acts = np.flatnonzero(nodes.actor >= 0)
@@ -206,7 +208,9 @@ def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
         with pytest.raises(ArtifactError, match=r"the buckets of .*strategy are missing .* `kilt export` made"):
             action(tmp_path / "run")
     deal = Deal.of(short())
-    others = build(Identity("cards", deal, plan_named("IR-PHS-PHS 4-4-4-2", deal.board_cards)), tmp_path / "cards")
+    others = build(
+        AbstractionSpec("cards", deal, plan_named("IR-PHS-PHS 4-4-4-2", deal.board_cards)), tmp_path / "cards"
+    )
     with pytest.raises(
         ArtifactError, match=f"made with buckets {cards.identity.fingerprint}, and .*cards has "
     ) as said:

@@ -9,7 +9,7 @@ import pytest
 import typer
 import yaml
 
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.cli import app
 from kilt.config import read_config
@@ -89,7 +89,7 @@ def test_numbers_of_blades_and_cores(kinds, pods):
     assert f"--num-cpus {said.solver.threads} " in blade["args"][0]
     assert blade["resources"]["requests"]["cpu"] == str(said.solver.threads)
     deal = Deal.of(load_game(said.game))
-    plan = Identity.named(said.cards[0], deal).plan
+    plan = AbstractionSpec.named(said.cards[0], deal).plan
     assert trunk_of(plan, deal) == 1 and plan.public[0].classes >= blades
 
 

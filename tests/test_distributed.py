@@ -12,7 +12,7 @@ import pytest
 import naive
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity as Cards
+from kilt.abstraction.buckets import AbstractionSpec as Cards
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
@@ -21,16 +21,16 @@ from kilt.engines import LocalEngine
 from kilt.errors import RunError
 from kilt.solve import external_kernels
 from kilt.solve import folder as folder_module
-from kilt.solve.abstract import Seen
+from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
-from kilt.solve.distributed.blades import Batch, Child, Game, Head, counted_in
+from kilt.solve.distributed.blades import Batch, Child, Head, SharedGame, counted_in
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.solver import Distributed, start
-from kilt.solve.external import External, Options
+from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_kernels import Starts
-from kilt.solve.folder import Identity, RunFolder, size_of
+from kilt.solve.folder import RunFolder, RunIdentity, size_of
 from kilt.solve.run import Budget, run
 from kilt.tree.vector import VectorGame
 from machines import descendants, end
@@ -61,7 +61,9 @@ def small(folder):
 
 def game_of(small, batch, seed=0, **options):
     abstract, cards = small
-    return Game(abstract.game, cards, abstract.actions, abstract.fingerprint, Options(**options), seed, batch)
+    return SharedGame(
+        abstract.game, cards, abstract.actions, abstract.fingerprint, SamplingOptions(**options), seed, batch
+    )
 
 
 def test_parts_of_an_abstract_game(small):
@@ -247,7 +249,7 @@ def lossless(folder):
 def test_convergence(lossless):
     """The same tables on any number of blades, and little to exploit."""
     abstract, _ = lossless
-    seen, found = Seen.by(VectorGame(abstract.game), abstract.cards), []
+    seen, found = BucketedGame.by(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 2, 4):
         solver = solver_of(lossless, blades, 32, linear=True)
         before = mbb(seen, abstract, solver.average())
@@ -262,7 +264,7 @@ def test_convergence(lossless):
 def test_several_boards_for_each_deal(lossless):
     """Threads of a blade with one class take boards of their own, each with its share of the weight."""
     abstract, _ = lossless
-    seen = Seen.by(VectorGame(abstract.game), abstract.cards)
+    seen = BucketedGame.by(VectorGame(abstract.game), abstract.cards)
     game = replace(game_of(lossless, 32, linear=True), samples=2)
     found = []
     for threads in (1, 2):
@@ -295,7 +297,7 @@ def test_boards_are_spread_over_classes(small, boards):
 @pytest.mark.parametrize("boards", [1, 2, 6])
 def test_convergence_with_some_boards(lossless, boards):
     abstract, _ = lossless
-    seen, found = Seen.by(VectorGame(abstract.game), abstract.cards), []
+    seen, found = BucketedGame.by(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 3):
         game = replace(game_of(lossless, 32, linear=True), boards=boards)
         solver = Distributed(game, LocalEngine(), blades)
@@ -388,7 +390,7 @@ def test_games_that_cannot_be_split(public, words):
 def problem_of(lossless, engine="ray", blades=2, batch=64):
     abstract, cards = lossless
     return AbstractProblem(
-        abstract, (cards,), Options(linear=True), engine=EngineConfig(engine, blades, batch=batch, boards=3)
+        abstract, (cards,), SamplingOptions(linear=True), engine=EngineConfig(engine, blades, batch=batch, boards=3)
     )
 
 
@@ -396,7 +398,10 @@ def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda 
     """The strategy of a run in a folder, during which something may happen."""
     solver = start(problem, 3)
     try:
-        budget, identity = Budget(deals), Identity("six ranks", "external in parts", 3, "abstract", problem.fingerprint)
+        budget, identity = (
+            Budget(deals),
+            RunIdentity("six ranks", "external in parts", 3, "abstract", problem.fingerprint),
+        )
         folder = RunFolder.create(path, identity, budget, size_of(solver))
         for _ in run(solver, problem, budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
             pass

@@ -23,7 +23,7 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import CardError
 from kilt.lanes import LANES
 
-FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # the hands of 004, figures 5.2 and 5.3
+FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # the hands of [Johanson16 figures 5.2 and 5.3]
 
 
 def row(hand, deck=FULL):
@@ -55,7 +55,7 @@ def test_preflop_strength(preflop, hand, mean, square):
 
 @pytest.mark.slow
 def test_earth_movers_distances_before_the_flop(preflop):
-    """004, figure 5.2: in one dimension, the area between the cumulative histograms; unit: one bin."""
+    """[Johanson16 figure 5.2]: in one dimension, the area between the cumulative histograms; unit: one bin."""
     below = histogram(preflop, 50).cumsum(axis=-1)
     found = [
         round(float(np.abs(below[row(a)] - below[row(b)]).sum()), 5) for i, a in enumerate(FOUR) for b in FOUR[i + 1 :]
@@ -65,7 +65,7 @@ def test_earth_movers_distances_before_the_flop(preflop):
 
 @pytest.mark.slow
 def test_earth_movers_distance_of_the_worst_and_the_best_hand(preflop):
-    """001, figure 2; the history-aware distance of these hands, once both have flopped the nuts, is half of it."""
+    """[Schmid15 figure 2]; the history-aware distance of these hands, once both flopped the nuts, is half of it."""
     below = histogram(preflop, 100).cumsum(axis=-1)
     distance = float(np.abs(below[row("5c2h")] - below[row("AsAh")]).sum())
     assert round(distance, 5) == 50.85428

@@ -9,7 +9,7 @@ import pytest
 import naive
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Asymmetric, Identity
+from kilt.abstraction.buckets import AbstractionSpec, AsymmetricAbstraction
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
@@ -20,9 +20,9 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve import ALGORITHMS, external
 from kilt.solve import external_kernels as kernels
-from kilt.solve.abstract import Seen
+from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import HABITS, AbstractProblem, Walked
-from kilt.solve.external import External, Options
+from kilt.solve.external import External, SamplingOptions
 from kilt.tree.vector import VectorGame
 
 TOP = 65535
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 def cards_of(folder, game, plan="lossless"):
     """A card abstraction, built once for equal cards."""
     deal = Deal.of(game)
-    identity = Identity("cards", deal, plan_named(plan, deal.board_cards))
+    identity = AbstractionSpec("cards", deal, plan_named(plan, deal.board_cards))
     return build(identity, folder / identity.fingerprint)
 
 
@@ -72,7 +72,7 @@ def games(folder):
         "uneven stacks": AbstractGame(uneven, cards_of(folder, uneven)),
         "few raises": AbstractGame(capped, cards_of(folder, capped)),
         "smallest": AbstractGame(smallest, cards_of(folder, smallest)),
-        "each their own cards": AbstractGame(one, Asymmetric((coarse, cards_of(folder, one)))),
+        "each their own cards": AbstractGame(one, AsymmetricAbstraction((coarse, cards_of(folder, one)))),
     }
 
 
@@ -103,12 +103,12 @@ def tables(solver):
 @pytest.mark.parametrize(
     "options",
     [
-        Options(),
-        Options(linear=True),
-        Options(average=False),
-        Options(prune=0.02),
-        Options(linear=True, prune=0.02),
-        Options(average=False, prune=0.02),
+        SamplingOptions(),
+        SamplingOptions(linear=True),
+        SamplingOptions(average=False),
+        SamplingOptions(prune=0.02),
+        SamplingOptions(linear=True, prune=0.02),
+        SamplingOptions(average=False, prune=0.02),
     ],
     ids=str,
 )
@@ -236,7 +236,7 @@ PLANS = {
 def test_buckets_of_deals(folder, name):
     """Those of each hand are those of its board's row, in whatever order the board was dealt."""
     plan = replace(PLANS[name], bins=12, opponents=3)
-    built = build(Identity(name, SHORT, plan), folder / name, cache=Features(SHORT, folder / "features").folder)
+    built = build(AbstractionSpec(name, SHORT, plan), folder / name, cache=Features(SHORT, folder / "features").folder)
     assert [this.coded is not None for this in built.rounds] == [False, False, *[name == "classes and codes"] * 2]
     cards = np.empty((500, 8), dtype=np.int64)
     hands, outcome = np.empty((500, 2), dtype=np.int64), np.empty(500, dtype=np.float32)
@@ -257,7 +257,9 @@ def test_buckets_of_deals(folder, name):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@pytest.mark.parametrize("options", [Options(), Options(linear=True), Options(average=False)], ids=str)
+@pytest.mark.parametrize(
+    "options", [SamplingOptions(), SamplingOptions(linear=True), SamplingOptions(average=False)], ids=str
+)
 def test_probabilities(games, options, dtype):
     abstract = games["three rounds"]
     solver = External(abstract, 1, options, dtype=dtype)
@@ -304,16 +306,16 @@ def tiny(folder):
     """A game to be solved, with all of its raises, and the same for walks over all of it."""
     game = no_limit(4, 2, 1, "0 1", "7 7")
     cards = cards_of(folder, game)
-    return AbstractGame(game, cards), Seen.by(VectorGame(game), cards)
+    return AbstractGame(game, cards), BucketedGame.by(VectorGame(game), cards)
 
 
 @pytest.mark.parametrize(
     ("options", "threads", "iterations", "bound"),
     [
-        (Options(linear=True), 1, 1_000_000, 5),
-        (Options(), 1, 500_000, 20),
-        (Options(linear=True, prune=0.05), 1, 1_000_000, 10),
-        (Options(linear=True), 2, 500_000, 20),
+        (SamplingOptions(linear=True), 1, 1_000_000, 5),
+        (SamplingOptions(), 1, 500_000, 20),
+        (SamplingOptions(linear=True, prune=0.05), 1, 1_000_000, 10),
+        (SamplingOptions(linear=True), 2, 500_000, 20),
     ],
     ids=str,
 )
@@ -327,7 +329,9 @@ def test_convergence(tiny, options, threads, iterations, bound):
 
 
 @pytest.mark.parametrize(
-    "options", [Options(), Options(linear=True), Options(average=False), Options(prune=5.0)], ids=str
+    "options",
+    [SamplingOptions(), SamplingOptions(linear=True), SamplingOptions(average=False), SamplingOptions(prune=5.0)],
+    ids=str,
 )
 def test_continuation(tiny, options):
     """A run depends on its seed and its length, not on how often it was interrupted."""
@@ -353,7 +357,7 @@ def test_continuation(tiny, options):
 def test_what_cannot_be():
     for prune in (-1.0, np.inf, np.nan):
         with pytest.raises(RunError, match=r"`prune` is .*: give a number of chips, or 0"):
-            Options(prune=prune)
+            SamplingOptions(prune=prune)
 
 
 # ── problems ──

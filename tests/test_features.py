@@ -319,7 +319,7 @@ def test_work_on_tables_leaves_the_cache_as_it_is(tmp_path, tables):
 
 # ── published figures ──
 
-FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # of 004, figures 5.2 and 5.3
+FOUR = ["4s4h", "6s6h", "JsTs", "KsQs"]  # of [Johanson16 figures 5.2 and 5.3]
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +354,7 @@ def test_preflop_moments(full):
 
 @pytest.mark.slow
 def test_earth_movers_distances_before_the_flop(full):
-    """004, figure 5.2: 50 bins, unit: one bin."""
+    """[Johanson16 figure 5.2]: 50 bins, unit: one bin."""
     table = full.histograms(0, 50)
     found = [round(float(np.abs(preflop(table, a) - preflop(table, b)).sum()), 5) for a, b in combinations(FOUR, 2)]
     assert found == [3.10049, 6.21189, 5.14312, 6.46201, 5.28553, 3.10267]
@@ -362,7 +362,7 @@ def test_earth_movers_distances_before_the_flop(full):
 
 @pytest.mark.slow
 def test_ochs_distances_before_the_flop(full, monkeypatch):
-    """004, figure 5.3, with clusters of kilt's own: those of the paper are garbled in the text copy."""
+    """[Johanson16 figure 5.3], with clusters of kilt's own: those of the paper are garbled in the text copy."""
     monkeypatch.setattr(module, "OPPONENT_RESTARTS", RESTARTS)
     members = full.opponents(8)
     _, row = Deal().spots((0,)).row(())
@@ -382,7 +382,7 @@ def test_ochs_distances_before_the_flop(full, monkeypatch):
 
 @pytest.mark.slow
 def test_earth_movers_distance_of_the_worst_and_the_best_hand(full):
-    """001, figure 2: 100 bins. The history-aware distance, once both have flopped the nuts, is the mean with 0."""
+    """[Schmid15 figure 2]: 100 bins. The history-aware distance, once both flopped the nuts, is the mean with 0."""
     table = full.histograms(0, 100)
     distance = float(np.abs(preflop(table, "5c2h") - preflop(table, "AsAh")).sum())
     assert round(distance, 5) == 50.85428

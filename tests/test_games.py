@@ -197,7 +197,7 @@ def test_unknown_games():
 
 
 def test_bluff_rounds_are_chained():
-    """004, section 3.2.3: who loses a round loses a die, and the winner starts the next one."""
+    """[Johanson16 §3.2.3]: who loses a round loses a die, and the winner starts the next one."""
     call = Bluff((2, 1)).start().after("3-*").after("bluff")
     assert Bluff((2, 1)).payoffs(call, (0, 0), ()) == (
         -VALUES[1, 1],

@@ -1,6 +1,7 @@
 """The order of the house: imports run one way, and heavy packages are imported in one place."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"jit", "draws", "lanes", "artifact", "config", "engines"},
+    {"arrays", "jit", "draws", "lanes", "artifact", "config", "engines"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -74,3 +75,13 @@ def test_solvers_and_players_do_not_know_each_other():
         mine = path.relative_to(ROOT).parts[0]
         for name in imports(path):
             assert mine not in sides or not name.startswith(f"kilt.{sides[mine]}")
+
+
+def test_a_class_name_occurs_once():
+    found = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not [name for name, count in found.items() if count > 1]

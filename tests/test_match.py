@@ -25,7 +25,7 @@ from kilt.play import match as matches
 from kilt.play.acpc import log_line, read_log
 from kilt.play.agent import BASELINES
 from kilt.play.dealer import Dealer
-from kilt.play.match import Table, play_match
+from kilt.play.match import MatchSetup, play_match
 from kilt.strategy.fixed import chances
 from loaders import Rooted, baseline, dies_elsewhere, here_only
 
@@ -199,7 +199,7 @@ def test_stopping(monkeypatch):
 
 
 def test_tables_travel_without_what_they_loaded():
-    table = Table(LEDUC, ("random", "probe"), load=baseline)
+    table = MatchSetup(LEDUC, ("random", "probe"), load=baseline)
     list(table.hands(0))
     assert "dealer" in vars(table)
     assert "dealer" not in vars(pickle.loads(pickle.dumps(matches.replace(table))))

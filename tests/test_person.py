@@ -22,7 +22,7 @@ from kilt.games.game import REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
-from kilt.play.agent import BASELINES, Spot
+from kilt.play.agent import BASELINES, Observation
 from kilt.play.person import Person, Session, advice, in_words, menu, read_action, round_name, seat_name, to_call
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
@@ -204,7 +204,7 @@ class Wise:
 
 
 def test_advice():
-    spot = Spot(NOLIMIT.start(), (50, 51), (), 0)
+    spot = Observation(NOLIMIT.start(), (50, 51), (), 0)
     assert advice(Wise(), spot) == [("raise to 300", 0.75), ("call 50", 0.25)]
     assert advice(BASELINES["random"], spot) is None
 
@@ -228,7 +228,7 @@ class Script:
 def test_a_person_is_asked_until_the_action_is_legal():
     screen = Script("?", "nonsense", "h", "r300")
     person = Person("Ann", screen, Wise())
-    assert person.act(Spot(NOLIMIT.start(), (50, 51), (), 0)) == "r300"
+    assert person.act(Observation(NOLIMIT.start(), (50, 51), (), 0)) == "r300"
     said = [entry if isinstance(entry, str) else entry[0] for entry in screen.told]
     assert said == ["ask", "advise", "again", "tell", "again", "explain", "again"]
 

@@ -1,4 +1,4 @@
-"""Post-processing (000, section 4)."""
+"""Post-processing [Brown15 §4]."""
 
 import pickle
 

@@ -8,12 +8,12 @@ from scipy.optimize import linprog
 
 from kilt.abstraction import potential
 from kilt.abstraction import potential_kernels as kernels
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
-from kilt.abstraction.plan import Plan, RoundPlan, Step, plan_named
+from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
 from kilt.abstraction.potential import apart_of, centres_of, columns_of, fit, ground_of
-from kilt.abstraction.steps import ALL, After, Part
+from kilt.abstraction.steps import ALL, After, SpotBatch
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
 
@@ -43,7 +43,7 @@ def square(ground):
 
 
 def distance(point, mean, ground, enough=np.inf):
-    room, often = kernels.make_room(len(mean)), np.zeros(len(mean), dtype=np.int32)
+    room, often = kernels.make_workspace(len(mean)), np.zeros(len(mean), dtype=np.int32)
     count = kernels.gather(point[None], 0, often, room)
     assert not often.any()
     return kernels.greedy(count, mean[None], 0, ground, np.float32(enough), room)
@@ -157,7 +157,7 @@ def test_no_cluster_is_ever_empty(seed):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     plan = plan_named("IR-PA-KE 5-8-6", DEAL.board_cards)
-    return build(Identity("ahead", DEAL, plan), tmp_path_factory.mktemp("ahead") / "run")
+    return build(AbstractionSpec("ahead", DEAL, plan), tmp_path_factory.mktemp("ahead") / "run")
 
 
 def test_every_bucket_is_used(built):
@@ -170,7 +170,7 @@ def test_every_bucket_is_used(built):
 def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
     flop, turn = built.rounds[1:]
     after = After(turn.spots, turn.table, ground_of(turn.centroids, absolute=True))
-    part = Part(flop.spots, 0, len(flop.spots.boards))
+    part = SpotBatch(flop.spots, 0, len(flop.spots.boards))
     found = part.next_buckets(after, ALL)
     deck, holes = DEAL.deck, DEAL.deck.holes(2)
     rng = np.random.default_rng(4)
@@ -187,7 +187,7 @@ def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
 
 
 def test_rounds_come_after_what_they_rest_on():
-    ahead, plain = (Step("potential", 2),), (Step("histogram", 2),)
+    ahead, plain = (BucketStep("potential", 2),), (BucketStep("histogram", 2),)
     mixed = Plan((RoundPlan(False, ahead), RoundPlan(False, plain), RoundPlan(True, plain)))
     assert in_order(mixed) == [1, 0, 2]
     assert in_order(plan_named("IR-PA-KO 2-2-2-2", (0, 3, 1, 1))) == [3, 2, 1, 0]
@@ -197,7 +197,7 @@ def test_rounds_come_after_what_they_rest_on():
 
 @pytest.mark.parametrize("last", ["potential", "ehs"])
 def test_what_is_looked_at_needs_centroids(tmp_path, last):
-    first, second = (Step("potential", 2),), (Step(last, 2),)
-    plan = Plan((RoundPlan(False, (Step("ehs", 2),)), RoundPlan(False, first), RoundPlan(False, second)))
+    first, second = (BucketStep("potential", 2),), (BucketStep(last, 2),)
+    plan = Plan((RoundPlan(False, (BucketStep("ehs", 2),)), RoundPlan(False, first), RoundPlan(False, second)))
     with pytest.raises(AbstractionError, match="look at the next round's buckets"):
-        build(Identity("blind", DEAL, plan), tmp_path / "run")
+        build(AbstractionSpec("blind", DEAL, plan), tmp_path / "run")

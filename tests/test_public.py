@@ -14,12 +14,12 @@ from scipy.stats import spearmanr
 import naive
 from kilt.abstraction import public as module
 from kilt.abstraction.boards import pair_seconds
-from kilt.abstraction.buckets import CardAbstraction, Identity, load_classes
-from kilt.abstraction.classes import Classes, describe
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes
+from kilt.abstraction.classes import BoardClasses, describe
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check, estimate
-from kilt.abstraction.plan import Plan, PublicPlan, RoundPlan, Step, plan_named, plan_of
+from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
 from kilt.abstraction.spots import Spots
 from kilt.abstraction.spots_kernels import look_up_hands
@@ -46,7 +46,9 @@ def features(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def base(features, tmp_path_factory):
-    return build_rounds(Identity("base", SHORT, BASE), tmp_path_factory.mktemp("base") / "run", range(4), features)
+    return build_rounds(
+        AbstractionSpec("base", SHORT, BASE), tmp_path_factory.mktemp("base") / "run", range(4), features
+    )
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +142,9 @@ def histogram(hand, board):
 def test_heaps_of_equal_hands_give_the_exact_distance(states, features, tmp_path, ground):
     """As many buckets as there are different hands: nothing is moved before the transport."""
     different = len(np.unique(hand_points(states, features, ground), axis=0))
-    rounds = [RoundPlan(False, (Step("canonical"),)) for _ in range(4)]
-    rounds[1] = RoundPlan(False, (Step(ground, different),))
-    fine = Identity("fine", SHORT, Plan(tuple(rounds), bins=12))
+    rounds = [RoundPlan(False, (BucketStep("canonical"),)) for _ in range(4)]
+    rounds[1] = RoundPlan(False, (BucketStep(ground, different),))
+    fine = AbstractionSpec("fine", SHORT, Plan(tuple(rounds), bins=12))
     exactly = hand_by_hand(states, ground, features, 12)
     gathered = gather(exactly, build_rounds(fine, tmp_path / "fine", [1], features)[1])
     for i, j in combinations(range(0, len(states.boards), 3), 2):
@@ -185,12 +187,12 @@ def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, mo
 
 
 def test_an_honest_estimate(states, features):
-    seconds, pairs = pair_seconds(Identity("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features)
+    seconds, pairs = pair_seconds(AbstractionSpec("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features)
     assert pairs == comb(len(states.boards), 2)
     assert 0 < seconds < 5
 
 
-# ── the examples of 000, on the full deck ──
+# ── the examples of [Brown15], on the full deck ──
 
 
 def test_the_hands_of_two_boards():
@@ -203,11 +205,11 @@ def test_the_hands_of_two_boards():
 
 @pytest.mark.slow
 def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
-    """AhKs3d and AhKs2d: near by what hands become, far by which hands become it (000, section 2.2)."""
+    """AhKs3d and AhKs2d: near by what hands become, far by which hands become it [Brown15 §2.2]."""
     deal = Deal(board_cards=(0, 3))  # strengths on the flop are enough to show it
-    rounds = RoundPlan(False, (Step("canonical"),)), RoundPlan(False, (Step("ehs", 1000),))
+    rounds = RoundPlan(False, (BucketStep("canonical"),)), RoundPlan(False, (BucketStep("ehs", 1000),))
     features = Features(deal, None, 2)
-    found = build_rounds(Identity("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
+    found = build_rounds(AbstractionSpec("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
     spots = deal.spots((3,))
     states = States(deal, 1, spots, np.arange(len(spots.boards)))
     alike = [spots.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
@@ -221,12 +223,12 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     distances = tartanian7(comparing(states, found, features))
     labels = partition(distances, 60).labels.astype(np.int32)
     flops = subsets(52, 3).astype(np.int64)
-    of = Classes(spots, labels, 60).of(flops)
+    of = BoardClasses(spots, labels, 60).of(flops)
     assert len(flops) == 22_100
     assert set(of.tolist()) == set(range(60))
     assert np.array_equal(np.bincount(of), np.bincount(labels, spots.ways).astype(int))
     renamed = card_permutations(FULL)[:, flops]  # whatever the suits are called, it is the same class
-    assert all(np.array_equal(Classes(spots, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5])
+    assert all(np.array_equal(BoardClasses(spots, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5])
 
 
 # ── classes, and buckets inside them ──
@@ -234,7 +236,7 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
 
 def test_classes_partition_all_boards(features, tmp_path):
     public = PublicPlan(2, 5)
-    identity = Identity("classes", SHORT, Plan((), (public,), bins=12))
+    identity = AbstractionSpec("classes", SHORT, Plan((), (public,), bins=12))
     build(identity, tmp_path / "run", cache=features.folder)
     classes = load_classes(tmp_path / "run", identity, public)
     boards = np.array(list(naive.all_hands((2,), SHORT.deck)))
@@ -279,7 +281,7 @@ def built(features, tmp_path_factory):
     def get(name):
         if name not in found:
             out = tmp_path_factory.mktemp("built") / "run"
-            found[name] = build(Identity(name, SHORT, CASES[name]), out, cache=features.folder), out
+            found[name] = build(AbstractionSpec(name, SHORT, CASES[name]), out, cache=features.folder), out
         return found[name]
 
     return get
@@ -401,24 +403,24 @@ def test_later_classes_are_inside_earlier_ones(built):
 
 def test_classes_that_are_there_can_be_used(features, tmp_path):
     public = PublicPlan(2, 4)
-    ready = Identity("ready", SHORT, Plan((), (public,), bins=12))
+    ready = AbstractionSpec("ready", SHORT, Plan((), (public,), bins=12))
     build(ready, tmp_path / "ready", cache=features.folder)
     using = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, boards=str(tmp_path / "ready"), codes=60))
-    identity = Identity("using", SHORT, using)
+    identity = AbstractionSpec("using", SHORT, using)
     build(identity, tmp_path / "using", cache=features.folder)
     labels = [
         load_classes(tmp_path / name, one, one.plan.public[0]).labels
         for name, one in (("ready", ready), ("using", identity))
     ]
     assert np.array_equal(*labels)
-    wrong = Identity("wrong", SHORT, replace(using, public=(replace(using.public[0], classes=5),)))
+    wrong = AbstractionSpec("wrong", SHORT, replace(using, public=(replace(using.public[0], classes=5),)))
     with pytest.raises(AbstractionError, match="has 4 classes, not 5"):
         build(wrong, tmp_path / "wrong", cache=features.folder)
 
 
 def test_building_goes_on_and_loads_again(features, tmp_path, built):
     found, _ = built("codes")
-    again = Identity("codes", SHORT, CASES["codes"])
+    again = AbstractionSpec("codes", SHORT, CASES["codes"])
     build_rounds(again, tmp_path / "run", [1], features)
     before = (tmp_path / "run" / "boards-2" / "manifest.json").stat().st_mtime_ns
     whole = build(again, tmp_path / "run", cache=features.folder)
@@ -450,7 +452,7 @@ def test_plans_are_written_and_read():
 )
 def test_bad_public_plans(features, tmp_path, public, said):
     with pytest.raises(KiltError, match=said):
-        build(Identity("bad", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+        build(AbstractionSpec("bad", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
     assert not (tmp_path / "run" / f"boards-{public.round}").exists()
 
 
@@ -474,23 +476,23 @@ def test_plans_that_cannot_be(features, tmp_path):
     coded = replace(CASES["inside what was before"], public=(PublicPlan(2, 3, codes=50),))
     for wrong, said in ((twice, "say it once"), (remembers, "recall = false"), (coded, "use codes = 0")):
         with pytest.raises(AbstractionError, match=said):
-            build(Identity("wrong", SHORT, wrong), tmp_path / "run", cache=features.folder)
+            build(AbstractionSpec("wrong", SHORT, wrong), tmp_path / "run", cache=features.folder)
     few = plan("IR-KE-KO 10-3-3-50", PublicPlan(2, 4, codes=20))
     with pytest.raises(AbstractionError, match="for more codes"):
-        build(Identity("few", SHORT, few), tmp_path / "few", cache=features.folder)
+        build(AbstractionSpec("few", SHORT, few), tmp_path / "few", cache=features.folder)
     assert not (tmp_path / "few" / "round-4").exists()
 
 
 def test_a_base_of_other_cards_is_refused(features, tmp_path):
     other = Deal(Deck(3, 4), 2, (0, 2, 1, 1))
-    build_rounds(Identity("other", other, replace(BASE, public=())), tmp_path / "other", [1], Features(other))
-    asked = Identity("mine", SHORT, Plan((), (PublicPlan(2, 3, base=str(tmp_path / "other")),), bins=12))
+    build_rounds(AbstractionSpec("other", other, replace(BASE, public=())), tmp_path / "other", [1], Features(other))
+    asked = AbstractionSpec("mine", SHORT, Plan((), (PublicPlan(2, 3, base=str(tmp_path / "other")),), bins=12))
     with pytest.raises(AbstractionError, match="other cards"):
         build(asked, tmp_path / "mine", cache=features.folder)
 
 
 def test_estimates_know_of_classes():
-    coded, direct = (estimate(Identity("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
+    coded, direct = (estimate(AbstractionSpec("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
     assert 0 < coded.tables < direct.tables
 
 
@@ -525,7 +527,9 @@ def test_descriptions(boards, words):
 )
 def test_classes_that_make_no_sense(public, words):
     with pytest.raises(AbstractionError, match=words):
-        check(Identity("odd", SHORT, plan("IR-KE-KO 10-3-3-2", PublicPlan(**{"round": 2, "classes": 4} | public))))
+        check(
+            AbstractionSpec("odd", SHORT, plan("IR-KE-KO 10-3-3-2", PublicPlan(**{"round": 2, "classes": 4} | public)))
+        )
 
 
 def test_a_round_cannot_remember_codes():
@@ -534,20 +538,20 @@ def test_a_round_cannot_remember_codes():
     recalling = (*rounds[:3], replace(rounds[3], recall=True))
     odd = replace(plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=60, until=3)), rounds=recalling)
     with pytest.raises(AbstractionError, match="which has codes"):
-        check(Identity("odd", SHORT, odd))
+        check(AbstractionSpec("odd", SHORT, odd))
     twice = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, until=2), PublicPlan(3, 2, base="IR-KE-KO 10-9-9-9"))
     with pytest.raises(AbstractionError, match="inside those of round 2"):
-        check(Identity("odd", SHORT, twice))
+        check(AbstractionSpec("odd", SHORT, twice))
 
 
 def test_what_fails_at_the_start_leaves_the_folder_free(features, tmp_path):
     """A base with more buckets than there are hands cannot be built; another one is tried in the same place."""
     public = PublicPlan(2, 4, base="IR-KE-KO 10-9999-9-9")
     with pytest.raises(AbstractionError, match=r"9,?999"):
-        build(Identity("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+        build(AbstractionSpec("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
     assert not (tmp_path / "run").exists()
     public = replace(public, base="IR-KE-KO 10-9-9-9")
-    build(Identity("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
+    build(AbstractionSpec("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
 
 
 def test_look_ups_count_no_spots():

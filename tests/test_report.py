@@ -11,7 +11,7 @@ import pytest
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
@@ -24,7 +24,7 @@ from kilt.solve.external import External
 from kilt.solve.run import Step
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.ranges import colours, first_decisions, grids, plot_ranges
-from kilt.viz.report import Contents, Result, contents_of, html_of, write_report
+from kilt.viz.report import Contents, MatchResult, contents_of, html_of, write_report
 from kilt.viz.winrates import opponents, plot_win_rates
 
 TINY = """GAMEDEF
@@ -52,7 +52,7 @@ def blueprint_of(folder, suits=2, held=2, board=3, name="PR-PHS-PHS 5-5"):
     game = Holdem(GameDef.parse(TINY.format(suits=suits, held=held, board=board)), "tiny")
     deal = Deal.of(game)
     plan = plan_named(name, deal.board_cards)
-    cards = build(Identity(name, deal, plan), folder / "cards", cache=None, threads=1)
+    cards = build(AbstractionSpec(name, deal, plan), folder / "cards", cache=None, threads=1)
     abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
     solver = External(abstract, 1)
     solver.step(5000)
@@ -161,7 +161,10 @@ def test_a_page_stands_alone(blueprint, tmp_path):
     contents = contents_of(
         blueprint,
         steps=STEPS,
-        matches=[Result("mine", "<random>", Estimate(1234.5, 67.8), 10_000), Result("a", "b", Estimate(1.0, inf), 1)],
+        matches=[
+            MatchResult("mine", "<random>", Estimate(1234.5, 67.8), 10_000),
+            MatchResult("a", "b", Estimate(1.0, inf), 1),
+        ],
         sanity=Report("tiny", 100, 0, (OFF, FINE)),
         commands=[("play against it", "kilt play 'my run' && echo done")],
     )

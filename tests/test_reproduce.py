@@ -17,7 +17,7 @@ from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import ArtifactError, GameError, RunError
-from kilt.evaluate.agents import load_agent
+from kilt.evaluate.agents import fixed_agent
 from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.reproduce import REPRODUCTIONS, convergence, schmid_figure_5, table_2_1, tartanian7_table_2
@@ -166,7 +166,7 @@ def test_tables_with_and_without_boards(agent):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_agents_in_any_form(agent):
-    (one, flat), (two, vector) = (load_agent("leduc", agent, threads) for threads in (1, 2))
+    (one, flat), (two, vector) = (fixed_agent("leduc", agent, threads) for threads in (1, 2))
     assert (one.form, two.form) == ("flat", "vector")
     assert one.evaluate(flat) == pytest.approx(two.evaluate(vector), abs=1e-9)
 
@@ -211,7 +211,7 @@ def test_mistakes_with_agents(arguments, words):
 
 @pytest.mark.parametrize("agent", PAPER)
 def test_best_responses_in_parts(short, flat, agent, tmp_path):
-    """As on the flat tree (004, sections 2.3 and 2.4: both are exact)."""
+    """As on the flat tree ([Johanson16 §§2.3, 2.4]: both are exact)."""
     responses = Responses.begun(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
     assert responses.time_left() > 0
     responses.go_on(Quiet())
@@ -434,16 +434,16 @@ def test_importing_the_command_is_quick():
 
 
 def test_options_are_checked_before_anything_is_done():
-    from kilt.reproduce.reproduction import Asked
+    from kilt.reproduce.reproduction import Request
 
     with pytest.raises(RunError, match="no meaning here"):
-        REPRODUCTIONS["table-2.1"].reproduce(Asked(game="leduc"), Quiet())
+        REPRODUCTIONS["table-2.1"].reproduce(Request(game="leduc"), Quiet())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["figure-5.2", "schmid-figure-2"])
 def test_distances_of_the_papers(name):
-    """Three digits after the point, of which 004 rounds some up: 3.10049 is 3.101 there."""
+    """Three digits after the point, of which [Johanson16] rounds some up: 3.10049 is 3.101 there."""
     for row in answer("reproduce", name)["rows"]:
         assert row["ours"] == pytest.approx(row["paper"], abs=6e-4)
 
@@ -482,7 +482,7 @@ def no_limit(tmp_path, monkeypatch):
 
 
 def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
-    """Table 2 of 000: every rule against both opponents, on a deck of 12 cards; agents are kept."""
+    """Table 2 of [Brown15]: every rule against both opponents, on a deck of 12 cards; agents are kept."""
     for name, value in {
         "GAME": no_limit,
         "HANDS": 400,
@@ -505,7 +505,7 @@ def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
 
 
 def test_classes_of_flops_on_a_small_game(no_limit, tmp_path, monkeypatch):
-    """Figure 5 of 001, on a deck of 12 cards: averaging over bets tells more than hands that are played out."""
+    """Figure 5 of [Schmid15], on a deck of 12 cards: averaging over bets tells more than hands that are played out."""
     for name, value in {"GAME": no_limit, "CLASSES": 2, "PAPER": {6: 1.5}, "DEALS": 4000, "HANDS": 4000}.items():
         monkeypatch.setattr(schmid_figure_5, name, value)
     monkeypatch.setattr(schmid_figure_5, "plan_named", lambda name, cards: plan_named(name.replace("169", "10"), cards))

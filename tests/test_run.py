@@ -17,7 +17,7 @@ from kilt.solve import ALGORITHMS, FLAT, VECTOR
 from kilt.solve import folder as folders
 from kilt.solve import problem as problems
 from kilt.solve import run as loop
-from kilt.solve.folder import Identity, RunFolder, size_of
+from kilt.solve.folder import RunFolder, RunIdentity, size_of
 from kilt.solve.problem import FlatProblem, load_problem, make_solver, stored_form
 from kilt.solve.run import Budget, Step, run, time_left
 from kilt.solve.sampled import SCHEMES
@@ -55,7 +55,7 @@ def leducs(leduc, vector_leduc):
 def begin(path, problem, algorithm="cfr+", budget=None, **changes):
     """A folder for a new run, and the solver for it."""
     solver = make_solver(problem, algorithm)
-    identity = Identity(problem.name, algorithm, 0, problem.form, problem.fingerprint)._replace(**changes)
+    identity = RunIdentity(problem.name, algorithm, 0, problem.form, problem.fingerprint)._replace(**changes)
     return RunFolder.create(path, identity, budget or Budget(iterations=100), size_of(solver)), solver
 
 

@@ -10,20 +10,20 @@ from typer.testing import CliRunner
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import CANONICAL, Plan, RoundPlan, Step, plan_named
+from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan, plan_named
 from kilt.cli import sanity as commands
 from kilt.errors import PlayError
 from kilt.evaluate import sanity
-from kilt.evaluate.sanity import Walk, report, seen_by
+from kilt.evaluate.sanity import SelfPlay, report, seen_by
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.solve.external import External, Options
+from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import FOLDS, Blueprint
 from kilt.strategy.translate import pseudo_harmonic
 
@@ -50,7 +50,7 @@ app.command()(commands.sanity)
 
 def abstract_game(folder, game, plan, actions=None):
     deal = Deal.of(game)
-    cards = build(Identity("cards", deal, plan), folder / "cards", cache=None, threads=1)
+    cards = build(AbstractionSpec("cards", deal, plan), folder / "cards", cache=None, threads=1)
     return AbstractGame(game, cards, actions)
 
 
@@ -65,14 +65,14 @@ def solved(folder):
     game = Holdem(GameDef.parse(SHORT), "short")
     plan = plan_named("IR-PHS-PHS 10-10-10-10", game.rules.board_cards)
     abstract = abstract_game(folder, game, plan, actions_of("1x, a; a"))
-    solver = External(abstract, 1, Options(linear=True))
+    solver = External(abstract, 1, SamplingOptions(linear=True))
     solver.step(300_000)
     return Blueprint.of(abstract, solver.average())
 
 
 @pytest.fixture(scope="module")
 def leduc(tmp_path_factory):
-    lossless = Plan((RoundPlan(True, (Step(CANONICAL),)), RoundPlan(True, (Step(CANONICAL),))))
+    lossless = Plan((RoundPlan(True, (BucketStep(CANONICAL),)), RoundPlan(True, (BucketStep(CANONICAL),))))
     abstract = abstract_game(tmp_path_factory.mktemp("leduc"), load_game("leduc"), lossless)
     solver = External(abstract, 1)
     solver.step(50_000)
@@ -262,7 +262,7 @@ def test_walks_are_what_agents_play(which, request):
     agent, dealer = BlueprintAgent("pure", pure), Dealer(pure.game, seed=5)
     dealt = [dealer.deal(number) for number in range(200)]
     cards = np.array([[*deal.holes[0], *deal.holes[1], *deal.board] for deal in dealt])
-    walk = Walk(pure, seen_by(pure, cards), random())
+    walk = SelfPlay(pure, seen_by(pure, cards), random())
     moves = sum(len(move.deal) for move in walk)
     played = [dealer.play(number, (agent, agent)) for number in range(200)]
     assert walk.won().tolist() == [hand.payoffs[0] for hand in played]
@@ -272,7 +272,7 @@ def test_walks_are_what_agents_play(which, request):
 def test_walks_draw_as_often_as_agents(solved):
     agent, dealer = BlueprintAgent("it", solved), Dealer(solved.game, seed=1)
     opened = [dealer.play(number, (agent, agent)).position.history[0] for number in range(1500)]
-    walk = Walk(solved, seen_by(solved, sanity.shuffled(solved, 20_000, random())), random())
+    walk = SelfPlay(solved, seen_by(solved, sanity.shuffled(solved, 20_000, random())), random())
     first = next(iter(walk)).chance.mean(axis=0)
     for place, sign in enumerate("fc"):
         assert opened.count(sign) / 1500 == pytest.approx(first[place], abs=0.05)

@@ -232,7 +232,7 @@ def test_memory_of_blades():
 
 
 def test_the_full_size_needs_24_of_128_gigabytes():
-    """000, section 5: 1.8e11 infoset-actions, 8 bytes each, on 60 blades of 128 GB."""
+    """[Brown15 §5]: 1.8e11 infoset-actions, 8 bytes each, on 60 blades of 128 GB."""
     assert TARTANIAN7.memory(words=2) == 24e9 < TARTANIAN7_MEMORY == 128e9
 
 
@@ -332,11 +332,11 @@ def test_where_walks_come(problem):
 
 
 def game_of_problem(problem):
-    from kilt.solve.distributed.blades import Game
+    from kilt.solve.distributed.blades import SharedGame
 
     abstract = problem.abstract
     rules = abstract.actions, abstract.fingerprint, problem.options
-    return Game(abstract.game, problem.cards[0], *rules, 0, TRIED[1])
+    return SharedGame(abstract.game, problem.cards[0], *rules, 0, TRIED[1])
 
 
 def test_check_beside_real_runs(problem):

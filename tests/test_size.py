@@ -77,7 +77,7 @@ def test_smaller_games(name: str, decisions: tuple[int, ...], canonical: int | N
 @pytest.mark.parametrize(
     ("name", "buckets", "information_sets"),
     [
-        # 004, table 5.2. Its first two columns count 70 × 100 flop information sets as 700, and so print 57,330,780.
+        # [Johanson16 table 5.2]. Its first two columns count 70 × 100 flop information sets as 700: so 57,330,780.
         (HULHE, "PR 10-10-10-10", 57_330_780 - 700 + 70 * 100),
         (HULHE, "IR 10-100-1,000-10,000", 57_330_780 - 700 + 70 * 100),
         (HULHE, "IR 169-9000-9000-9000", 57_331_352),
@@ -98,7 +98,7 @@ def test_abstract_infoset_actions() -> None:
 
 
 def test_bluff() -> None:
-    """The same game, counted and written out; two dice each as in 004, section 3.2.3."""
+    """The same game, counted and written out; two dice each as in [Johanson16 §3.2.3]."""
     counted, tree = size_of(Bluff((1, 1))), flat_tree(Bluff((1, 1)))
     assert counted.information_sets.total == len(tree.infosets)
     assert counted.infoset_actions.total == tree.nodes.infoset_start[-1]

@@ -67,7 +67,7 @@ def test_values_agree_with_the_linear_programme(name, variant, iterations, value
 
 
 def test_current_strategy_of_cfr_plus_converges_too():
-    """004, chapter 9: in practice the current strategy of CFR+ is good as well."""
+    """[Johanson16 chapter 9]: in practice the current strategy of CFR+ is good as well."""
     solver = FullWidth(tree("leduc").nodes, "cfr+")
     solver.step(1000)
     assert exploitability(tree("leduc"), solver.current()) < 0.05

@@ -9,10 +9,10 @@ import pytest
 
 from commands import answer, refused
 from kilt import artifact
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Features
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import RoundPlan, Step
+from kilt.abstraction.plan import BucketStep, RoundPlan
 from kilt.engines import EngineError, engine_named
 from kilt.errors import PlayError, RunError
 from kilt.evaluate.crosstable import crosstable
@@ -30,7 +30,7 @@ from test_public import CASES, SHORT, features  # noqa: F401, a fixture
 POTENTIAL = replace(
     CASES["each hand by itself"],
     rounds=tuple(
-        RoundPlan(False, (Step("potential", 3),)) if r == 1 else this
+        RoundPlan(False, (BucketStep("potential", 3),)) if r == 1 else this
         for r, this in enumerate(CASES["each hand by itself"].rounds)
     ),
 )
@@ -110,7 +110,7 @@ def test_matches_that_are_stopped_or_fail(engine, at_once):
 
 @pytest.mark.parametrize("case", ["codes", "percentiles", "each hand by itself", "inside what was before", "potential"])
 def test_clusters(engine, case, features, tmp_path):  # noqa: F811
-    identity = Identity(case, SHORT, (CASES | {"potential": POTENTIAL})[case])
+    identity = AbstractionSpec(case, SHORT, (CASES | {"potential": POTENTIAL})[case])
     expected = build(identity, tmp_path / "here", cache=features.folder)
     found = build(identity, tmp_path / "there", cache=features.folder, engine=engine)
     for mine, theirs in zip(expected.rounds, found.rounds, strict=True):
@@ -125,7 +125,9 @@ def test_features(engine, tmp_path):
     """What is made by others is what is made here, in the same files."""
     plan = replace(
         CASES["each hand by itself"],
-        rounds=tuple(RoundPlan(False, (Step(feature, 3),)) for feature in ("histogram", "history", "ehs2", "ochs")),
+        rounds=tuple(
+            RoundPlan(False, (BucketStep(feature, 3),)) for feature in ("histogram", "history", "ehs2", "ochs")
+        ),
     )
     asked = [(step.feature, r) for r, this in enumerate(plan.rounds) for step in this.steps]
     there = Features(SHORT, tmp_path / "there", engine=engine)
@@ -133,7 +135,7 @@ def test_features(engine, tmp_path):
     made = [place for place in tmp_path.glob("there/*/*") if artifact.exists(place)]
     assert bool(made) == (engine.name == "ray")
     here, there = (
-        build(Identity("features", SHORT, plan), tmp_path / f"{name}-cards", cache=tmp_path / name, engine=used)
+        build(AbstractionSpec("features", SHORT, plan), tmp_path / f"{name}-cards", cache=tmp_path / name, engine=used)
         for name, used in (("here", None), ("there", engine))
     )
     for mine, theirs in zip(here.rounds, there.rounds, strict=True):

@@ -108,7 +108,7 @@ def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "one-card", "bluff-1-1", *SHAPES])
 def test_public_and_flat_trees_agree(name):
-    """Expected values and best responses of random profiles, to 1e-9 (004, chapter 2: both are exact)."""
+    """Expected values and best responses of random profiles, to 1e-9 ([Johanson16 chapter 2]: both are exact)."""
     game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
     rng = np.random.default_rng(1)
     for _ in range(2):
@@ -234,7 +234,7 @@ def holdable(game: VectorGame) -> np.ndarray:
     ],
 )
 def test_samples_are_unbiased(name, draws):
-    """Regrets and averages of sampled walks are, on average, those of the full walk: 004, section 3.4."""
+    """Regrets and averages of sampled walks are, on average, those of the full walk: [Johanson16 §3.4]."""
     game, walks = VectorGame(game_of(name)), 2000
     strategy = random_table(game, np.random.default_rng(2))
     for player in (0, 1):
@@ -281,7 +281,7 @@ def test_sampled_steps_make_no_difference():
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "bluff-1-1", "two hole cards"])
 def test_cfr_br_on_public_and_flat_trees(name):
-    """The same profiles, iteration by iteration, as the flat tree's: 004, chapter 4."""
+    """The same profiles, iteration by iteration, as the flat tree's: [Johanson16 chapter 4]."""
     game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
     vector, other = VectorCfrBr(game), CfrBr(tree.nodes)
     for _ in range(5):

@@ -23,15 +23,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import __version__
+from kilt.arrays import Array
 from kilt.errors import ArtifactError
-
-Array: TypeAlias = npt.NDArray[Any]
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"

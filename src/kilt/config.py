@@ -21,7 +21,7 @@
     address = ""                            # of a cluster that is there already
     batch = 0                               # deals in a message; 0: as latency asks for
     boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
-    samples = 0                             # boards of each class for each deal, in place of `boards`: 1 is that of 000
+    samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
 
     [agent]
     post = "new-0.2"                        # post-processing

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import CardAbstraction, Sight
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.abstraction.features import Deal
-from kilt.cards.deck import IntArray
+from kilt.arrays import IntArray
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
@@ -43,11 +43,11 @@ class AbstractSize(NamedTuple):
     slots: tuple[int, ...]  # [round] actions of all information sets
 
 
-class Slots(ABC):
+class SlotLayout(ABC):
     """The betting of a game and the buckets of its rounds: all that tells where slots are."""
 
     game: Holdem
-    actions: Actions | None  # a menu of bets; without one all that are legal
+    actions: ActionAbstraction | None  # a menu of bets; without one all that are legal
 
     @property
     @abstractmethod
@@ -91,12 +91,12 @@ class Slots(ABC):
 
 
 @dataclass(frozen=True)
-class AbstractGame(Slots):
+class AbstractGame(SlotLayout):
     """A game of the hold'em family, seen through a card abstraction and a menu of bets."""
 
     game: Holdem
-    cards: Sight
-    actions: Actions | None = None
+    cards: PlayerAbstractions
+    actions: ActionAbstraction | None = None
 
     def __post_init__(self) -> None:
         for cards in self.cards.each:
@@ -119,12 +119,12 @@ class AbstractGame(Slots):
 
 
 @dataclass(frozen=True)
-class MadeUp(Slots):
+class SyntheticGame(SlotLayout):
     """As large as an abstract game and quite as much work, before its cards are abstracted: buckets mean nothing."""
 
     game: Holdem
     numbers: Buckets
-    actions: Actions | None = None
+    actions: ActionAbstraction | None = None
 
     @property
     def buckets(self) -> Buckets:
@@ -137,7 +137,7 @@ class MadeUp(Slots):
         buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
-class Part(Slots):
+class AbstractPart(SlotLayout):
     """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `first`.
 
     Both players see the same cards.

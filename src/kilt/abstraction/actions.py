@@ -1,4 +1,4 @@
-"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction: 000, section 5).
+"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction: [Brown15 §5]).
 
 =========  =================================================================================
 size       raises
@@ -39,7 +39,7 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 
 @dataclass(frozen=True)
-class Actions:
+class ActionAbstraction:
     """A menu: `tree.betting.Menu`, from what the language says, for both players or for each."""
 
     text: tuple[str, ...]
@@ -72,9 +72,9 @@ class Actions:
         return levels
 
 
-def actions_of(text: str | Sequence[str], near: float = NEAR) -> Actions:
+def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
     """The menu that a text says, or one for each player."""
-    return Actions((text,) if isinstance(text, str) else tuple(text), near)
+    return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 
 def _parse(text: str) -> Rounds:

@@ -11,20 +11,20 @@ from time import perf_counter
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction.buckets import CLASSES, Identity, RoundBuckets, classes_folder, load_classes, public_layout
-from kilt.abstraction.classes import Classes, high_cards_last
+from kilt.abstraction.buckets import CLASSES, AbstractionSpec, RoundBuckets, classes_folder, load_classes, public_layout
+from kilt.abstraction.classes import BoardClasses, high_cards_last
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
 from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
-from kilt.artifact import Array
+from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
 MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
 
 
-def check_public(identity: Identity, place: int) -> None:
+def check_public(identity: AbstractionSpec, place: int) -> None:
     """Raise AbstractionError where classes do not fit the deal."""
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
@@ -77,13 +77,13 @@ def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
 
 
 def build_classes(
-    identity: Identity,
+    identity: AbstractionSpec,
     out: Path,
     public: PublicPlan,
-    before: Classes | None,
+    before: BoardClasses | None,
     features: Features,
     base: Callable[[int], RoundBuckets],
-) -> Classes:
+) -> BoardClasses:
     """Sort the boards of a round into classes: inside each class of an earlier round, if there is one.
 
     `base` gives the buckets of a round of the base abstraction. What is there already is not made again.
@@ -132,9 +132,9 @@ def build_classes(
     return load_classes(out, identity, public)
 
 
-def ready_classes(identity: Identity, public: PublicPlan) -> Classes:
+def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
     """Classes that are there already."""
-    there = Identity.read(Path(public.boards))
+    there = AbstractionSpec.read(Path(public.boards))
     same = [one for one in there.plan.public if one.round == public.round]
     if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
         raise AbstractionError(f"{public.boards} has no classes of the boards of round {public.round} of these cards")
@@ -146,7 +146,7 @@ def ready_classes(identity: Identity, public: PublicPlan) -> Classes:
     return classes
 
 
-def pair_seconds(identity: Identity, public: PublicPlan, features: Features) -> tuple[float, int]:
+def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
     """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
     spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
     some = np.linspace(0, len(spots.boards) - 1, 6).astype(np.int64)

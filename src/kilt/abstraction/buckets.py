@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction import spots_kernels as kernels
-from kilt.abstraction.classes import Classes, Coded
+from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.abstraction.spots import Spots
-from kilt.artifact import Array
-from kilt.cards.deck import Deck, IntArray
+from kilt.arrays import Array, IntArray
+from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError, ArtifactError
 
 KIND = "card abstraction of a round"
@@ -106,7 +106,7 @@ class RoundBuckets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Identity:
+class AbstractionSpec:
     """What an abstraction is."""
 
     name: str  # as the user called it
@@ -114,7 +114,7 @@ class Identity:
     plan: Plan
 
     @classmethod
-    def named(cls, plan: str, deal: Deal) -> Identity:
+    def named(cls, plan: str, deal: Deal) -> AbstractionSpec:
         """By the name of a plan, or by its .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         return cls(name, deal, load_plan(plan, deal.board_cards))
@@ -136,7 +136,7 @@ class Identity:
         }
 
     @classmethod
-    def read(cls, path: Path) -> Identity:
+    def read(cls, path: Path) -> AbstractionSpec:
         """Of an abstraction on disk, finished or not."""
         place = path / DESCRIPTION
         if not place.is_file():
@@ -154,14 +154,14 @@ class Identity:
 class CardAbstraction:
     """A finished abstraction."""
 
-    identity: Identity
+    identity: AbstractionSpec
     rounds: tuple[RoundBuckets, ...]
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> CardAbstraction:
         """Open an abstraction."""
         path = Path(path)
-        identity = Identity.read(path)
+        identity = AbstractionSpec.read(path)
         rounds = []
         for r in range(len(identity.plan.rounds)):
             try:
@@ -174,7 +174,7 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """See `Identity`."""
+        """See `AbstractionSpec`."""
         return self.identity.fingerprint
 
     @property
@@ -226,7 +226,7 @@ class CardAbstraction:
 
 
 @dataclass(frozen=True)
-class Asymmetric:
+class AsymmetricAbstraction:
     """An abstraction for each player."""
 
     each: tuple[CardAbstraction, CardAbstraction]
@@ -248,13 +248,13 @@ class Asymmetric:
             cards.look_up(r, boards, hands[:, own], buckets[:, own])
 
 
-Sight: TypeAlias = CardAbstraction | Asymmetric  # what players see of the cards
+PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # what players see of the cards
 
 
-def load_sight(folders: Sequence[Path]) -> Sight:
+def load_abstractions(folders: Sequence[Path]) -> PlayerAbstractions:
     """The abstraction of both players, or one for each."""
     found = [CardAbstraction.load(folder) for folder in folders]
-    return found[0] if len(found) == 1 else Asymmetric((found[0], found[1]))
+    return found[0] if len(found) == 1 else AsymmetricAbstraction((found[0], found[1]))
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
@@ -296,7 +296,7 @@ def round_folder(path: Path, r: int) -> Path:
     return path / f"round-{r + 1}"
 
 
-def load_round(path: Path, identity: Identity, r: int, *, check: bool = False) -> RoundBuckets:
+def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
     """Open the buckets of a round."""
     found = artifact.read(round_folder(path, r), KIND, check=check, private=True)
     if found.inputs.get("abstraction") != identity.fingerprint:
@@ -315,11 +315,11 @@ def classes_folder(path: Path, public: PublicPlan) -> Path:
     return path / f"boards-{public.round}"
 
 
-def load_classes(path: Path, identity: Identity, public: PublicPlan) -> Classes:
+def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
     """Open the classes of boards of an abstraction."""
     spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
     found = artifact.read(classes_folder(path, public), CLASSES, private=True)
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"they belong to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
     labels = found.arrays["classes"]
-    return Classes(spots, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)
+    return BoardClasses(spots, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)

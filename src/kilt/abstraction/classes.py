@@ -1,4 +1,4 @@
-"""Classes of public states: which boards are to be taken for the same, from some round on (000, section 2.1).
+"""Classes of public states: which boards are to be taken for the same, from some round on [Brown15 §2.1].
 
 Later rounds know the class, since all players saw the board that it is about. They need no table of boards as dealt:
 hands have *codes*, which depend on the board as a set, and each class turns codes into buckets in its own way.
@@ -15,13 +15,13 @@ import numpy as np
 from kilt.abstraction import classes_kernels as kernels
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.spots import Spots
-from kilt.artifact import Array
-from kilt.cards.deck import Deck, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cards.deck import Deck
 
 MOSTLY = 0.75  # of the boards
 
 
-class Classes(NamedTuple):
+class BoardClasses(NamedTuple):
     """Classes of boards."""
 
     spots: Spots  # whose boards they are
@@ -61,7 +61,7 @@ class Classes(NamedTuple):
 class Coded(NamedTuple):
     """How codes become buckets."""
 
-    classes: Classes
+    classes: BoardClasses
     bucket: Labels  # [class, code]
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
-from kilt.cards.deck import FloatArray, IntArray
 from kilt.jit import kernel
 
 

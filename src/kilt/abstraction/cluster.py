@@ -1,4 +1,4 @@
-"""k-means for large numbers of points and clusters (004, section 5.4).
+"""k-means for large numbers of points and clusters [Johanson16 §5.4].
 
 Lloyd's algorithm from k-means++ seeds (Arthur and Vassilvitskii 2007), the best of several restarts. Points have
 weights. The distance is L2, whose square is what k-means lowers, or L1: between cumulative histograms that is the earth
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from kilt.abstraction import cluster_kernels as kernels
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 

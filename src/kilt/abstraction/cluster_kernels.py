@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.jit import kernel
 
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)  # an index without a sign is not checked for being below 0

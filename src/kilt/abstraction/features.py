@@ -1,4 +1,4 @@
-"""What is known of a hand before the showdown, for all spots of a round (004, sections 5.2 and 5.4).
+"""What is known of a hand before the showdown, for all spots of a round [Johanson16 §§5.2, 5.4].
 
 HS, the strength of a hand on a complete board, is a whole number: 2·wins + ties against all hands that the opponent can
 hold. Everything else is a sum of such numbers over the ways to deal the rest of the board, and so is a whole number
@@ -34,8 +34,8 @@ from kilt import __version__, artifact
 from kilt.abstraction import features_kernels as kernels
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.spots import Spots, spots
-from kilt.artifact import Array
-from kilt.cards.deck import FULL, Deck, FloatArray, subsets
+from kilt.arrays import Array, FloatArray
+from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
 from kilt.engines import Engine, LocalEngine
@@ -88,7 +88,7 @@ class Deal:
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
 
-class Table(NamedTuple):
+class FeatureTable(NamedTuple):
     """A feature of all spots of a round, the board taken as a set."""
 
     values: Array  # [spot, dimension] whole numbers
@@ -149,29 +149,29 @@ class Features:
         """How many different strengths there are on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
-    def moments(self, r: int) -> Table:
+    def moments(self, r: int) -> FeatureTable:
         """HS and HS² of a round's spots, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         values = self._rolled("moments", self.deal.sizes[r], self.strengths, np.stack([hs, hs**2], axis=1))
-        return Table(values, 1 / self.deal.roll_outs(self.deal.sizes[r]))
+        return FeatureTable(values, 1 / self.deal.roll_outs(self.deal.sizes[r]))
 
-    def histograms(self, r: int, bins: int = BINS) -> Table:
+    def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
         """The cumulative histogram of HS: bin = ⌊HS · bins⌋ of a strength from 0 to 1, and 1 belongs to the last."""
         return self._histograms(self.deal.sizes[r], bins)
 
-    def _histograms(self, size: int, bins: int) -> Table:
+    def _histograms(self, size: int, bins: int) -> FeatureTable:
         if bins < 2:
             raise AbstractionError(f"a histogram of {bins} bins says nothing: use 2 or more")
         which = np.minimum(np.arange(self.deal.top + 1) * bins // self.deal.top, bins - 1)
         steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
         values = self._rolled(f"histograms-{bins}", size, self.strengths, steps)
-        return Table(values, 1 / self.deal.roll_outs(size))
+        return FeatureTable(values, 1 / self.deal.roll_outs(size))
 
-    def ochs(self, r: int, opponents: int = OPPONENTS) -> Table:
+    def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
         """The strength against each cluster of opponents.
 
         Clusters count by how many of the different hands they have: only so does the L2 distance agree with the
-        figures of 004 (figure 5.3).
+        figures of [Johanson16] (figure 5.3).
         """
 
         def last() -> Array:
@@ -184,7 +184,7 @@ class Features:
         name, size = f"ochs-{opponents}", self.deal.sizes[r]
         values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.sizes[-1]}", last))
         sizes = np.array([len(np.unique(self._spots(0).row(())[1][row > 0])) for row in self.opponents(opponents)])
-        return Table(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
+        return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
         """[cluster, hand] the clusters of private hands for OCHS, from the weakest to the strongest: 1 or 0.

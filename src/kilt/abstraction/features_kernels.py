@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.spots_kernels import SpotTables, number_board, open_board
+from kilt.arrays import ByteArray, FloatArray
 from kilt.cards.boards_kernels import locate
-from kilt.cards.deck import ByteArray, FloatArray
 from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
 from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel

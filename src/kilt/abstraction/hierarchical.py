@@ -1,4 +1,4 @@
-"""Private buckets inside classes of boards (000, algorithm 1).
+"""Private buckets inside classes of boards [Brown15 algorithm 1].
 
 In the round of the classes, hands are sorted class by class as they are inside the buckets of an earlier round. Later
 rounds would need a bucket for each hand on each board as dealt, 2.4 billion on the river. Instead hands get a code that
@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt.abstraction import cluster_kernels
-from kilt.abstraction.classes import Classes
+from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.percentile import percentiles
-from kilt.abstraction.plan import Plan, Step, percentile_steps
-from kilt.abstraction.steps import ALL, PERCENTILES, Before, Fitting, Part
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.abstraction.plan import BucketStep, Plan, percentile_steps
+from kilt.abstraction.steps import ALL, PERCENTILES, Before, Fitting, SpotBatch
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
 
 
@@ -32,19 +31,21 @@ class InClasses(NamedTuple):
     sizes: IntArray  # [bucket] of how many deals
 
 
-def code_steps(fitting: Fitting) -> tuple[Step, ...]:
+def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
     """How codes are made: as the buckets of the round are, but many, and the same for all classes."""
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
     features = {step.feature for step in steps}
     if features <= PERCENTILES and fitting.last:
-        return (Step("ehs", min(codes, fitting.features.levels())),)
+        return (BucketStep("ehs", min(codes, fitting.features.levels())),)
     if features <= PERCENTILES:
         return percentile_steps(codes)
-    return (Step(steps[-1].feature, min(codes, len(fitting.spots))),)
+    return (BucketStep(steps[-1].feature, min(codes, len(fitting.spots))),)
 
 
-def sort_codes(fitting: Fitting, steps: tuple[Step, ...], classes: Classes, codes: Array, count: int) -> InClasses:
+def sort_codes(
+    fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
+) -> InClasses:
     """Sort the codes of a round, [board, hand], into the buckets of each class."""
     weights = classes.weigh(fitting.spots, codes, count)
     points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
@@ -61,7 +62,7 @@ def sort_codes(fitting: Fitting, steps: tuple[Step, ...], classes: Classes, code
     return InClasses(bucket, sizes)
 
 
-def _sort_class(plan: Plan, steps: tuple[Step, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
+def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
     """[code] its bucket among those of one class, where codes have these weights; 0 for those that it has not."""
     used, labels = np.flatnonzero(weights), np.zeros(len(weights), dtype=np.int32)
     labels[used] = _nested(plan, steps, {name: p[used] for name, p in points.items()}, weights[used])
@@ -72,7 +73,7 @@ def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
     """[code, dimension] the mean of a feature over the hands of a code."""
     points, table = fitting.points(feature), Before(fitting.spots, codes, count)
 
-    def add(part: Part) -> tuple[FloatArray, FloatArray]:
+    def add(part: SpotBatch) -> tuple[FloatArray, FloatArray]:
         data, mine = points(part, ALL), part.groups(table)
         sums, totals = np.zeros((count, data.shape[1])), np.zeros(count)
         cluster_kernels.add_up(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)
@@ -83,7 +84,7 @@ def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
     return means
 
 
-def _nested(plan: Plan, steps: tuple[Step, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
+def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
     """[code] buckets of one class, step inside step."""
     labels, groups = np.zeros(len(weights), dtype=np.int32), 1
     for step in steps:
@@ -95,7 +96,7 @@ def _nested(plan: Plan, steps: tuple[Step, ...], points: dict[str, Singles], wei
     return labels
 
 
-def _sorted(plan: Plan, step: Step, points: Singles, weights: FloatArray) -> Labels:
+def _sorted(plan: Plan, step: BucketStep, points: Singles, weights: FloatArray) -> Labels:
     """[code] one of the step's buckets, the weakest first."""
     if step.feature in PERCENTILES:
         return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)

@@ -1,14 +1,14 @@
-"""Clusters from a matrix of distances, where there are no means to move: of public states (000, section 2.3; 001).
+"""Clusters from a matrix of distances, where there are no means to move: of public states ([Brown15 §2.3]; [Schmid15]).
 
 ======== ============================================================================================================
 name     what a point's distance from a cluster is, and how points move
 ======== ============================================================================================================
-sum      the sum of its distances from the members; one point after another. 000, algorithm 3, so that it ends
+sum      the sum of its distances from the members; one point after another. [Brown15 algorithm 3], so that it ends
 printed  the same, but all points at once from the clusters of the pass before: algorithm 3 as printed. Every point
          likes small clusters best, an empty one most of all, so all may end up in the same few
 average  the mean of its distances from the members; a point moves where that lowers Σ over clusters of Σ d / size
 means    the same with squared distances: if these are L2, that is k-means
-medoids  the distance from the member in the middle (001): FasterPAM (Schubert and Rousseeuw 2021)
+medoids  the distance from the member in the middle [Schmid15]: FasterPAM (Schubert and Rousseeuw 2021)
 ======== ============================================================================================================
 
 All start from the seeds of k-means++, which need no more than distances between points.
@@ -28,14 +28,13 @@ import numpy.typing as npt
 
 from kilt.abstraction import partition_kernels as kernels
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray
+from kilt.arrays import Array, FloatArray
 from kilt.errors import AbstractionError
 
 PASSES = 200  # at most: the other ways end by themselves, the printed one need not
 
 
-class Partition(NamedTuple):
+class DistanceClustering(NamedTuple):
     """Points in clusters."""
 
     labels: Labels  # [point]; clusters in the order of their first points
@@ -46,7 +45,7 @@ class Partition(NamedTuple):
 
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
-) -> Partition:
+) -> DistanceClustering:
     """Sort points into at most `k` clusters; the best of several restarts."""
     check_distances(distances)
     if way not in WAYS:
@@ -136,7 +135,7 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 
 
 def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
-    """[k − 1] the error with 1, 2, … up to `most` clusters (001, figure 4)."""
+    """[k − 1] the error with 1, 2, … up to `most` clusters [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)
 
@@ -155,7 +154,7 @@ def _cluster_distances(distances: Array, labels: Labels, k: int) -> npt.NDArray[
     return distances @ members
 
 
-def _numbered(labels: Labels, error: float, passes: int) -> Partition:
+def _numbered(labels: Labels, error: float, passes: int) -> DistanceClustering:
     used, first, again = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(np.argsort(first))
-    return Partition(order[again].astype(np.int32), len(used), error, passes)
+    return DistanceClustering(order[again].astype(np.int32), len(used), error, passes)

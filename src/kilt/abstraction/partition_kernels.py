@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.jit import kernel
 
 LEAST = 1e-9  # what a move must gain, as a part of what is at stake: or else it is rounding

@@ -1,4 +1,4 @@
-"""Percentile buckets: hands in order of a value, cut into buckets of equal weight (004, section 5.2).
+"""Percentile buckets: hands in order of a value, cut into buckets of equal weight [Johanson16 §5.2].
 
 Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import IntArray
+from kilt.arrays import IntArray
 from kilt.errors import AbstractionError
 
 

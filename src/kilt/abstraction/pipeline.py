@@ -23,20 +23,31 @@ from kilt.abstraction.boards import build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
     KIND,
+    AbstractionSpec,
     CardAbstraction,
-    Identity,
     RoundBuckets,
     layout,
     load_round,
     round_folder,
 )
-from kilt.abstraction.classes import Classes
+from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.features import Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
-from kilt.abstraction.plan import CANONICAL, Plan, PublicPlan, Step, load_plan
+from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
-from kilt.abstraction.steps import LEVELS, MANY, PERCENTILES, After, Before, Fitted, Fitting, Means, Part, Potentials
+from kilt.abstraction.steps import (
+    LEVELS,
+    MANY,
+    PERCENTILES,
+    After,
+    Before,
+    Fitted,
+    Fitting,
+    Means,
+    Potentials,
+    SpotBatch,
+)
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -47,7 +58,7 @@ DIMENSIONS: dict[str, Callable[[Plan, int], int]] = {  # of the points that k-me
 }
 
 
-def check(identity: Identity) -> None:
+def check(identity: AbstractionSpec) -> None:
     """Raise AbstractionError where a plan does not fit the deal."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
@@ -71,7 +82,7 @@ def check(identity: Identity) -> None:
             )
 
 
-class Estimate(NamedTuple):
+class BuildEstimate(NamedTuple):
     """What a build takes, roughly."""
 
     seconds: float
@@ -79,13 +90,13 @@ class Estimate(NamedTuple):
     tables: int  # bytes on disk, of the abstraction
     features: int  # bytes on disk, of feature tables that are not in the cache yet
 
-    def after(self, other: Estimate) -> Estimate:
+    def after(self, other: BuildEstimate) -> BuildEstimate:
         """Both builds, one after the other: at most, since they may share features."""
         seconds, tables = self.seconds + other.seconds, self.tables + other.tables
-        return Estimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
+        return BuildEstimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
 
 
-def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) -> Estimate:
+def estimate(identity: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
     """Before any work is done, from the numbers of boards and hands and the pace of one core of 2020 or so."""
     check(identity)
     plan, deal = identity.plan, identity.deal
@@ -93,7 +104,7 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
     missing: dict[str, tuple[int, float]] = {}
     tables, seconds, memory, before, numbers = 0, 0.0, 0, 1, bucket_numbers(plan, deal)
 
-    def sort(plan: Plan, r: int, steps: Sequence[Step], groups: int) -> None:
+    def sort(plan: Plan, r: int, steps: Sequence[BucketStep], groups: int) -> None:
         nonlocal seconds, memory
         hands = len(deal.spots(layout(plan, deal, r)))
         for step in steps:
@@ -131,9 +142,9 @@ def estimate(identity: Identity, cache: Path | None = None, threads: int = 1) ->
             )
         tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
         if sorts < len(spots):
-            sort(plan, r, [Step(this.steps[-1].feature, sorts)] if coded else this.steps, groups)
+            sort(plan, r, [BucketStep(this.steps[-1].feature, sorts)] if coded else this.steps, groups)
     seconds += sum(time for _, time in missing.values())
-    return Estimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
+    return BuildEstimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
@@ -190,7 +201,7 @@ def in_order(plan: Plan) -> list[int]:
 
 
 def build(
-    identity: Identity,
+    identity: AbstractionSpec,
     out: Path,
     *,
     cache: Path | None = None,
@@ -212,7 +223,7 @@ def build(
 
 
 def build_rounds(
-    identity: Identity, out: Path, wanted: Iterable[int], features: Features, seconds: float | None = None
+    identity: AbstractionSpec, out: Path, wanted: Iterable[int], features: Features, seconds: float | None = None
 ) -> dict[int, RoundBuckets]:
     """Build some rounds, and those that they rest on."""
     check(identity)
@@ -224,7 +235,7 @@ def build_rounds(
         _begin(identity, out)
         asked = [(step.feature, r) for r in sorted(needed) for step in plan.rounds[r].steps]
         features.ahead(asked, plan.bins, plan.opponents)
-        classes: dict[int, Classes] = {}
+        classes: dict[int, BoardClasses] = {}
         for public in plan.public:
             base = partial(_base_round, public, identity.deal, features, out)
             before = classes[max(classes)] if classes else None
@@ -261,28 +272,28 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
     return build_rounds(identity, place, [r], features)[r]
 
 
-def _base_folder(identity: Identity, cache: Path) -> Path:
+def _base_folder(identity: AbstractionSpec, cache: Path) -> Path:
     return cache / "bases" / identity.fingerprint
 
 
-def _base_identity(public: PublicPlan, deal: Deal) -> Identity:
+def _base_identity(public: PublicPlan, deal: Deal) -> AbstractionSpec:
     """What the base is: the abstraction in a folder, or one that is to be built."""
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
-        there = Identity.read(Path(public.base))
+        there = AbstractionSpec.read(Path(public.base))
         if there.deal != deal:
             raise AbstractionError(f"{public.base} is an abstraction of other cards: use one of this game")
         if not there.plan.rounds:
             raise AbstractionError(f"{public.base} has classes of boards and no buckets: use another base")
         return there
     plan = load_plan(public.base, deal.board_cards) if public.base else base_plan(deal, public)
-    return Identity(public.base or f"base for {public.method}", deal, plan)
+    return AbstractionSpec(public.base or f"base for {public.method}", deal, plan)
 
 
-def _begin(identity: Identity, out: Path) -> None:
+def _begin(identity: AbstractionSpec, out: Path) -> None:
     """Say in the folder what it is to hold; refuse one that holds something else."""
     place = out / DESCRIPTION
     if place.exists():
-        there = Identity.read(out)
+        there = AbstractionSpec.read(out)
         if there.fingerprint != identity.fingerprint:
             raise AbstractionError(
                 f"{out} is for another abstraction, {there.name} ({there.fingerprint}), not {identity.name} "
@@ -296,12 +307,12 @@ def _begin(identity: Identity, out: Path) -> None:
 
 
 def _build_round(
-    identity: Identity,
+    identity: AbstractionSpec,
     out: Path,
     r: int,
     features: Features,
     done: dict[int, RoundBuckets],
-    classes: Mapping[int, Classes],
+    classes: Mapping[int, BoardClasses],
     seconds: float | None,
 ) -> None:
     began = perf_counter()
@@ -330,7 +341,7 @@ def _build_round(
 
         sizes, alone = np.zeros(buckets, dtype=np.int64), Lock()
 
-        def write(part: Part) -> float:
+        def write(part: SpotBatch) -> float:
             labels, costs = fitting.sort(part, fitted)
             spots_kernels.spread(spots.tables, part.start, part.end, labels, table)
             with alone:
@@ -356,7 +367,7 @@ def _build_round(
         new.figures["seconds"] = perf_counter() - began
 
 
-def _looked_at(identity: Identity, r: int) -> bool:
+def _looked_at(identity: AbstractionSpec, r: int) -> bool:
     """Whether the round before rests on the buckets of a round: one that tells all hands apart does not."""
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):

@@ -1,7 +1,7 @@
 """What an abstraction is to be: names as in the paper, and the same in full as TOML.
 
 ``IR-KE-KO 169-9000-9000-9000`` is imperfect recall, k-means on the earth mover's distance in all rounds but the last,
-k-means on OCHS in the last, and so many buckets in each round (004, section 5.5). With perfect recall, ``PR``, the
+k-means on OCHS in the last, and so many buckets in each round [Johanson16 §5.5]. With perfect recall, ``PR``, the
 numbers are buckets inside each bucket of the round before. A round with as many buckets as there are hands is lossless;
 ``lossless`` is short for a plan in which all rounds are, with the cards as dealt.
 
@@ -11,7 +11,7 @@ name    steps
 PHS     ``ehs2`` and, inside its buckets, ``ehs``: percentiles; 10 is 5 × 2. In the last round ``ehs`` alone
 KE      ``histogram``: k-means on the earth mover's distance between histograms of hand strength
 KO      ``ochs``: k-means on opponent cluster hand strength
-KH      ``history``: k-means on the mean earth mover's distance of this round and all before (001)
+KH      ``history``: k-means on the mean earth mover's distance of this round and all before [Schmid15]
 PA      ``potential``: k-means on the earth mover's distance between histograms of next-round buckets
 ======  ==================================================================================================
 
@@ -42,11 +42,11 @@ TECHNIQUES = {"KE": "histogram", "KO": "ochs", "KH": "history", "PA": "potential
 RECALL = {"PR": True, "IR": False}
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}  # of comparing boards, and then of clustering
 GROUNDS = ("history", "histogram")
-SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of 004
+SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16]
 
 
 @dataclass(frozen=True)
-class Step:
+class BucketStep:
     """Buckets by one feature, inside each of the buckets before."""
 
     feature: str
@@ -64,7 +64,7 @@ class RoundPlan:
     """The buckets of a round: with recall, inside those of the round before."""
 
     recall: bool
-    steps: tuple[Step, ...]
+    steps: tuple[BucketStep, ...]
 
     @property
     def buckets(self) -> int:
@@ -74,7 +74,7 @@ class RoundPlan:
 
 @dataclass(frozen=True)
 class PublicPlan:
-    """Classes of the boards of a round; the rounds from there on have buckets of their own in each class (000, 2.1)."""
+    """Classes of the boards of a round; later rounds have buckets of their own in each class [Brown15 §2.1]."""
 
     round: int  # 1 is the first
     classes: int  # inside each class of the round before that has some
@@ -84,7 +84,7 @@ class PublicPlan:
     ground: str = "history"  # what tells hands apart for the earth mover's distance: this, or histogram
     exact: bool = False  # whether that moves all hands one by one
     boards: str = ""  # a folder with classes that `kilt abstraction boards` made: they are taken as they are
-    until: int = 0  # the last round that knows the classes, as in 001 the round itself; 0: all that follow do
+    until: int = 0  # the last round that knows the classes, as in [Schmid15] the round itself; 0: all that follow do
     codes: int = 2000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
     restarts: int = 1
     seed: int = 0
@@ -176,7 +176,7 @@ def plan_of(said: Mapping[str, Any]) -> Plan:
         steps = []
         for step in _checked(r, "steps", list):
             _no_others(step, {"feature", "buckets"}, f"a step of round {number + 1}")
-            steps.append(Step(_checked(step, "feature", str), _checked({"buckets": 0} | step, "buckets", int)))
+            steps.append(BucketStep(_checked(step, "feature", str), _checked({"buckets": 0} | step, "buckets", int)))
         if not steps:
             raise AbstractionError(f"round {number + 1} has no steps: give one at least")
         rounds.append(RoundPlan(_checked(r, "recall", bool), tuple(steps)))
@@ -208,7 +208,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
 def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     """A plan by its name, for a game whose rounds add so many cards to the board."""
     if name.strip() == LOSSLESS:
-        return Plan(tuple(RoundPlan(True, (Step(CANONICAL),)) for _ in board_cards))
+        return Plan(tuple(RoundPlan(True, (BucketStep(CANONICAL),)) for _ in board_cards))
     parts = re.fullmatch(r"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+(\d+(?:x\d+)*(?:-\d+(?:x\d+)*)*)", name.strip())
     known = ("PHS", *TECHNIQUES)
     if not parts or parts[2] not in known or parts[3] not in known:
@@ -229,18 +229,18 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     return Plan(tuple(rounds))
 
 
-def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[Step, ...]:
+def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[BucketStep, ...]:
     """The steps of a technique: numbers of buckets are nested where the name says so or PHS wants it."""
     if technique != "PHS":
-        return tuple(Step(TECHNIQUES[technique], number) for number in nested)
+        return tuple(BucketStep(TECHNIQUES[technique], number) for number in nested)
     if last:  # HS² ranks hands as HS does
-        return tuple(Step("ehs", number) for number in (prod(nested),))
+        return tuple(BucketStep("ehs", number) for number in (prod(nested),))
     if len(nested) == 1:
         nested = _oblong(nested[0])
-    return tuple(Step(("ehs2", "ehs")[place % 2], number) for place, number in enumerate(nested))
+    return tuple(BucketStep(("ehs2", "ehs")[place % 2], number) for place, number in enumerate(nested))
 
 
-def percentile_steps(buckets: int) -> tuple[Step, ...]:
+def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
     """Nested percentiles before the last round: so many buckets."""
     return _steps("PHS", (buckets,), last=False)
 

@@ -17,7 +17,7 @@ from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.potential_kernels import Ground
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.jit import in_parts
 
 SAMPLE = 100_000  # points that means are fitted to, at most, for each thousand clusters or part of it

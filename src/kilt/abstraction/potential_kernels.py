@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.spots_kernels import SpotTables, open_board
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
-from kilt.cards.deck import ByteArray, FloatArray, IntArray
 from kilt.jit import kernel
 
 CHECKED = 8  # places after which a distance may be found to be enough
@@ -65,7 +65,7 @@ def next_buckets(
                     filled[row] += 1
 
 
-class Room(NamedTuple):
+class EmdWorkspace(NamedTuple):
     """Scratch for distances."""
 
     bucket: Labels  # those that one of both has
@@ -76,14 +76,14 @@ class Room(NamedTuple):
 
 
 @kernel
-def make_room(buckets: int) -> Room:
+def make_workspace(buckets: int) -> EmdWorkspace:
     """For so many buckets of the next round."""
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
-    return Room(bucket, shares[0], here, shares[1], shares[2])
+    return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 
 
 @kernel
-def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: Room) -> np.float32:
+def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: EmdWorkspace) -> np.float32:
     """About the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
 
     The point has so many buckets, as `room` says. Each takes its share from the mean's nearest buckets that have
@@ -123,7 +123,7 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
 
 
 @kernel
-def gather(point: Labels, i: int, often: Labels, room: Room) -> int:
+def gather(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
     """Write which buckets a point has, and its share of each; how many there are. `often` is zero before and after."""
     count, ways = 0, point.shape[1]
     for j in range(ways):
@@ -158,7 +158,7 @@ def assign(
     the centres [dimension, mean].
     """
     dimensions, changed = len(columns), 0
-    often, room = np.zeros(means.shape[1], dtype=np.int32), make_room(means.shape[1])
+    often, room = np.zeros(means.shape[1], dtype=np.int32), make_workspace(means.shape[1])
     bound, near = np.empty(group, dtype=np.float32), np.empty(group, dtype=np.int32)
     for i in range(start, end):
         before = labels[i]
@@ -205,7 +205,7 @@ def assign(
 @kernel
 def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
     """Write how far some means are from those that are near them."""
-    far, room = np.float32(np.inf), make_room(means.shape[1])
+    far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
         count = spread_out(means, a, room)
         for j in range(near.shape[1]):
@@ -213,7 +213,7 @@ def between(means: Singles, near: Labels, ground: Ground, found: Singles, start:
 
 
 @kernel
-def spread_out(means: Singles, m: int, room: Room) -> int:
+def spread_out(means: Singles, m: int, room: EmdWorkspace) -> int:
     """Write which buckets a mean has, and its share of each; how many there are."""
     count = 0
     for b in range(means.shape[1]):

@@ -4,13 +4,13 @@ A public state is what all players see: in poker a board, up to a renaming of su
 that go with it, and these by the buckets that a *base abstraction* puts them into.
 
 tartanian7
-    The share of hands that are in no bucket of both boards: half the L1 distance of their counts (000, algorithm 2).
+    The share of hands that are in no bucket of both boards: half the L1 distance of their counts [Brown15 algorithm 2].
     Whatever private cards lead to a bucket, it is the same bucket.
 waugh
     L2 between tables of transitions: the chance that a hand of bucket i in the round before is in bucket j on this
-    board (Waugh et al. 2009, as 000 tells it). Boards that swap the roles of two ranks are far apart.
+    board (Waugh et al. 2009, as [Brown15] tells it). Boards that swap the roles of two ranks are far apart.
 schmid
-    The earth mover's distance between the two sets of hands (001): how far hands must be moved, at the least, to make
+    The earth mover's distance between the two sets of hands [Schmid15]: how far hands must be moved at least to make
     one set the other. Between hands, distances are those of histograms of hand strength, of this round or of this one
     and all before. Exactly, that is a transport problem of 1,176 by 1,176 hands for each pair of flops. Much the same
     comes out, far sooner, where the hands of a board that are in one bucket of the base are gathered at their mean
@@ -32,11 +32,11 @@ from kilt import artifact
 from kilt.abstraction import public_kernels as kernels
 from kilt.abstraction.buckets import RoundBuckets
 from kilt.abstraction.cluster_kernels import Singles
-from kilt.abstraction.features import Deal, Features, Table
-from kilt.abstraction.plan import CANONICAL, Plan, PublicPlan, RoundPlan, Step, plan_named
+from kilt.abstraction.features import Deal, Features, FeatureTable
+from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, PublicPlan, RoundPlan, plan_named
 from kilt.abstraction.spots import Spots
 from kilt.abstraction.steps import bins_of
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.errors import ArtifactError
 from kilt.jit import in_parts
 
@@ -94,9 +94,9 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
     """The base abstraction of a paper, or one like it for other decks; only the rounds that are needed get built."""
     hands = [len(deal.spots((size,))) for size in deal.sizes]
     if public.method == "schmid":
-        rounds = [RoundPlan(False, (Step(CANONICAL),)) for _ in hands]
+        rounds = [RoundPlan(False, (BucketStep(CANONICAL),)) for _ in hands]
         prototypes = min(PROTOTYPES, max(hands[public.round - 1] // 10, 1))
-        rounds[public.round - 1] = RoundPlan(False, (Step(public.ground, prototypes),))
+        rounds[public.round - 1] = RoundPlan(False, (BucketStep(public.ground, prototypes),))
         return Plan(tuple(rounds))
     if public.method == "waugh":
         return plan_named("PR-PHS-PHS " + "-".join(str(min(WAUGH_BUCKETS, hands[0])) for _ in hands), deal.board_cards)
@@ -105,7 +105,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: Comparing) -> Singles:
-    """[board, board] the share of hands that are in no bucket of both (000, algorithm 2)."""
+    """[board, board] the share of hands that are in no bucket of both [Brown15 algorithm 2]."""
     states = comparing.states
     counts = states.counts(comparing.base(states.r))
     return total_variation(counts, states.hands, comparing.features.threads, comparing.tick)
@@ -146,7 +146,7 @@ class Exactly(NamedTuple):
     """Earth mover's distances of boards, from all hands one by one."""
 
     states: States
-    tables: list[tuple[Spots, Table]]  # of this round and, as the case may be, of those before
+    tables: list[tuple[Spots, FeatureTable]]  # of this round and, as the case may be, of those before
 
     def points(self, board: int) -> Singles:
         """[hand, dimension] whose L1 distance is that of hands."""
@@ -185,7 +185,7 @@ def moved(give: FloatArray, take: FloatArray, mine: Singles, theirs: Singles) ->
 
 
 def schmid(comparing: Comparing) -> Singles:
-    """[board, board] earth mover's distances of the hands (001), in bins of the histograms."""
+    """[board, board] earth mover's distances of the hands [Schmid15], in bins of the histograms."""
     states, public = comparing.states, comparing.public
     exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
     return all_pairs((exactly if public.exact else gather(exactly, comparing.base(states.r))).pair, comparing)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.spots_kernels import SpotTables
-from kilt.cards.deck import IntArray
+from kilt.arrays import IntArray
 from kilt.jit import kernel
 
 

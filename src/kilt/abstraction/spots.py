@@ -17,8 +17,9 @@ import numpy as np
 
 from kilt.abstraction import spots_kernels as kernels
 from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
+from kilt.arrays import ByteArray, IntArray
 from kilt.cards.boards import board_index, canonical_boards, hand_permutations, ways
-from kilt.cards.deck import FULL, ByteArray, Deck, IntArray
+from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import IntArray
 from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
-from kilt.cards.deck import IntArray
 from kilt.jit import kernel
 
 

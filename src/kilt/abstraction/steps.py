@@ -22,14 +22,14 @@ import numpy.typing as npt
 from kilt.abstraction import cluster_kernels, potential, potential_kernels, spots_kernels
 from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.features import Features, Table
+from kilt.abstraction.features import Features, FeatureTable
 from kilt.abstraction.percentile import cut_points
-from kilt.abstraction.plan import CANONICAL, Plan, Step
+from kilt.abstraction.plan import CANONICAL, BucketStep, Plan
 from kilt.abstraction.potential import centres_of, columns_of
 from kilt.abstraction.potential_kernels import Ground
 from kilt.abstraction.spots import Spots
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray, subsets
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
@@ -56,7 +56,7 @@ class Before(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class SpotBatch:
     """The spots of some boards of a round."""
 
     spots: Spots
@@ -107,7 +107,7 @@ class Part:
         return buckets
 
 
-Points: TypeAlias = Callable[[Part, Chosen], Array]
+Points: TypeAlias = Callable[[SpotBatch, Chosen], Array]
 
 
 class Fitted(Protocol):
@@ -117,7 +117,7 @@ class Fitted(Protocol):
     def buckets(self) -> int:
         """Of all groups."""
 
-    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """The buckets of some spots and, where that means something, what each costs there."""
 
 
@@ -126,7 +126,7 @@ class Spotwise(NamedTuple):
 
     buckets: int
 
-    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
         return part.rows(part.spots).astype(np.int32), None
 
@@ -139,7 +139,7 @@ class Percentiles(NamedTuple):
     bucket: Labels  # [group, code]
     buckets: int
 
-    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
         return self.bucket[groups, self.codes[part.rows(self.spots)]], None
 
@@ -151,7 +151,7 @@ class Means(NamedTuple):
     clusters: Clusters
     buckets: int
 
-    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
@@ -181,7 +181,7 @@ class Potentials(NamedTuple):
         """Of all groups."""
         return len(self.means)
 
-    def sort(self, part: Part, groups: Labels) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """See `Fitted`."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
@@ -201,7 +201,7 @@ class Fitting(NamedTuple):
     seconds: float | None  # for k-means, if they are limited
     tick: Share
 
-    def fit(self, steps: tuple[Step, ...]) -> list[Fitted]:
+    def fit(self, steps: tuple[BucketStep, ...]) -> list[Fitted]:
         """The steps of a round, one inside the other."""
         fitted: list[Fitted] = []
         for step in steps:
@@ -221,18 +221,18 @@ class Fitting(NamedTuple):
                 fitted.append(self._means(step, groups, fitted))
         return fitted
 
-    def sort(self, part: Part, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
+    def sort(self, part: SpotBatch, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
         """The buckets of some spots after all steps so far, and the costs of the last step."""
         groups, costs = part.groups(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
-    def parts(self, work: Callable[[Part], Any], tick: Share = lambda share: None) -> list[Any]:
+    def parts(self, work: Callable[[SpotBatch], Any], tick: Share = lambda share: None) -> list[Any]:
         """Do something with all spots, part by part."""
         count = max(64, len(self.spots) // 500_000)  # so that a part is small
         return in_parts(
-            lambda start, end: work(Part(self.spots, start, end)),
+            lambda start, end: work(SpotBatch(self.spots, start, end)),
             len(self.spots.boards),
             self.features.threads,
             tick,
@@ -249,7 +249,7 @@ class Fitting(NamedTuple):
         if feature in POINTS:
             return POINTS[feature](self)[0]
         if feature in PERCENTILES:
-            return _table_points(self, [(self.r, Table(self._values(feature)[:, None], 1.0))])
+            return _table_points(self, [(self.r, FeatureTable(self._values(feature)[:, None], 1.0))])
         raise AbstractionError(
             f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
         )
@@ -260,14 +260,14 @@ class Fitting(NamedTuple):
             return self.features.strengths()
         return self.features.moments(self.r).values[:, int(feature == "ehs2")]
 
-    def _percentiles(self, step: Step, groups: int, fitted: list[Fitted]) -> Percentiles:
+    def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
         values = self._values(step.feature)
         sets = self.features.deal.spots((self.features.deal.sizes[self.r],))
         codes, levels = _codes(np.asarray(values), sets.weights)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
-        def weigh(part: Part) -> None:
+        def weigh(part: SpotBatch) -> None:
             group, _ = self.sort(part, fitted)
             where = group * np.int64(levels) + codes[part.rows(sets)]
             with alone:  # there may be thousands of parts, each too large to be kept
@@ -282,7 +282,7 @@ class Fitting(NamedTuple):
             bucket[g, there] = g * step.buckets + local
         return Percentiles(sets, codes, bucket, groups * step.buckets)
 
-    def _means(self, step: Step, groups: int, fitted: list[Fitted]) -> Means:
+    def _means(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Means:
         points, metric = POINTS[step.feature](self)
 
         fit = partial(_fit_means, self.plan, step.buckets, metric)
@@ -290,7 +290,7 @@ class Fitting(NamedTuple):
         clusters = prepare(centroids, metric, step.buckets, self.features.threads)
         return Means(points, clusters, groups * step.buckets)
 
-    def _potentials(self, step: Step, groups: int, fitted: list[Fitted]) -> Potentials:
+    def _potentials(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Potentials:
         if self.after is None:
             raise AbstractionError(
                 f"round {self.r + 1} is to look at the next round's buckets, which need centroids: let the next round "
@@ -307,7 +307,7 @@ class Fitting(NamedTuple):
         """What is fitted to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.spots))
 
-        def draw(part: Part, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
+        def draw(part: SpotBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
             chosen = rng.random(part.count) < share
             group, _ = self.sort(part, fitted)
@@ -413,12 +413,12 @@ def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any
     return codes.astype(np.min_scalar_type(levels - 1)), levels
 
 
-def _table_points(fitting: Fitting, tables: list[tuple[int, Table]]) -> Points:
+def _table_points(fitting: Fitting, tables: list[tuple[int, FeatureTable]]) -> Points:
     """Points that are rows of tables of this round and of earlier ones, side by side, in equal shares."""
     deal = fitting.features.deal
     sources = [(deal.spots((deal.sizes[r],)), table) for r, table in tables]
 
-    def points(part: Part, chosen: Chosen) -> Singles:
+    def points(part: SpotBatch, chosen: Chosen) -> Singles:
         pieces = []
         for spots, table in sources:
             scale = np.asarray(table.scale / len(sources), dtype=np.float32)
@@ -434,7 +434,7 @@ def _histogram(fitting: Fitting) -> tuple[Points, str]:
 
 
 def _history(fitting: Fitting) -> tuple[Points, str]:
-    """The mean earth mover's distance over this round and all before it (001)."""
+    """The mean earth mover's distance over this round and all before it [Schmid15]."""
     rounds = range(fitting.r + 1)
     return _table_points(fitting, [(r, bins_of(fitting.features, fitting.plan.bins, r)) for r in rounds]), "emd"
 
@@ -443,13 +443,13 @@ def _ochs(fitting: Fitting) -> tuple[Points, str]:
     return _table_points(fitting, [(fitting.r, fitting.features.ochs(fitting.r, fitting.plan.opponents))]), "l2"
 
 
-def bins_of(features: Features, bins: int, r: int) -> Table:
+def bins_of(features: Features, bins: int, r: int) -> FeatureTable:
     """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
 
     It is negative: the lower a cumulative histogram, the stronger the hand.
     """
     if r == len(features.deal.sizes) - 1:
-        return Table(features.strengths()[:, None], -bins / features.deal.top)
+        return FeatureTable(features.strengths()[:, None], -bins / features.deal.top)
     return features.histograms(r, bins)
 
 

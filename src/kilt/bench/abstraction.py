@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from kilt.abstraction.buckets import CardAbstraction, Identity
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build
@@ -97,7 +97,9 @@ def _contest(features: Features, threads: int) -> list[Figure]:
 def _build(name: str, folder: Path, cache: Path, threads: int) -> tuple[CardAbstraction, float]:
     began = perf_counter()
     deal = Deal()
-    built = build(Identity(name, deal, plan_named(name, deal.board_cards)), folder / name, cache=cache, threads=threads)
+    built = build(
+        AbstractionSpec(name, deal, plan_named(name, deal.board_cards)), folder / name, cache=cache, threads=threads
+    )
     return built, perf_counter() - began
 
 

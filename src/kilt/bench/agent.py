@@ -17,7 +17,7 @@ import numpy as np
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.bench.agent_kernels import read_at_random
@@ -25,12 +25,12 @@ from kilt.bench.measure import Figure
 from kilt.evaluate.stats import win_rate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Agent, Spot
+from kilt.play.agent import BASELINES, Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
-from kilt.solve.external import External, Options
+from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 
@@ -48,7 +48,9 @@ def run(*, long: bool = False) -> list[Figure]:
     deal = Deal.of(game)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        cards = build(Identity.named(CARDS, deal), folder / "cards", cache=artifact.cache_folder(), threads=threads)
+        cards = build(
+            AbstractionSpec.named(CARDS, deal), folder / "cards", cache=artifact.cache_folder(), threads=threads
+        )
         large = AbstractGame(game, cards, actions_of(ACTIONS))
         figures = _walks(large, threads, ROUNDS * (3 if long else 1))
         figures += _decisions(large, folder)
@@ -56,7 +58,7 @@ def run(*, long: bool = False) -> list[Figure]:
 
 
 def _walks(abstract: AbstractGame, threads: int, rounds: int) -> list[Figure]:
-    solver = External(abstract, 1, Options(), threads)
+    solver = External(abstract, 1, SamplingOptions(), threads)
     solver.step(10 * DEALS)  # touches memory, and compiles
     seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all")}
     for number in range(rounds + 1):
@@ -89,7 +91,7 @@ class _Timed:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name, self.seconds = agent, agent.name, list[float]()
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         began = perf_counter()
         action = self.agent.act(spot)
         self.seconds.append(perf_counter() - began)
@@ -123,7 +125,7 @@ def _decisions(abstract: AbstractGame, folder: Path) -> list[Figure]:
 
 
 def _matches(abstract: AbstractGame, folder: Path, threads: int) -> list[Figure]:
-    solver = External(abstract, 1, Options(linear=True), threads)
+    solver = External(abstract, 1, SamplingOptions(linear=True), threads)
     solver.step(2_000_000)
     Blueprint.of(abstract, solver.average()).save(folder / "small", folder / "cards")
     players = f"{folder / 'small'}@new-0.2", f"{folder / 'small'}@none"

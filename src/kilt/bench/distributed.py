@@ -17,7 +17,7 @@ from time import perf_counter
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
@@ -29,7 +29,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.simulator import check
 from kilt.solve.distributed.solver import Distributed, Times, start
-from kilt.solve.external import External, Options
+from kilt.solve.external import External, SamplingOptions
 from kilt.solve.meeting import Player, winnings
 
 GAME = "holdem.nolimit.2p.50bb"
@@ -47,9 +47,9 @@ def run(*, long: bool = False) -> list[Figure]:
         place = Path(name) / "cards"
         classes = PublicPlan(2, CLASSES, base="IR-PHS-PHS 169-100-100-100", codes=CODES)
         plan = replace(plan_named(CARDS, deal.board_cards), public=(classes,))
-        cards = build(Identity(CARDS, deal, plan), place, cache=artifact.cache_folder(), threads=cores)
+        cards = build(AbstractionSpec(CARDS, deal, plan), place, cache=artifact.cache_folder(), threads=cores)
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        problem = AbstractProblem(abstract, (place,), Options(linear=True), engine=EngineConfig("ray", cores))
+        problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
         return figures + (_foretold(problem) + _meeting(problem, cores) if long else [])
 

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
-from kilt.abstraction.buckets import Identity, RoundBuckets
+from kilt.abstraction.buckets import AbstractionSpec, RoundBuckets
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import build, build_rounds
@@ -40,7 +40,7 @@ def run(*, long: bool = False) -> list[Figure]:
             for key, (sizes, public) in WHOLE.items():
                 plan = replace(plan_named(f"IR-KE-KO {sizes}", deal.board_cards), public=(public,))
                 began = perf_counter()
-                build(Identity(key, deal, plan), Path(folder) / key, cache=features.folder, threads=threads)
+                build(AbstractionSpec(key, deal, plan), Path(folder) / key, cache=features.folder, threads=threads)
                 what = f"{sizes} in {public.classes} classes, after the features, with its base"
                 figures.append(Figure(key, what, perf_counter() - began, "s"))
     return figures
@@ -48,7 +48,7 @@ def run(*, long: bool = False) -> list[Figure]:
 
 def _base(public: PublicPlan, features: Features, folder: Path) -> RoundBuckets:
     plan = replace(base_plan(features.deal, public), sample=SAMPLE, iterations=ITERATIONS)
-    return build_rounds(Identity(public.method, features.deal, plan), folder / public.method, [1], features)[1]
+    return build_rounds(AbstractionSpec(public.method, features.deal, plan), folder / public.method, [1], features)[1]
 
 
 def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figure]:
@@ -61,7 +61,7 @@ def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figur
     ended = perf_counter()
     boards = f"{len(distances):,} flops, {base.buckets:,} buckets"
     return [
-        Figure("algorithm2_seconds", f"algorithm 2 of 000: {boards}", between - began, "s"),
+        Figure("algorithm2_seconds", f"algorithm 2 of [Brown15]: {boards}", between - began, "s"),
         Figure("clustering_seconds", f"… in {CLASSES} classes", ended - between, "s"),
     ]
 

@@ -1,7 +1,7 @@
 """Boards up to a renaming of suits.
 
 Boards that differ only by the names of the suits are played alike, so one of them, the *canonical* board, stands for
-all (004, section 2.4). Boards grow round by round: a canonical board extends the one before by new cards, so hands keep
+all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before by new cards, so hands keep
 their numbers along the way. How many boards it stands for is its weight; which ones, a list of suit permutations: what
 hand h is worth on board π(b), hand π⁻¹(h) is worth on board b.
 
@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import ByteArray, IntArray
 from kilt.cards import boards_kernels as kernels
 from kilt.cards.boards_kernels import BoardIndex
-from kilt.cards.deck import FULL, ByteArray, Deck, IntArray, subsets
+from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):

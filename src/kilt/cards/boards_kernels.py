@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, IntArray
+from kilt.arrays import ByteArray, IntArray
 from kilt.jit import kernel
 
 

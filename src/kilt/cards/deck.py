@@ -20,19 +20,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, product
 from math import comb
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from kilt.arrays import ByteArray, FloatArray
 from kilt.errors import CardError
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-ByteArray: TypeAlias = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)

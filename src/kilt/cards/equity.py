@@ -2,7 +2,7 @@
 
 HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those the
 opponent can hold, a tie counting half. All hands of a board are ranked at once by sorting them, and cards that block
-each other are accounted for exactly (004, section 2.4). Earlier in the game the board is completed in all possible
+each other are accounted for exactly [Johanson16 §2.4]. Earlier in the game the board is completed in all possible
 ways: the *distribution* of HS over these roll-outs gives E[HS], E[HS²] and histograms with any number of bins, exactly.
 
 >>> hs = hand_strength(FULL.cards("2c2d2hKsQs"))
@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
-from kilt.cards.deck import FULL, Deck, FloatArray, IntArray
+from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity_kernels import HandList, Ranking
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import RANK_MASK
@@ -31,7 +32,7 @@ from kilt.errors import CardError
 BOARD_SIZE = 5
 
 
-class Result(NamedTuple):
+class Equity(NamedTuple):
     """How one hand fares against others: probabilities that add up to 1."""
 
     win: float
@@ -217,7 +218,7 @@ def completions(
 
 def duel(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
-) -> Result:
+) -> Equity:
     """One hand of two cards against another, or against a range of them, over all ways to complete the board.
 
     >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
@@ -244,7 +245,7 @@ def duel(
     sums = np.zeros(3)
     hero, opponents = deck.hole_index(hand), np.flatnonzero(weights).astype(np.uint16)
     kernels.duel(ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), sums)
-    return Result(*(float(x) for x in sums / sums.sum()))
+    return Equity(*(float(x) for x in sums / sums.sum()))
 
 
 def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, possible: npt.NDArray[np.bool_]) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
 from kilt.jit import kernel, trailing_zeros
 from kilt.lanes import LANES, add, load, store, sub
@@ -142,7 +142,7 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
 
 @kernel
 def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Write to `value` the opponent's compatible reach that each hand beats, less what beats it (004, section 2.4).
+    """Write to `value` the opponent's compatible reach that each hand beats, less what beats it [Johanson16 §2.4].
 
     One walk over the hands in order of strength: O(n) for what is an O(n²) sum. Before a group enters the sums, they
     hold what it beats; after it, what it beats or ties; at the end, everything. What beats a hand is the difference of

@@ -28,8 +28,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import IntArray
 from kilt.cards import hands_kernels as kernels
-from kilt.cards.deck import FULL, Deck, IntArray
+from kilt.cards.deck import FULL, Deck
 from kilt.cards.hands_kernels import HandTables, Strengths
 from kilt.errors import CardError
 

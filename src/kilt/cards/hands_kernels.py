@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, IntArray
+from kilt.arrays import ByteArray, IntArray
 from kilt.jit import inlined, kernel, trailing_zeros
 
 HIGH_SHIFT = 17  # the lower half needs 17 bits, the upper half 14

@@ -40,8 +40,9 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FULL, SUITS, ByteArray, Deck, IntArray
-from kilt.cards.isomorphism_kernels import LANE, Tables, first_repeat, index_many, orbit_many, unindex_many
+from kilt.arrays import ByteArray, IntArray
+from kilt.cards.deck import FULL, SUITS, Deck
+from kilt.cards.isomorphism_kernels import LANE, IndexTables, first_repeat, index_many, orbit_many, unindex_many
 from kilt.errors import CardError
 
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
@@ -89,7 +90,7 @@ class Isomorphism:
         return int(self.tables.offset[-1])
 
     @cached_property
-    def tables(self) -> Tables:
+    def tables(self) -> IndexTables:
         """For other kernels that call `index_one` and its kin."""
         return build_tables(self.layout, self.deck)
 
@@ -146,7 +147,7 @@ def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[An
 
 
 @lru_cache
-def build_tables(layout: tuple[int, ...], deck: Deck) -> Tables:
+def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
     """Work out the tables of a layout. All who ask share one copy: do not write to it."""
     # A shape's number is its place in this list, which is a sum over its cards: each adds its round's weight.
     shapes = list(product(*(range(cards + 1) for cards in layout)))
@@ -185,7 +186,7 @@ def build_tables(layout: tuple[int, ...], deck: Deck) -> Tables:
 
     rank, suit = np.divmod(np.arange(deck.size), deck.suits)
     population, colex, ranks = _rank_sets(deck.ranks, max(layout))
-    return Tables(
+    return IndexTables(
         suits=deck.suits,
         place=LANE * suit + rank,
         start=_ints([*accumulate(layout, initial=0)]),

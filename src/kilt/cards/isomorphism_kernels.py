@@ -1,6 +1,6 @@
 """The compiled half of `isomorphism`: one hand to its index and back, and batches of them.
 
-All that a kernel knows about layout and deck is in `Tables`, so the same machine code serves every one of
+All that a kernel knows about layout and deck is in `IndexTables`, so the same machine code serves every one of
 them. Four suits always take part: those that a smaller deck lacks hold no cards. Nothing is checked here.
 
 The functions for one hand are compiled into their callers: to hand over this many arrays costs as much as the
@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, IntArray
+from kilt.arrays import ByteArray, IntArray
 from kilt.jit import inlined, kernel
 
 LANE = 16  # bits per suit in a word that has a set of ranks for each of four suits
 
 
-class Tables(NamedTuple):
+class IndexTables(NamedTuple):
     """What `isomorphism` works out once for a layout and a deck; its docstring explains the words."""
 
     suits: int  # in the deck
@@ -42,7 +42,7 @@ class Tables(NamedTuple):
 
 
 @inlined
-def index_one(cards: ByteArray, t: Tables) -> int:
+def index_one(cards: ByteArray, t: IndexTables) -> int:
     """The index of one hand."""
     shapes = 0
     for i in range(len(cards)):
@@ -82,7 +82,7 @@ def index_one(cards: ByteArray, t: Tables) -> int:
 
 
 @inlined
-def put(code: int, k: int, place: int, t: Tables) -> int:
+def put(code: int, k: int, place: int, t: IndexTables) -> int:
     """What the suit in a place of configuration `k` adds to the index.
 
     Sorted numbers x₀ ≤ x₁ ≤ … have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
@@ -93,7 +93,7 @@ def put(code: int, k: int, place: int, t: Tables) -> int:
 
 
 @inlined
-def take(rest: int, k: int, place: int, t: Tables) -> tuple[int, int]:
+def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
     """Undo `put` for the last place that is left: the code of the suit, and the rest of the index."""
     turn = t.turn[k, place]
     most = rest // t.worth[k, place]
@@ -120,7 +120,7 @@ def choose(n: int, k: int) -> int:
 
 
 @inlined
-def find(index: int, t: Tables) -> int:
+def find(index: int, t: IndexTables) -> int:
     """The configuration of a hand."""
     low, high = 0, len(t.offset) - 1
     while high - low > 1:
@@ -133,7 +133,7 @@ def find(index: int, t: Tables) -> int:
 
 
 @inlined
-def unindex_one(index: int, out: ByteArray, t: Tables) -> None:
+def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
     """Write the canonical hand of an index to `out`, every round in ascending order."""
     k = find(index, t)
     rest = index - t.offset[k]
@@ -169,7 +169,7 @@ def insert(card: int, out: ByteArray, first: int, end: int) -> None:
 
 
 @inlined
-def orbit_one(index: int, t: Tables) -> int:
+def orbit_one(index: int, t: IndexTables) -> int:
     """How many hands share an index: the ways to deal its codes to the suits, a multinomial coefficient."""
     k = find(index, t)
     rest = index - t.offset[k]
@@ -184,21 +184,21 @@ def orbit_one(index: int, t: Tables) -> int:
 
 
 @kernel
-def index_many(hands: ByteArray, out: IntArray, t: Tables) -> None:
+def index_many(hands: ByteArray, out: IntArray, t: IndexTables) -> None:
     """Write the index of every row of `hands` to `out`."""
     for i in range(len(hands)):
         out[i] = index_one(hands[i], t)
 
 
 @kernel
-def unindex_many(indices: IntArray, out: ByteArray, t: Tables) -> None:
+def unindex_many(indices: IntArray, out: ByteArray, t: IndexTables) -> None:
     """Write the canonical hand of every index to a row of `out`."""
     for i in range(len(indices)):
         unindex_one(indices[i], out[i], t)
 
 
 @kernel
-def orbit_many(indices: IntArray, out: IntArray, t: Tables) -> None:
+def orbit_many(indices: IntArray, out: IntArray, t: IndexTables) -> None:
     """Write how many hands share each index to `out`."""
     for i in range(len(indices)):
         out[i] = orbit_one(indices[i], t)

@@ -13,8 +13,8 @@ from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
-    from kilt.abstraction.buckets import CardAbstraction, Identity, RoundBuckets
-    from kilt.abstraction.classes import Classes
+    from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+    from kilt.abstraction.classes import BoardClasses
     from kilt.abstraction.features import Deal
     from kilt.abstraction.plan import PublicPlan
 
@@ -177,7 +177,8 @@ def boards(
     ] = False,
     restarts: Annotated[int, typer.Option("--restarts", metavar="N", help="Keep the best of N clusterings.")] = 1,
     curve: Annotated[
-        int, typer.Option("--curve", metavar="K", help="Draw the error with 1 to K classes as well (001, figure 4).")
+        int,
+        typer.Option("--curve", metavar="K", help="Draw the error with 1 to K classes as well [Schmid15 figure 4]."),
     ] = 0,
     to: Annotated[
         Path | None,
@@ -197,7 +198,7 @@ def boards(
     from os import cpu_count
 
     from kilt.abstraction.boards import pair_seconds
-    from kilt.abstraction.buckets import Identity, load_classes
+    from kilt.abstraction.buckets import AbstractionSpec, load_classes
     from kilt.abstraction.features import Features
     from kilt.abstraction.pipeline import build as build_abstraction
     from kilt.abstraction.pipeline import check
@@ -219,7 +220,7 @@ def boards(
         restarts=restarts,
         seed=seed,
     )
-    identity = Identity(f"{method} {clusters}", _deal(game), Plan((), (public,)))
+    identity = AbstractionSpec(f"{method} {clusters}", _deal(game), Plan((), (public,)))
     check(identity)
     folder = to or Path(f"boards-{method}-{clusters}")
     try:
@@ -235,7 +236,7 @@ def boards(
 
 
 def _show_classes(
-    identity: Identity, public: PublicPlan, folder: Path, classes: Classes, curve: int, *, as_json: bool
+    identity: AbstractionSpec, public: PublicPlan, folder: Path, classes: BoardClasses, curve: int, *, as_json: bool
 ) -> None:
     """Print and draw classes of boards."""
     import numpy as np
@@ -375,11 +376,11 @@ def where(
     out.print(f"with it: {', '.join(row['examples'])}", highlight=False)
 
 
-def _identity(plan: str, game: str) -> Identity:
+def _identity(plan: str, game: str) -> AbstractionSpec:
     """What is to be built."""
-    from kilt.abstraction.buckets import Identity
+    from kilt.abstraction.buckets import AbstractionSpec
 
-    return Identity.named(plan, _deal(game))
+    return AbstractionSpec.named(plan, _deal(game))
 
 
 def _deal(game: str) -> Deal:

@@ -52,14 +52,14 @@ def demo(
     from kilt.play.agent import BASELINES
     from kilt.solve.folder import RunFolder
     from kilt.strategy.blueprint import STRATEGY, Blueprint
-    from kilt.viz.report import Result, contents_of, write_report
+    from kilt.viz.report import MatchResult, contents_of, write_report
 
     config, run = out.with_name(f"{out.name}.toml"), quote(str(out))
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
             # Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as
-            # Tartanian7 did on a larger scale (000, section 2).
+            # Tartanian7 did on a larger scale [Brown15 §2].
             classes = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
             plan = replace(plan_named("IR-KE-KO 169-20-20-20", (0, 3, 1, 1)), public=(classes,))
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
@@ -91,7 +91,7 @@ def demo(
         ("take it elsewhere", f"kilt export {run} my-agent"),
         ("build a larger one", "kilt plan --example > mine.toml && kilt plan mine.toml"),
     )
-    results = [Result(*played.players, win_rate(played), played.hands) for played in matches]
+    results = [MatchResult(*played.players, win_rate(played), played.hands) for played in matches]
     steps = RunFolder.open(out).steps()
     page = write_report(out, contents_of(blueprint, steps=steps, matches=results, sanity=looked, commands=commands))
     say(f"\nthe report is {page}; what to type next:")

@@ -76,10 +76,10 @@ def size(
     from kilt.games import load_game
     from kilt.games.bluff import Bluff
     from kilt.games.holdem import Holdem
-    from kilt.games.size import AbstractSize, GameSize, abstract_size, size_of
+    from kilt.games.size import BucketedSize, GameSize, abstract_size, size_of
 
     game = load_game(name)
-    sizes: list[GameSize | AbstractSize]
+    sizes: list[GameSize | BucketedSize]
     if isinstance(game, Holdem):
         sizes = [size_of(game.rules), *(abstract_size(game.rules, spec) for spec in abstraction or [])]
     elif isinstance(game, Bluff) and not abstraction:

@@ -39,10 +39,10 @@ blades = 2                              # each with so many threads as [solver] 
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
 batch = 0                               # deals in a message; 0: as many as latency asks for
 boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
-samples = 0                             # boards of each class for each deal, in place of `boards`: 1 is that of 000
+samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
 
 [agent]
-post = "new-0.2"                        # none, purification, threshold-T or new-T (000, section 4)
+post = "new-0.2"                        # none, purification, threshold-T or new-T [Brown15 §4]
 translation = "pseudo-harmonic"         # of bets that are not among the actions
 """
 
@@ -189,7 +189,7 @@ class _Parts:
         return (
             f"tables of the head take {_small(said['head_bytes'])}, of {', of '.join(each)}, and each blade maps "
             f"{_small(self.tables)} of cards from disk: {fits} into the {in_bytes(there)} that are available here\n"
-            f"for comparison, Tartanian7 (000, section 5; 60 classes of 500 buckets): "
+            f"for comparison, Tartanian7 ([Brown15 §5]; 60 classes of 500 buckets): "
             f"{count(said['tartanian7_slots'])} infoset-actions on {said['tartanian7_blades']} blades, {there_blade} "
             f"each, of the {in_bytes(there_memory)} that each had"
         )
@@ -205,13 +205,13 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 
 
 def _parts(config: Config, found: Takes, blades: tuple[int, ...]) -> _Parts:
-    from kilt.abstraction.buckets import Identity
+    from kilt.abstraction.buckets import AbstractionSpec
     from kilt.solve.abstract_problem import asked_for
     from kilt.solve.distributed.partition import levels, one_for_both
 
     _, _, both = asked_for(config)
     cards = one_for_both(both)
-    identity = Identity.read(cards) if isinstance(cards, Path) else cards
+    identity = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
     tables = found.cards.tables if found.cards else 0
     if isinstance(cards, Path):
         tables = sum(file.stat().st_size for file in cards.rglob("*") if file.is_file())

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from kilt.reproduce.reproduction import Found
+    from kilt.reproduce.reproduction import ReproductionResult
 
 
 def reproduce(
@@ -51,11 +51,11 @@ def reproduce(
     """
     from kilt.errors import RunError
     from kilt.reproduce import reproduction_named
-    from kilt.reproduce.reproduction import Asked
+    from kilt.reproduce.reproduction import Request
 
-    asked = Asked(tuple(dict.fromkeys(only or ())), game, minutes, threads, out)
+    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out)
     if name is None:
-        if asked != Asked():
+        if asked != Request():
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
         _print_list(as_json=as_json)
         return
@@ -67,7 +67,7 @@ def reproduce(
     _print(name, found, as_json=as_json)
 
 
-class _Screen:
+class _ProgressScreen:
     """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
 
     def __init__(self, bar: Progress, signals: list[int]) -> None:
@@ -92,13 +92,13 @@ class _Screen:
 
 
 @contextmanager
-def _watching() -> Iterator[_Screen]:
+def _watching() -> Iterator[_ProgressScreen]:
     """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
     bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
     try:
         with interrupts(at_once=False) as signals, bar:
-            yield _Screen(bar, signals)
+            yield _ProgressScreen(bar, signals)
     except KeyboardInterrupt:
         say("stopped at once; what was kept before is still there: the same command goes on from it")
         os._exit(130)
@@ -117,7 +117,7 @@ def _print_list(*, as_json: bool) -> None:
     print_table("Reproductions", ["name", "what it is", "how long it takes"], rows)
 
 
-def _print(name: str, found: Found, *, as_json: bool) -> None:
+def _print(name: str, found: ReproductionResult, *, as_json: bool) -> None:
     if as_json:
         said = [row.figures() for row in found.rows]
         picture = {"picture": str(found.picture)} if found.picture else {}

@@ -19,7 +19,7 @@ from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, prin
 if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.engines import Engine
-    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.folder import RunFolder, RunIdentity
     from kilt.solve.problem import Problem
     from kilt.solve.run import Budget, Step
     from kilt.solve.solver import Solver
@@ -203,7 +203,7 @@ class Ready(NamedTuple):
 
     solver: Solver
     problem: Problem
-    identity: Identity
+    identity: RunIdentity
     budget: Budget
     folder: RunFolder | None
     exact: bool = False  # done after one step
@@ -214,7 +214,7 @@ def _whole(asked: Asked) -> Ready:
     """A run on a game as it is."""
     from kilt.errors import RunError
     from kilt.solve import algorithm_named
-    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.folder import RunFolder, RunIdentity
     from kilt.solve.problem import load_problem, make_solver
     from kilt.solve.run import Budget
 
@@ -239,7 +239,7 @@ def _whole(asked: Asked) -> Ready:
     with errors.status(f"writing out {game} …"):
         problem = load_problem(game, algorithm, form=form, threads=1 if asked.threads is None else asked.threads)
         solver = make_solver(problem, algorithm, seed)
-    identity = Identity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
+    identity = RunIdentity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
     return _begun(asked, Ready(solver, problem, identity, default, folder, exact, asked_for=exact), asked.out)
 
@@ -253,7 +253,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     from kilt.errors import RunError
     from kilt.solve.abstract_problem import CONFIG, keep_config, prepare
     from kilt.solve.distributed.solver import Distributed
-    from kilt.solve.folder import Identity, RunFolder
+    from kilt.solve.folder import RunFolder, RunIdentity
     from kilt.solve.problem import make_solver
     from kilt.solve.run import Budget
 
@@ -288,7 +288,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
         say(solver.described())
     name = f"{problem.name}, {problem.abstract.cards.name}"
     algorithm = f"{solving.algorithm} in parts" if said.engine.name else solving.algorithm
-    identity = Identity(name, algorithm, solving.seed, problem.form, problem.fingerprint)
+    identity = RunIdentity(name, algorithm, solving.seed, problem.form, problem.fingerprint)
     minutes = solving.minutes or (0 if solving.iterations else DEFAULT_MINUTES)
     default = Budget(solving.iterations or None, 60 * minutes or None)
     folder = RunFolder.open(path) if RunFolder.begun(path) else None
@@ -298,7 +298,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
 
 def _blades(said: Config, path: Path) -> Engine:
     """The engine of a run, where there is room for its blades."""
-    from kilt.abstraction.buckets import Identity
+    from kilt.abstraction.buckets import AbstractionSpec
     from kilt.engines import engine_named
     from kilt.solve.abstract_problem import asked_for, options_of, takes
     from kilt.solve.distributed.partition import one_for_both
@@ -307,7 +307,7 @@ def _blades(said: Config, path: Path) -> Engine:
     with errors.status("looking for blades …"):
         _, _, both = asked_for(said, path)
         cards = one_for_both(both)
-        known = Identity.read(cards) if isinstance(cards, Path) else cards
+        known = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
         engine = engine_named(said.engine.name, said.engine.address, said.solver.threads)
         try:
             look_for_blades(engine, said.engine, takes(said, path).size, known, options_of(said))
@@ -374,7 +374,7 @@ def _lasting(game: str) -> str:
     return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game
 
 
-def _new_folder(identity: Identity) -> Path:
+def _new_folder(identity: RunIdentity) -> Path:
     """A folder for a run that was given none: it is needed when the run is stopped."""
     return _free(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-"))
 
@@ -400,7 +400,7 @@ def _standing(step: Step) -> str:
 
 @contextmanager
 def _progress(
-    identity: Identity, budget: Budget, steps: list[Step], solver: Solver
+    identity: RunIdentity, budget: Budget, steps: list[Step], solver: Solver
 ) -> Iterator[Callable[[int, float], None]]:
     """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
     from kilt.solve.run import time_left
@@ -451,7 +451,7 @@ def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
-def _print_result(step: Step, identity: Identity, problem: Problem, run: Path | None, *, as_json: bool) -> None:
+def _print_result(step: Step, identity: RunIdentity, problem: Problem, run: Path | None, *, as_json: bool) -> None:
     from kilt.solve.problem import UNIT
 
     mbb = problem.mbb(step.exploitability)

@@ -17,7 +17,7 @@ from kilt.cli.show import errors, out
 
 if TYPE_CHECKING:
     from kilt.games.gamedef import GameDef
-    from kilt.play.person import Ending, Session, View
+    from kilt.play.person import Ending, Session, TurnView
 
 SUITS = {"s": ("♠", "black"), "h": ("♥", "red"), "d": ("♦", "blue"), "c": ("♣", "green")}  # four colours
 PAPER = "bold {} on bright_white"  # a card looks like one, on dark terminals and on light ones
@@ -86,7 +86,7 @@ def play(
     if log and len({*read_names((name, opponent.name))}) < 2:
         raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    screen = _Screen(opponent.name, rules=rules.rules, advises=isinstance(opponent, Adviser))
+    screen = _TableScreen(opponent.name, rules=rules.rules, advises=isinstance(opponent, Adviser))
     session = Session(rules, name, opponent, screen, seed)
     try:
         file = nullcontext() if log is None else log.open("x", encoding="utf-8", buffering=1)
@@ -113,7 +113,7 @@ def play(
                 log.unlink()
 
 
-class _Screen:
+class _TableScreen:
     """Draws the table with Rich, and asks on standard input, which may be a file. See `play.person.Screen`."""
 
     def __init__(self, opponent: str, *, rules: GameDef, advises: bool) -> None:
@@ -159,7 +159,7 @@ class _Screen:
         self.line(f"{name:<{LABEL}}", *self._cards(board))
         self.line(f"{'you hold':<{LABEL}}", *self._cards(hand), f"  {made}")
 
-    def ask(self, view: View, *, again: bool) -> str:
+    def ask(self, view: TurnView, *, again: bool) -> str:
         """Where the hand stands, what can be done, and a prompt; the prompt alone when asked again."""
         if not again:
             self.line()
@@ -181,7 +181,7 @@ class _Screen:
         self.line(PROMPT + "".join(letter if letter.isprintable() else "·" for letter in typed[:80]), indent=0)
         return typed
 
-    def _offer(self, view: View) -> None:
+    def _offer(self, view: TurnView) -> None:
         """What can be done, on as many lines as it takes; none of it is split."""
         offers = [(key, words + (f", or {hint}" if hint else "")) for key, words, hint in view.choices]
         offers += [("?", f"what {self.opponent} would do in your place")] if self.advises else []

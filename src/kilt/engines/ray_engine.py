@@ -69,7 +69,7 @@ DIED, MISSING = "its process died", "kilt or something that it needs is missing 
 INSTALL = "install the same version on every machine"
 
 
-class Identity(NamedTuple):
+class Installation(NamedTuple):
     """What has to be the same on all machines."""
 
     version: str
@@ -81,14 +81,14 @@ class Identity(NamedTuple):
 
 
 @cache
-def identity() -> Identity:
+def identity() -> Installation:
     """Which kilt this process runs."""
     root = Path(kilt.__file__).parent
     state = blake2b(digest_size=4)
     for path in sorted(root.rglob("*.py")):
         text = path.read_bytes()
         state.update(f"{path.relative_to(root).as_posix()} {len(text)} ".encode() + text)
-    return Identity(kilt.__version__, state.hexdigest(), ".".join(map(str, sys.version_info[:3])))
+    return Installation(kilt.__version__, state.hexdigest(), ".".join(map(str, sys.version_info[:3])))
 
 
 class RayEngine:
@@ -231,12 +231,12 @@ class RayEngine:
 
     def _places(self, jobs: Sequence[Job]) -> list[str]:
         """A node for each job."""
-        needs = [_Room(self._cores(job), job.memory) for job in jobs]
+        needs = [_Resources(self._cores(job), job.memory) for job in jobs]
         latest = time.monotonic() + SETTLING
         while True:
             nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if _is_alive(node)}
             free, whole = (
-                {node: _Room.of(found[node]) for node in nodes if node in found}
+                {node: _Resources.of(found[node]) for node in nodes if node in found}
                 for found in (CLUSTER.available_resources_per_node(), CLUSTER.total_resources_per_node())
             )
             places, homeless = _fit(needs, free)
@@ -254,30 +254,30 @@ class RayEngine:
             time.sleep(0.2)  # what was let go a moment ago is not free yet
 
 
-class _Room(NamedTuple):
+class _Resources(NamedTuple):
     """What a worker needs, or a machine has."""
 
     cores: float
     memory: float
 
     @staticmethod
-    def of(resources: Mapping[str, float]) -> _Room:
-        return _Room(resources.get("CPU", 0), resources.get("memory", 0))
+    def of(resources: Mapping[str, float]) -> _Resources:
+        return _Resources(resources.get("CPU", 0), resources.get("memory", 0))
 
     def __str__(self) -> str:
         memory = f"{self.memory / 1e9:.1f} GB of memory"
         return f"{self.cores:g} cores and {memory}" if self.cores else memory
 
 
-def _fit(needs: Sequence[_Room], rooms: Mapping[str, _Room]) -> tuple[list[str], int | None]:
+def _fit(needs: Sequence[_Resources], rooms: Mapping[str, _Resources]) -> tuple[list[str], int | None]:
     """A node for each need, or which one finds none. Spread over the nodes if that goes, and packed tight if not.
 
-    >>> rooms = {"a": _Room(8, 100), "b": _Room(8, 50)}
-    >>> _fit([_Room(1, 40), _Room(1, 40)], rooms)
+    >>> rooms = {"a": _Room(8, 100), "b": _Resources(8, 50)}
+    >>> _fit([_Room(1, 40), _Resources(1, 40)], rooms)
     (['a', 'b'], None)
-    >>> _fit([_Room(1, 50), _Room(1, 50), _Room(1, 50)], rooms)
+    >>> _fit([_Room(1, 50), _Room(1, 50), _Resources(1, 50)], rooms)
     (['a', 'b', 'a'], None)
-    >>> _fit([_Room(1, 10), _Room(1, 101)], rooms)
+    >>> _fit([_Room(1, 10), _Resources(1, 101)], rooms)
     ([], 1)
     """
     homeless = None
@@ -290,7 +290,7 @@ def _fit(needs: Sequence[_Room], rooms: Mapping[str, _Room]) -> tuple[list[str],
                 homeless = number
                 break
             node = min(fitting, key=lambda node: (guests[node], -left[node].memory)) if spread else fitting[0]
-            left[node] = _Room(left[node].cores - need.cores, left[node].memory - need.memory)
+            left[node] = _Resources(left[node].cores - need.cores, left[node].memory - need.memory)
             guests[node] += 1
             places[number] = node
         else:
@@ -344,7 +344,7 @@ class _RayWorker:
             ) from None
         if told != tuple(identity()):
             raise EngineError(
-                f"worker {self.number} at {self.where} runs {Identity(*told)}, this is {identity()}: {INSTALL}"
+                f"worker {self.number} at {self.where} runs {Installation(*told)}, this is {identity()}: {INSTALL}"
             )
 
     def make(self, job: Job) -> Answer:

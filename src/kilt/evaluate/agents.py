@@ -1,13 +1,13 @@
 """Agents by name, and what they do in a game that is to be judged.
 
->>> problem, table = load_agent("leduc", "always-call")
+>>> problem, table = fixed_agent("leduc", "always-call")
 >>> problem.form, round(problem.exploitability(table), 6)
 ('flat', 1.466667)
 """
 
 from __future__ import annotations
 
-from kilt.artifact import Array
+from kilt.arrays import Array
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -21,7 +21,7 @@ UNIFORM = "uniform"
 AGENTS = (UNIFORM, *fixed.AGENTS)
 
 
-def load_agent(name: str, agent: str, threads: int = 1) -> tuple[Problem, Array]:
+def fixed_agent(name: str, agent: str, threads: int = 1) -> tuple[Problem, Array]:
     """A game in the form that fits, and the strategy of an agent for it."""
     if agent not in AGENTS:
         raise RunError(f"unknown agent {agent!r}: use one of {', '.join(AGENTS)}")

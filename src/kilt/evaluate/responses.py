@@ -19,11 +19,11 @@ from shlex import quote
 from typing import Any
 
 from kilt import artifact
-from kilt.artifact import Array
+from kilt.arrays import Array
 from kilt.config import read_config
 from kilt.engines import Engine, Job
 from kilt.errors import RunError
-from kilt.evaluate.agents import load_agent
+from kilt.evaluate.agents import fixed_agent
 from kilt.solve import ABSTRACT
 from kilt.solve.abstract_problem import CONFIG, prepare
 from kilt.solve.folder import RunFolder
@@ -59,7 +59,7 @@ class Subject:
         A game that is to be shared among workers comes as vectors of hands, as it does for several threads.
         """
         if self.run is None:
-            return *load_agent(self.game, self.agent, max(threads, PARTS) if shared else threads), {}
+            return *fixed_agent(self.game, self.agent, max(threads, PARTS) if shared else threads), {}
         stored = self.run / "strategy"
         form = stored_form(stored)
         problem: Problem

@@ -20,14 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.stats import estimate
 from kilt.games.game import CHANCE
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
-from kilt.play.agent import Agent, Spot
+from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.strategy.blueprint import FOLDS, Blueprint
@@ -239,7 +238,7 @@ class Moves(NamedTuple):
     seen: Flags  # whether the solver has been there
 
 
-class Walk:
+class SelfPlay:
     """Hands that are played side by side, in the tree of the blueprint. Iterate over it for the `Moves`."""
 
     def __init__(self, blueprint: Blueprint, deals: Deals, random: np.random.Generator) -> None:
@@ -307,7 +306,7 @@ def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
 def self_play(blueprint: Blueprint, deals: int, random: np.random.Generator) -> Iterator[Finding]:
     """What both players do when they follow the blueprint, and what that is worth."""
     game = blueprint.game
-    walk = Walk(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random)
+    walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random)
     rounds = game.rules.rounds
     decisions, unseen = np.zeros(rounds), np.zeros(rounds)
     children, masses = [], []
@@ -350,7 +349,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
     for name in ("opponent follows the strategy", "opponent tries everything"):
         faced = folded = 0.0
         weight = np.ones(len(holder))  # how likely the holder plays up to here
-        for moves in Walk(blueprint, deals, random):
+        for moves in SelfPlay(blueprint, deals, random):
             facing, mine = _folds(blueprint, moves.node), moves.seat == holder[moves.deal]
             fold = np.where(facing, moves.chance[:, 0], 0.0)
             asked = mine & facing & (moves.round == last)
@@ -408,7 +407,7 @@ class _Bold(NamedTuple):
 
     name: str = "bold"
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         bounds, number = spot.position.raise_bounds(), 2 * len(spot.position.history)
         if bounds is None or spot.draw(number) < 0.5:
             return CALL
@@ -431,7 +430,7 @@ def translation(blueprint: Blueprint, mapping: Mapping, random: np.random.Genera
             levels = []
             for to in _sizes(position):
                 answering = position.after(f"{RAISE}{to}")
-                spot = Spot(answering, hand, board, key)
+                spot = Observation(answering, hand, board, key)
                 tried, illegal = tried + 1, illegal + (not _answers(agent, spot))
                 levels.append(agent.follow(spot).level)
             backwards += sum(later < before for before, later in pairwise(levels))
@@ -467,7 +466,7 @@ def _before_bets(
     rules, held = blueprint.game.rules, blueprint.game.rules.hole_cards
     cards = shuffled(blueprint, BETS, random)
     met: list[tuple[int, int]] = []
-    for moves in Walk(blueprint, seen_by(blueprint, cards), random):
+    for moves in SelfPlay(blueprint, seen_by(blueprint, cards), random):
         moves.chance[:] = np.arange(moves.chance.shape[1]) < blueprint.nodes.children[moves.node][:, None]
         moves.chance[_folds(blueprint, moves.node), 0] = 0.0
         met += zip(moves.node.tolist(), moves.deal.tolist(), strict=True)
@@ -501,7 +500,7 @@ def _sizes(position: Betting) -> list[int]:
     return sorted({*bounds, *np.geomspace(*bounds, SIZES).astype(int).clip(*bounds).tolist()})
 
 
-def _answers(agent: BlueprintAgent, spot: Spot) -> bool:
+def _answers(agent: BlueprintAgent, spot: Observation) -> bool:
     """Whether all that an agent may do is legal, and it does something."""
     if spot.position.actor < 0:
         return True

@@ -1,4 +1,4 @@
-"""Bluff(D₁, D₂), also known as liar's dice, as 004 (section 3.2.3) plays it.
+"""Bluff(D₁, D₂), also known as liar's dice, as [Johanson16 §3.2.3] plays it.
 
 Each player rolls their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
 to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or as
@@ -25,7 +25,7 @@ from math import factorial
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL, Board, Hands, Position
 
@@ -33,11 +33,11 @@ FACES = "12345*"
 STAR = len(FACES) - 1
 BLUFF = "bluff"
 
-# What the game is worth to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of the
-# smaller games, which 004 computes first and uses as payoffs of the larger ones. (1, 1) is exact: the solution of the
-# linear programme, with its best responses taken in fractions. With two dice against one the starter wins the round,
-# and so the game, with the probability below, within 1.2e-5 by CFR+ with best responses as bounds on both sides; a lost
-# round leads to one die each, and the opponent starts.
+# What the game is worth to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of
+# the smaller games, which [Johanson16] computes first and uses as payoffs of the larger ones. (1, 1) is exact: the
+# solution of the linear programme, with its best responses taken in fractions. With two dice against one the starter
+# wins the round, and so the game, with the probability below, within 1.2e-5 by CFR+ with best responses as bounds on
+# both sides; a lost round leads to one die each, and the opponent starts.
 _WIN_TWO_TO_ONE = 0.605814
 VALUES: dict[tuple[int, int], float] = {(1, 1): -7 / 258}
 VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]

@@ -3,7 +3,7 @@
 A game here has two players, and its hidden information is dealt at the start: every player gets a private *hand*. What
 follows is seen by both: the players' actions, which make up a `Position`, and public chance events, which make up the
 *board*. Which actions are legal never depends on a hand or on the board. Poker and bluffing games are of this kind
-(004, section 3.2.2, names the class), and it is what lets one walk treat all hands of a player at once.
+([Johanson16 §3.2.2] names the class), and it is what lets one walk treat all hands of a player at once.
 
 So a game answers five questions: which hands there are (`hands`), how they are dealt (`deals`), where play starts
 (`start`, and from there `Position.after`), what may be revealed (`reveals`) and what it pays (`payoffs`). The flat tree
@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 
 CHANCE = -1  # the actor where the next thing to happen is a public chance event

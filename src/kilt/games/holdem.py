@@ -20,7 +20,8 @@ from math import comb
 
 import numpy as np
 
-from kilt.cards.deck import Deck, FloatArray, subsets
+from kilt.arrays import FloatArray
+from kilt.cards.deck import Deck, subsets
 from kilt.cards.hands import strength
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position

@@ -78,7 +78,7 @@ class GameSize:
 
 
 @dataclass(frozen=True)
-class AbstractSize:
+class BucketedSize:
     """The size of a game whose cards are put into buckets, round by round."""
 
     buckets: Counts
@@ -92,7 +92,7 @@ def size_of(game: GameDef | Bluff) -> GameSize:
     >>> from kilt.games.gamedef import ready_made
     >>> size_of(ready_made("leduc")).canonical_information_sets
     (18, 450)
-    >>> size_of(Bluff((2, 2))).information_sets.total  # 004, section 3.2.3: 352 million
+    >>> size_of(Bluff((2, 2))).information_sets.total  # [Johanson16 §3.2.3]: 352 million
     352321536
     """
     if isinstance(game, Bluff):
@@ -113,7 +113,7 @@ def size_of(game: GameDef | Bluff) -> GameSize:
     )
 
 
-def abstract_size(game: GameDef, buckets: str) -> AbstractSize:
+def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
     """Count a heads-up game with buckets for cards.
 
     With perfect recall (PR) each bucket of a round splits into so many of the next, with imperfect recall (IR) the
@@ -134,7 +134,7 @@ def abstract_size(game: GameDef, buckets: str) -> AbstractSize:
         raise GameError(f"{buckets!r} is for {len(numbers)} rounds; the game has {game.rounds}: give one number each")
     per_round = Counts(accumulate(numbers, mul) if match[1].upper() == "PR" else numbers)
     decisions, actions = _betting(game)
-    return AbstractSize(per_round, decisions.times(per_round), actions.times(per_round))
+    return BucketedSize(per_round, decisions.times(per_round), actions.times(per_round))
 
 
 def _bluff(game: Bluff) -> GameSize:

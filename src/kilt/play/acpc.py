@@ -40,7 +40,7 @@ from kilt.errors import CardError, GameError, PlayError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.play.agent import Spot
+from kilt.play.agent import Observation
 from kilt.play.dealer import Cards, Dealer, Hand
 
 COMMENTS = ("#", ";")  # lines that begin so are for people
@@ -79,13 +79,13 @@ class MatchState:
         """Whether the hand has ended."""
         return self.position.actor == TERMINAL
 
-    def spot(self, seed: int) -> Spot:
+    def spot(self, seed: int) -> Observation:
         """The same for an agent. All spots of a hand have one key, that of `Dealer.keys` for this seed.
 
         So a player over a network who is given a dealer's seed acts as that dealer's own player would.
         """
         keys = _keys(self.position.rules, seed, self.number)
-        return Spot(self.position, self.hand, self.board, keys[self.viewer])
+        return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     @cached_property
     def _text(self) -> str:

@@ -1,10 +1,11 @@
 """What an agent is: something that picks an action in a real match. Those here look at no cards; `BASELINES` has all.
 
-An agent sees a `Spot`, answers with a legal action as the ACPC writes it, and remembers nothing: all that happened is
-in the spot, and all that it draws at random comes from the spot's `key`. So a hand can be played again, elsewhere too.
+An agent sees an `Observation`, answers with a legal action as the ACPC writes it, and remembers nothing: all that
+happened is in the observation, and all that it draws at random comes from the observation's `key`. So a hand can be
+played again, elsewhere too.
 
 >>> from kilt.games import load_game
->>> spot = Spot(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
+>>> spot = Observation(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
 >>> BASELINES["always-call"].act(spot), BASELINES["always-raise"].act(spot)
 ('c', 'r200')
 """
@@ -23,7 +24,7 @@ from kilt.games.holdem import RAISE, Betting
 from kilt.strategy.fixed import AGENTS, chances
 
 
-class Spot(NamedTuple):
+class Observation(NamedTuple):
     """What a player sees when it is their turn."""
 
     position: Betting  # they are its actor
@@ -43,7 +44,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called in tables and logs."""
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         """A legal action: ``f``, ``c``, ``r`` in limit games, ``r300`` to raise to 300 chips in no-limit games."""
 
 
@@ -54,7 +55,7 @@ class Fixed:
     name: str
     habits: str  # the name they have there
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         """The action that a habit picks."""
         position = spot.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
@@ -75,7 +76,7 @@ class Random:
 
     name: str = "random"
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         """Any action."""
         position, number = spot.position, 2 * len(spot.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
@@ -102,6 +103,6 @@ def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
 
 BASELINES: dict[str, Agent] = {
     **{name: Fixed(name, name) for name in AGENTS if name != "call-or-raise"},
-    "probe": Fixed("probe", "call-or-raise"),  # 004, section 6.3.2: it never folds
+    "probe": Fixed("probe", "call-or-raise"),  # [Johanson16 §6.3.2]: it never folds
     "random": Random(),
 }

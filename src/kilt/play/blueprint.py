@@ -1,4 +1,4 @@
-"""An agent that plays a blueprint: translate, look up, post-process, draw (000, sections 4 and 5).
+"""An agent that plays a blueprint: translate, look up, post-process, draw [Brown15 §§4, 5].
 
 What has happened in the real hand is followed in the tree of the abstract game. Bets that the tree does not have are
 taken for one that it has, by their size in pots (see `strategy.translate`); a small one may be taken for a check or a
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.play.agent import Spot, pick
+from kilt.play.agent import Observation, pick
 from kilt.strategy.blueprint import FOLDS, Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     sure: bool  # whether it is there whatever is drawn
 
 
-class Menu(NamedTuple):
+class ChoiceSet(NamedTuple):
     """What a player may choose from."""
 
     node: int | None
@@ -58,19 +58,19 @@ class BlueprintAgent:
     mapping: Mapping = pseudo_harmonic
     # What was found out before, by history.
     _positions: dict[str, Betting] = field(default_factory=dict, repr=False, compare=False)
-    _menus: dict[str, Menu] = field(default_factory=dict, repr=False, compare=False)
+    _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def game(self) -> Holdem:
         """The game that it plays."""
         return self.blueprint.game
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         """A legal action."""
         actions, shares = zip(*self.shares(spot), strict=True)
         return pick(actions, shares, spot.draw(2 * len(spot.position.history)))
 
-    def shares(self, spot: Spot) -> list[tuple[str, float]]:
+    def shares(self, spot: Observation) -> list[tuple[str, float]]:
         """The actions that it may take, as the ACPC writes them, and the probability of each."""
         menu = self._menus.get(spot.position.history) or self._menu(spot)
         if menu.node is None:
@@ -81,19 +81,19 @@ class BlueprintAgent:
             return [(CALL, 1.0)]
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
-    def _menu(self, spot: Spot) -> Menu:
+    def _menu(self, spot: Observation) -> ChoiceSet:
         """What there is to choose from; it is remembered where it does not depend on how bets are translated."""
         position, place = spot.position, self.follow(spot)
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
-        menu = Menu(place.node, place.acted, labels, actions)
+        menu = ChoiceSet(place.node, place.acted, labels, actions)
         if place.sure:
             if len(self._menus) >= KEPT:
                 self._menus.clear()
             self._menus[position.history] = menu
         return menu
 
-    def follow(self, spot: Spot) -> Place:
+    def follow(self, spot: Observation) -> Place:
         """Where a hand stands in the abstract game, with what chance decides about bets that it does not have."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         me = spot.position.actor
@@ -121,7 +121,9 @@ class BlueprintAgent:
             node = None
         return Place(node, level, acted, sure)
 
-    def _raised(self, node: int, level: int, before: Betting, action: str, spot: Spot) -> tuple[int | None, bool]:
+    def _raised(
+        self, node: int, level: int, before: Betting, action: str, spot: Observation
+    ) -> tuple[int | None, bool]:
         """The node after a raise, the one that it is taken for; and whether it is that whatever is drawn."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])

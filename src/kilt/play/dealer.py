@@ -19,7 +19,7 @@ from typing import NamedTuple
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import Agent, Spot
+from kilt.play.agent import Agent, Observation
 
 KEPT = 1 << 16  # positions that are remembered: some 30 MB
 
@@ -80,7 +80,7 @@ class Dealer:
             if seat == CHANCE:
                 position = self.after(position, "/")
                 continue
-            spot = Spot(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
+            spot = Observation(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
             action = agents[seat].act(spot)
             try:
                 position = self.after(position, action)

@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.engines import Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
@@ -63,7 +63,7 @@ class Match:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class MatchSetup:
     """Where a match is played: all that a process needs to know to play any hand of it."""
 
     game: Holdem
@@ -137,7 +137,7 @@ def play_match(
     `sink` gets every hand, in order; `tick` the number of hands so far. Once `stop` says so the match ends early, and
     has fewer hands.
     """
-    table = Table(game, players, seed, duplicate, load)
+    table = MatchSetup(game, players, seed, duplicate, load)
     per_unit = 2 if duplicate else 1
     if hands < 1 or hands % per_unit:
         remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
@@ -159,7 +159,7 @@ def play_match(
 
 
 def _chunks(
-    table: Table, units: int, processes: int, engine: Engine | None, *, keep: bool
+    table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """The results of all units, in order, some at a time: here, or elsewhere once that is worth its start."""
     bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
@@ -180,7 +180,7 @@ def _chunks(
 
 
 def _on_engine(
-    table: Table, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
+    table: MatchSetup, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """The rest of a match on workers of an engine, each with a table of its own."""
     hired = engine.hire([Job(replace, (_fresh(table),))] * workers)
@@ -192,7 +192,7 @@ def _on_engine(
 
 
 def _on_processes(
-    table: Table, bounds: list[tuple[int, int]], processes: int, *, keep: bool
+    table: MatchSetup, bounds: list[tuple[int, int]], processes: int, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """The same on processes that are started for it."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
@@ -207,7 +207,7 @@ def _on_processes(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _fresh(table: Table) -> Table:
+def _fresh(table: MatchSetup) -> MatchSetup:
     """A table for other processes to play at, without what it has loaded."""
     fresh = replace(table)
     try:
@@ -235,10 +235,10 @@ def _ahead(
         yield waiting.popleft()()
 
 
-_seats: list[Table] = []  # in a process of a match: where it plays
+_seats: list[MatchSetup] = []  # in a process of a match: where it plays
 
 
-def _sit_down(table: Table) -> None:
+def _sit_down(table: MatchSetup) -> None:
     """Begin a process. It leaves Ctrl-C to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()

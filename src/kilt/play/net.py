@@ -177,7 +177,7 @@ def serve(
         lines = Lines(first, names[0]), Lines(second, names[1])
         for line in lines:
             _check_version(line, deadline, limits)
-        return Match(game, hands, seed, lines, log, limits, warn).play()
+        return NetworkMatch(game, hands, seed, lines, log, limits, warn).play()
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -228,7 +228,7 @@ class _Account:
     invalid: int = 0
 
 
-class Match:
+class NetworkMatch:
     """A dealer with two players on the line, in order; they have said their version."""
 
     def __init__(

@@ -29,7 +29,7 @@ from kilt.errors import AbstractionError, KiltError, PlayError
 from kilt.games.game import REVEAL
 from kilt.games.gamedef import UNLIMITED, GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.play.agent import Agent, Spot
+from kilt.play.agent import Agent, Observation
 from kilt.play.dealer import Dealer, Hand
 
 LEAVE = ("q", "quit", "exit", "leave")
@@ -251,11 +251,11 @@ def menu(position: Betting) -> list[Choice]:
 class Adviser(Protocol):
     """An agent that can say how often it would do what."""
 
-    def shares(self, spot: Spot) -> list[tuple[str, float]]:
+    def shares(self, spot: Observation) -> list[tuple[str, float]]:
         """Actions, as the ACPC writes them, and the probability of each."""
 
 
-def advice(agent: Agent, spot: Spot) -> list[tuple[str, float]] | None:
+def advice(agent: Agent, spot: Observation) -> list[tuple[str, float]] | None:
     """What an agent would do in a spot: words and shares, the most frequent first; None where it cannot say."""
     if not isinstance(agent, Adviser):
         return None
@@ -269,7 +269,7 @@ def advice(agent: Agent, spot: Spot) -> list[tuple[str, float]] | None:
 # The table -----------------------------------------------------------------------------------------------------------
 
 
-class View(NamedTuple):
+class TurnView(NamedTuple):
     """What a person sees when it is their turn."""
 
     pot: int
@@ -298,7 +298,7 @@ class Screen(Protocol):
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
         """A round begins: the whole board, the person's hand, and what they make in words."""
 
-    def ask(self, view: View, *, again: bool) -> str:
+    def ask(self, view: TurnView, *, again: bool) -> str:
         """What the person types; `again` where the last was no action. EOFError where there is nothing any more."""
 
     def tell(self, text: str) -> None:
@@ -327,11 +327,11 @@ class Person:
         """A new hand: nothing has been told."""
         self._told = 0
 
-    def act(self, spot: Spot) -> str:
+    def act(self, spot: Observation) -> str:
         """What the person wants; asked again until it is legal."""
         position = spot.position
         self.follow(position, spot.hand, spot.board, position.actor)
-        view = View(sum(position.spent), _left(position, position.actor), menu(position))
+        view = TurnView(sum(position.spent), _left(position, position.actor), menu(position))
         again = False
         while True:
             typed = self.screen.ask(view, again=again)

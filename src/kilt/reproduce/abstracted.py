@@ -1,7 +1,7 @@
 """Figures and tables about abstracted players: how exploitable they are in the whole game.
 
 Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
-not; one is, and learns against best responses, by CFR-BR with a hybrid opponent (004, sections 4.3, 4.4 and 5.5).
+not; one is, and learns against best responses, by CFR-BR with a hybrid opponent [Johanson16 §§4.3, 4.4, 5.5].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from kilt import artifact
-from kilt.abstraction.buckets import Identity
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, plan_named
@@ -21,8 +21,8 @@ from kilt.errors import AbstractionError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
-from kilt.solve.abstract import AbstractCfr, Seen
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.solve.abstract import AbstractCfr, BucketedGame
 from kilt.solve.run import CHUNK, Step
 from kilt.solve.vector import SCHEMES
 from kilt.tree.vector import VectorGame
@@ -46,7 +46,7 @@ class Case:
         return self.way if short else f"{self.plan} {self.way}"
 
 
-def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None) -> Seen:
+def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None) -> BucketedGame:
     """A game as players with an abstraction see it, which is built for that.
 
     Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come.
@@ -61,13 +61,13 @@ def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = 
     rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
     with TemporaryDirectory() as folder:
         unseen = (replace(later, recall=False) for later in rounds[kept:])
-        identity = Identity(plan, deal, Plan((*rounds[:kept], *unseen)))
+        identity = AbstractionSpec(plan, deal, Plan((*rounds[:kept], *unseen)))
         cards = build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads)
-        return Seen.by(game, cards.of_first_rounds(own))
+        return BucketedGame.by(game, cards.of_first_rounds(own))
 
 
 def converge(
-    seen: Seen, way: str, seconds: float, watcher: Watcher, *, trunk: int = 1, curve: bool = True
+    seen: BucketedGame, way: str, seconds: float, watcher: Watcher, *, trunk: int = 1, curve: bool = True
 ) -> list[Step]:
     """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
 
@@ -114,13 +114,13 @@ def cases(
     """
     named = {case.name(short=curves): case for case in rows}
 
-    def reproduce(asked: Asked, watcher: Watcher) -> Found:
+    def reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         path = asked.out or Path(f"kilt-{name}.png")
         if curves:
             require_drawable(path)
         threads = cores() if asked.threads is None else asked.threads
         real = VectorGame(load_game(asked.game or game), threads=threads)
-        found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[str, Seen]()
+        found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[str, BucketedGame]()
         for row in asked.only or named:
             case = named[row]
             if watcher.stopped():
@@ -145,7 +145,7 @@ def cases(
             found.append(Row(row, case.paper, last.exploitability, "mbb/g", last.seconds, more))
             if curves:
                 plot_convergence(drawn, f"{what.partition(':')[0]}: {case.plan}", path, "mbb/g")
-        return Found(what, found, path if curves and found else None)
+        return ReproductionResult(what, found, path if curves and found else None)
 
     return Reproduction(
         what=what,

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kilt import artifact
-from kilt.artifact import Array
+from kilt.arrays import Array
 from kilt.config import Config
 from kilt.reproduce.reproduction import Watcher
 from kilt.solve.abstract_problem import AbstractProblem, prepare
-from kilt.solve.folder import Identity, RunFolder, size_of
+from kilt.solve.folder import RunFolder, RunIdentity, size_of
 from kilt.solve.problem import make_solver
 from kilt.solve.run import Budget, run
 from kilt.strategy.blueprint import STRATEGY
@@ -31,7 +31,7 @@ def solved(config: Config, folder: Path, watcher: Watcher) -> Solved | None:
     name, seconds = folder.name, 60 * config.solver.minutes
     problem = prepare(config, folder, tick=lambda what, share: watcher.show(f"{name}, {what}", share, None))
     kept = RunFolder.open(folder) if RunFolder.begun(folder) else None
-    identity = Identity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
+    identity = RunIdentity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
     if kept:
         kept.identity.require(identity, folder)
     if not (kept and kept.ended and artifact.exists(folder / STRATEGY)):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 from kilt.solve import VECTOR
 from kilt.solve.problem import UNIT, Problem, load_problem, make_solver
 from kilt.solve.run import Budget, Step, run, time_left
@@ -20,7 +20,7 @@ from kilt.viz.convergence import plot_convergence, require_drawable
 def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str, ...], minutes: float) -> Reproduction:
     """A figure: so many minutes for each of the algorithms on a game, unless something else is asked for."""
 
-    def reproduce(asked: Asked, watcher: Watcher) -> Found:
+    def reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         path = asked.out or Path(f"kilt-{name}.png")
         require_drawable(path)
         budget = Budget(seconds=60 * (minutes if asked.minutes is None else asked.minutes))
@@ -38,7 +38,9 @@ def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str,
     )
 
 
-def race(game: str, algorithms: Sequence[str], budget: Budget, title: str, path: Path, watcher: Watcher) -> Found:
+def race(
+    game: str, algorithms: Sequence[str], budget: Budget, title: str, path: Path, watcher: Watcher
+) -> ReproductionResult:
     """Run algorithms one after another until the budget is spent, and draw their curves into a picture."""
     rows: list[Row] = []
     curves: dict[str, list[Step]] = {}
@@ -57,7 +59,7 @@ def race(game: str, algorithms: Sequence[str], budget: Budget, title: str, path:
         plot_convergence(curves, title, path, unit)
     if watcher.stopped():
         watcher.say(f"stopped; the curves so far are in {path}")
-    return Found(title, rows, path)
+    return ReproductionResult(title, rows, path)
 
 
 def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher) -> list[Step]:

@@ -1,4 +1,4 @@
-"""Figures 4.4 and 4.5 of 004: abstracted players in [2-4] hold'em.
+"""Figures 4.4 and 4.5 of [Johanson16]: abstracted players in [2-4] hold'em.
 
 The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say how they were made. Ours
 were picked because they come nearest to its figures, of several that were tried: those of Texas hold'em, where two more
@@ -13,7 +13,7 @@ LONGER = "holdem.limit.2p"
 
 FIGURE = cases(
     "figure-4.4",
-    "004, figure 4.4: [2-4] hold'em with a perfect recall 5-bucket abstraction, 1,790 information sets",
+    "[Johanson16 figure 4.4]: [2-4] hold'em with a perfect recall 5-bucket abstraction, 1,790 information sets",
     [Case(PERFECT, "both", 144.0), Case(PERFECT, "one", 81.0), Case(PERFECT, "cfr-br", 81.0)],
     minutes=4,
     curves=True,
@@ -21,7 +21,7 @@ FIGURE = cases(
 )
 FIGURE_4_5 = cases(
     "figure-4.5",
-    "004, figure 4.5: [2-4] hold'em with an imperfect recall 570-bucket abstraction, 41,252 information sets",
+    "[Johanson16 figure 4.5]: [2-4] hold'em with an imperfect recall 570-bucket abstraction, 41,252 information sets",
     [Case(IMPERFECT, "both", 103.0), Case(IMPERFECT, "one", 25.0), Case(IMPERFECT, "cfr-br", 25.0)],
     minutes=8,
     curves=True,

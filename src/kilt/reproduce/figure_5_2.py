@@ -1,4 +1,4 @@
-"""Figure 5.2 of 004 and figure 2 of 001: earth mover's distances between histograms of hand strength."""
+"""[Johanson16 figure 5.2] and [Schmid15 figure 2]: earth mover's distances between histograms of hand strength."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from time import perf_counter
 import numpy as np
 
 from kilt.abstraction.features import BINS
-from kilt.cards.deck import FULL, FloatArray
+from kilt.arrays import FloatArray
+from kilt.cards.deck import FULL
 from kilt.cards.equity import distribution, histogram
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 
 HANDS = {"44": "4s4h", "66": "6s6h", "JTs": "TsJs", "KQs": "QsKs"}
 PAPER = (3.101, 6.212, 5.143, 6.462, 5.286, 3.103)
@@ -31,7 +32,7 @@ def emd(first: FloatArray, second: FloatArray) -> float:
     return float(np.abs(np.cumsum(first - second)).sum())
 
 
-def _figure_5_2(asked: Asked, watcher: Watcher) -> Found:
+def _figure_5_2(asked: Request, watcher: Watcher) -> ReproductionResult:
     watcher.say("playing out all boards", 10)
     began = perf_counter()
     found = dict(zip(HANDS, histograms(list(HANDS.values()), "", BINS), strict=True))
@@ -39,10 +40,10 @@ def _figure_5_2(asked: Asked, watcher: Watcher) -> Found:
     for name, (a, b), paper in zip(PAIRS, combinations(HANDS, 2), PAPER, strict=True):
         if name in (asked.only or PAIRS):
             rows.append(Row(name, paper, emd(found[a], found[b]), "bins", perf_counter() - began, {}))
-    return Found(FIGURE.what, rows)
+    return ReproductionResult(FIGURE.what, rows)
 
 
-def _schmid(asked: Asked, watcher: Watcher) -> Found:
+def _schmid(asked: Request, watcher: Watcher) -> ReproductionResult:
     watcher.say("playing out all boards", 10)
     began, bins = perf_counter(), 100
     before = emd(*histograms([WEAK[0], STRONG[0]], "", bins))
@@ -51,18 +52,18 @@ def _schmid(asked: Asked, watcher: Watcher) -> Found:
     values = zip(HISTORY, (50.85428, 0.0, 25.427), (before, on_flop, (before + on_flop) / 2), strict=True)
     took = perf_counter() - began
     rows = [Row(name, paper, ours, "bins", took, {}) for name, paper, ours in values if name in (asked.only or HISTORY)]
-    return Found(SCHMID.what, rows)
+    return ReproductionResult(SCHMID.what, rows)
 
 
 FIGURE = Reproduction(
-    "004, figure 5.2: earth mover's distances of four starting hands, 50 bins",
+    "[Johanson16 figure 5.2]: earth mover's distances of four starting hands, 50 bins",
     time="seconds",
     rows=PAIRS,
     run=_figure_5_2,
     options=("only",),
 )
 SCHMID = Reproduction(
-    "001, figure 2: distances of 52o and AA, 100 bins",
+    "[Schmid15 figure 2]: distances of 52o and AA, 100 bins",
     time="seconds",
     rows=HISTORY,
     run=_schmid,

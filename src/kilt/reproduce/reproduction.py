@@ -33,7 +33,7 @@ class Row(NamedTuple):
         return number if self.margin is None else f"{self.ours:.1f} ± {self.margin:.1f}"
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What the user asks for; None or nothing where a reproduction knows best."""
 
     only: tuple[str, ...] = ()  # rows
@@ -57,7 +57,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class ReproductionResult:
     """What came out."""
 
     title: str
@@ -72,11 +72,11 @@ class Reproduction:
     what: str
     time: str  # that it takes, roughly
     rows: tuple[str, ...]
-    run: Callable[[Asked, Watcher], Found]
-    options: tuple[str, ...]  # those of `Asked` that it takes
+    run: Callable[[Request, Watcher], ReproductionResult]
+    options: tuple[str, ...]  # those of `Request` that it takes
     hint: str = ""  # on how to use them
 
-    def reproduce(self, asked: Asked, watcher: Watcher) -> Found:
+    def reproduce(self, asked: Request, watcher: Watcher) -> ReproductionResult:
         """Do it, if what is asked makes sense."""
         for option, value in asked._asdict().items():
             if value not in (None, ()) and option not in self.options:

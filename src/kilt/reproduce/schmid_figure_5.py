@@ -1,4 +1,4 @@
-"""Figure 5 of 001: what it is worth to know the class of the public flop.
+"""Figure 5 of [Schmid15]: what it is worth to know the class of the public flop.
 
 Two agents with 25 big blinds, identical bets and equal numbers of buckets. One has plain distribution-aware buckets on
 the flop; the other sorts flops into 20 classes first and has its buckets inside each class. Preflop, turn and river are
@@ -21,7 +21,7 @@ from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
 from kilt.reproduce.agents import Solved, solved
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 from kilt.solve.meeting import Player, winnings
 
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20
@@ -50,7 +50,7 @@ def _meet(ours: Solved, theirs: Solved, deals: int, threads: int) -> Estimate:
     return estimate(winnings(one, other, deals, threads=threads).mean(axis=1) * 1000 / ours.problem.big_blind)
 
 
-def _reproduce(asked: Asked, watcher: Watcher) -> Found:
+def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     out, threads = asked.out or Path("kilt-schmid-figure-5"), asked.threads or cores()
     minutes, found = MINUTES if asked.minutes is None else asked.minutes, list[Row]()
     for row in asked.only or FIGURE.rows[:1]:
@@ -60,7 +60,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
             config = _config(out, buckets, public, minutes, threads)
             player = solved(config, out / Path(config.cards[0]).stem, watcher)
             if player is None:
-                return Found(FIGURE.what, found)
+                return ReproductionResult(FIGURE.what, found)
             players.append(player)
         watcher.say(f"{row}: {DEALS:,} deals in both seats, then {HANDS:,} hands played out")
         rate = _meet(players[0], players[1], DEALS, threads)
@@ -73,11 +73,11 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
         }
         seconds = sum(player.seconds for player in players)
         found.append(Row(row, PAPER[buckets], rate.mean, "mbb/h", seconds, more, rate.margin))
-    return Found(FIGURE.what, found)
+    return ReproductionResult(FIGURE.what, found)
 
 
 FIGURE = Reproduction(
-    what="001, figure 5: public classes of flops against plain buckets, 25 big blinds, duplicate",
+    what="[Schmid15 figure 5]: public classes of flops against plain buckets, 25 big blinds, duplicate",
     time=f"{MINUTES:g} min of solving for each of 2 agents a row, and about as much for their cards",
     rows=tuple(f"{buckets} buckets" for buckets in PAPER),
     run=_reproduce,

@@ -1,4 +1,4 @@
-"""Table 2.1 of 004: what best responses win against four trivial agents in heads-up limit Texas hold'em.
+"""Table 2.1 of [Johanson16]: what best responses win against four trivial agents in heads-up limit Texas hold'em.
 
 The walk of section 2.4 over the public tree, whole and exact, one flop at a time. Flops are walked side by side and
 added up in their order, so that what comes out depends neither on threads nor on interruptions.
@@ -18,18 +18,18 @@ from time import perf_counter
 import numpy as np
 
 from kilt import __version__, artifact
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 from kilt.solve.problem import VectorProblem
 from kilt.strategy.fixed import public_table
 from kilt.strategy.vector import game_fingerprint
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import RESPOND
 
-WHAT = "004, table 2.1: exploitability of four trivial agents in heads-up limit hold'em"
+WHAT = "[Johanson16 table 2.1]: exploitability of four trivial agents in heads-up limit hold'em"
 GAME = "holdem.limit.2p"
 PAPER = {"always-fold": 750.0, "always-call": 1163.48, "always-raise": 3697.69, "call-or-raise": 2406.55}
 ON_REQUEST = ("call-or-raise",)  # it reaches all there is, so that nothing can be skipped
@@ -175,7 +175,7 @@ def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _reproduce(asked: Asked, watcher: Watcher) -> Found:
+def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     """The rows that are asked for, or those that take hours and not days."""
     folder, place = asked.out or FOLDER, f" --out {quote(str(asked.out))}" if asked.out else ""
     game = VectorGame(load_game(GAME), threads=cores() if asked.threads is None else asked.threads, by_board=False)
@@ -196,7 +196,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
             watcher.say(f"stopped; {responses.share:.1%} of {agent} are done and kept; to go on: {command}")
             break
         rows.append(_row(responses))
-    return Found(WHAT, rows)
+    return ReproductionResult(WHAT, rows)
 
 
 def _row(responses: Responses) -> Row:

@@ -1,4 +1,4 @@
-"""Table 5.4 of 004 on a game that fits here: which features make the better abstraction, with and without recall.
+"""[Johanson16 table 5.4] on a game that fits here: which features make the better abstraction, with and without recall.
 
 The paper compares abstractions of limit hold'em of 57 million information sets; here they are of [4-1] hold'em with 20
 cards, four rounds with one raise each, and of about 16,000: 4 · 5 + 12 · 15 + 36 · 45 + 108 · 135 with perfect recall,
@@ -26,7 +26,7 @@ BUCKETS = {"PR": "5-3-3-3", "IR": "25-104-104-104"}
 
 TABLE = cases(
     "table-5.4-small",
-    "004, table 5.4, on [4-1] hold'em with 20 cards: exploitability of CFR and CFR-BR by abstraction",
+    "[Johanson16 table 5.4], on [4-1] hold'em with 20 cards: exploitability of CFR and CFR-BR by abstraction",
     [
         Case(f"{'-'.join(way)} {BUCKETS[way[0]]}", name, elsewhere=number)
         for way, numbers in PAPER.items()

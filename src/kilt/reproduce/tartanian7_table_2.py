@@ -1,4 +1,4 @@
-"""Table 2 of 000: what post-processing is worth, in duplicate matches against agents of other abstractions.
+"""Table 2 of [Brown15]: what post-processing is worth, in duplicate matches against agents of other abstractions.
 
 The paper's opponents were the two strongest of 2013, which nobody else has. Ours are two agents with other buckets and
 other bets than those of the agent whose strategy is post-processed; so bets must be translated, as in the paper.
@@ -17,7 +17,7 @@ from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
 from kilt.reproduce.agents import solved
-from kilt.reproduce.reproduction import Asked, Found, Reproduction, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 
 GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
@@ -34,7 +34,7 @@ PAPER = {
 }
 
 
-def _reproduce(asked: Asked, watcher: Watcher) -> Found:
+def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     out, threads = asked.out or Path("kilt-tartanian7-table-2"), asked.threads or cores()
     minutes = MINUTES if asked.minutes is None else asked.minutes
     solving = SolverConfig(minutes=minutes, threads=threads)
@@ -51,7 +51,7 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
     for name, config in configs.items():
         player = solved(config, out / name, watcher)
         if player is None:
-            return Found(TABLE.what, [])
+            return ReproductionResult(TABLE.what, [])
         players[name] = player
     game, hands = players["agent"].problem.abstract.game, 2 * round(HANDS / 2 * max(1.0, minutes / MINUTES))
     found = list[Row]()
@@ -64,11 +64,11 @@ def _reproduce(asked: Asked, watcher: Watcher) -> Found:
             break
         rate, paper = win_rate(match), PAPER[rule][list(OPPONENTS).index(name)]
         found.append(Row(row, paper, rate.mean, "mbb/h", players["agent"].seconds, {"hands": match.hands}, rate.margin))
-    return Found(TABLE.what, found)
+    return ReproductionResult(TABLE.what, found)
 
 
 TABLE = Reproduction(
-    what="000, table 2: post-processing, in duplicate matches against two agents of other abstractions",
+    what="[Brown15 table 2]: post-processing, in duplicate matches against two agents of other abstractions",
     time=f"{MINUTES:g} min of solving for each of 3 agents, some for their cards, and a minute for each of 8 matches",
     rows=tuple(f"{rule} against {name}" for rule in PAPER for name in OPPONENTS),
     run=_reproduce,

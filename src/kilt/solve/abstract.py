@@ -1,4 +1,4 @@
-"""CFR where a player sees buckets of hands (004, chapters 4 and 5), by full walks of the public tree with all hands.
+"""CFR where a player sees buckets of hands [Johanson16 chapters 4, 5], by full walks of the public tree with all hands.
 
 A player with a card abstraction has a table over (row, bucket) instead of (board, row) × hand. In a walk the strategy
 of a bucket is that of all its hands, and what its hands regret is added up over all boards. Everything else is as in
@@ -23,33 +23,32 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
-from kilt.abstraction.buckets import CardAbstraction, Sight
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
 from kilt.games.holdem import FOLD, Holdem
 from kilt.solve.abstract_kernels import take_in
 from kilt.solve.problem import SINGLE
-from kilt.solve.solver import Tables
+from kilt.solve.solver import TableState
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.solve.vector import Trunk
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Table, View
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Table, TableLayout
 
 OPPONENTS = ("abstract", "real", "response")
 
 
 @dataclass(frozen=True)
-class Seen:
+class BucketedGame:
     """A game as players with abstractions see it."""
 
     game: VectorGame
-    views: tuple[View, View]  # of each player
+    views: tuple[TableLayout, TableLayout]  # of each player
     columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] buckets
 
     @classmethod
-    def by(cls, game: VectorGame, cards: Sight) -> Seen:
+    def by(cls, game: VectorGame, cards: PlayerAbstractions) -> BucketedGame:
         """With an abstraction for both players, or one for each."""
         first, second = cards.each
         most = max(*first.numbers, *second.numbers)
@@ -125,12 +124,12 @@ class Seen:
         return Walk(player, (task,), strategy, strategy, own_view=self.views[player], their_view=self.views[1 - player])
 
 
-class AbstractCfr(Tables):
+class AbstractCfr(TableState):
     """CFR and its variants for players who see buckets; see above for their `opponent`."""
 
     def __init__(
         self,
-        seen: Seen,
+        seen: BucketedGame,
         opponent: str = "abstract",
         variant: str = "cfr+",
         scheme: Scheme = FULL_WIDTH,
@@ -206,7 +205,7 @@ class AbstractCfr(Tables):
         return self.regret
 
 
-def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> View:
+def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> TableLayout:
     """How a player with an abstraction sees a game; column `most` is for hands that cannot be."""
     rules, tree = game.game, game.tree
     if not isinstance(rules, Holdem):
@@ -218,4 +217,4 @@ def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> View:
             cards = tree.board[board, : tree.board_size[r]].tolist()
             bucket[board] = np.where(this.spots.row(cards)[1] < 0, most, this.row(cards))
     counts = np.diff(tree.table_start) // np.diff(tree.board_start)
-    return View(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket)
+    return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket)

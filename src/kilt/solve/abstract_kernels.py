@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel
 from kilt.tree.vector_arrays import Table
 

@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, MadeUp
-from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import DESCRIPTION, CardAbstraction, Identity, load_sight
+from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, SyntheticGame
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstraction, load_abstractions
 from kilt.abstraction.features import Deal, Tick
-from kilt.abstraction.pipeline import Estimate, bucket_numbers, build, estimate
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray
+from kilt.abstraction.pipeline import BuildEstimate, bucket_numbers, build, estimate
+from kilt.arrays import Array, FloatArray
 from kilt.config import Config, EngineConfig
 from kilt.engines import Engine
 from kilt.errors import RunError
@@ -32,8 +31,8 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.solve import ABSTRACT, ALGORITHMS, Algorithm, algorithm_named
-from kilt.solve.abstract import AbstractCfr, Seen
-from kilt.solve.external import DEALS, Options, Pace, probe
+from kilt.solve.abstract import AbstractCfr, BucketedGame
+from kilt.solve.external import DEALS, Pace, SamplingOptions, probe
 from kilt.solve.meeting import Player, habitual, winnings
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
@@ -59,10 +58,10 @@ def prepare(
     threads = threads or config.solver.threads
     places = []
     for found, own in zip(cards, card_folders(run, len(cards)), strict=True):
-        if isinstance(found, Identity):
+        if isinstance(found, AbstractionSpec):
             build(found, own, cache=artifact.cache_folder(), threads=threads, tick=tick)
-        places.append(own if isinstance(found, Identity) else found)
-    abstract = AbstractGame(game, load_sight(places), actions)
+        places.append(own if isinstance(found, AbstractionSpec) else found)
+    abstract = AbstractGame(game, load_abstractions(places), actions)
     return AbstractProblem(abstract, tuple(places), options_of(config), threads, asdict(config.agent), config.engine)
 
 
@@ -70,7 +69,7 @@ class Takes(NamedTuple):
     """What a run takes, known before it begins."""
 
     size: AbstractSize
-    cards: Estimate | None  # to build the card abstractions; None where they are there
+    cards: BuildEstimate | None  # to build the card abstractions; None where they are there
     memory: int  # bytes of the solver's table
     disk: int  # bytes of two checkpoints and a strategy
 
@@ -78,7 +77,7 @@ class Takes(NamedTuple):
 def takes(config: Config, run: Path | None = None) -> Takes:
     """What a configuration takes; nothing is built yet but what is in the folder of the run."""
     game, actions, cards = asked_for(config, run)
-    estimated: Estimate | None = None
+    estimated: BuildEstimate | None = None
     numbers = []
     for found in cards:
         if isinstance(found, Path):
@@ -87,7 +86,7 @@ def takes(config: Config, run: Path | None = None) -> Takes:
             numbers.append(bucket_numbers(found.plan, found.deal))
             more = estimate(found, artifact.cache_folder(), config.solver.threads)
             estimated = more.after(estimated) if estimated else more
-    size = MadeUp(game, (numbers[0], numbers[-1]), actions).size
+    size = SyntheticGame(game, (numbers[0], numbers[-1]), actions).size
     memory = 4 * sum(size.slots) * (2 if config.solver.average else 1)
     return Takes(size, estimated, memory, 3 * memory)
 
@@ -95,18 +94,18 @@ def takes(config: Config, run: Path | None = None) -> Takes:
 def pace(config: Config, size: AbstractSize) -> Pace:
     """How quickly external sampling will go, from a short walk with made-up cards."""
     game, actions, _ = asked_for(config)
-    return probe(MadeUp(game, size.buckets, actions), options_of(config), config.solver.threads)
+    return probe(SyntheticGame(game, size.buckets, actions), options_of(config), config.solver.threads)
 
 
-def options_of(config: Config) -> Options:
+def options_of(config: Config) -> SamplingOptions:
     """How to sample."""
-    return Options(config.solver.average, config.solver.linear, config.solver.prune)
+    return SamplingOptions(config.solver.average, config.solver.linear, config.solver.prune)
 
 
-Asked: TypeAlias = Path | Identity  # a card abstraction: where it is, or what is to be built
+Asked: TypeAlias = Path | AbstractionSpec  # a card abstraction: where it is, or what is to be built
 
 
-def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions | None, tuple[Asked, ...]]:
+def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, ActionAbstraction | None, tuple[Asked, ...]]:
     """The game, the menu, and the card abstraction of a configuration, or that of each player.
 
     What the folder of a run has begun to build is gone on with, whatever has become of the file that said so.
@@ -121,7 +120,7 @@ def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions 
         raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
     if game.rules.betting == "limit" and config.actions:
         raise RunError(f"{game.name} has bets of one size: leave out `actions`")
-    actions = Actions(config.actions, config.near) if config.actions else None
+    actions = ActionAbstraction(config.actions, config.near) if config.actions else None
     if game.rules.betting == "nolimit" and actions is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
     begun = card_folders(run, len(config.cards)) if run else [None] * len(config.cards)
@@ -131,7 +130,9 @@ def asked_for(config: Config, run: Path | None = None) -> tuple[Holdem, Actions 
 def _cards(name: str, begun: Path | None, deal: Deal) -> Asked:
     if (Path(name) / DESCRIPTION).is_file():
         return Path(name)
-    return Identity.read(begun) if begun and (begun / DESCRIPTION).is_file() else Identity.named(name, deal)
+    return (
+        AbstractionSpec.read(begun) if begun and (begun / DESCRIPTION).is_file() else AbstractionSpec.named(name, deal)
+    )
 
 
 def keep_config(config: Config, run: Path) -> None:
@@ -154,7 +155,7 @@ class AbstractProblem(Problem):
 
     abstract: AbstractGame
     cards: tuple[Path, ...]  # where its card abstraction is, or that of each player
-    options: Options = Options()  # noqa: RUF009, it is frozen
+    options: SamplingOptions = SamplingOptions()  # noqa: RUF009, it is frozen
     threads: int = 1
     agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
@@ -186,7 +187,7 @@ class AbstractProblem(Problem):
         return self.seen is not None
 
     @cached_property
-    def seen(self) -> Seen | None:
+    def seen(self) -> BucketedGame | None:
         """The whole game, where it can be walked."""
         actions, game = self.abstract.betting.nodes, self.abstract.game
         rounds = zip(*(cards.rounds for cards in self.abstract.cards.each), strict=True)
@@ -195,7 +196,7 @@ class AbstractProblem(Problem):
         hands = len(game.deck.holes(game.rules.hole_cards))
         if hands * float(rows @ boards) > EXACT:
             return None
-        return Seen.by(VectorGame(game, self.abstract.actions, threads=self.threads), self.abstract.cards)
+        return BucketedGame.by(VectorGame(game, self.abstract.actions, threads=self.threads), self.abstract.cards)
 
     def solver(self, algorithm: Algorithm, seed: int) -> Solver:
         """A solver for the abstract game."""

@@ -19,15 +19,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.solve import cfr_kernels as kernels
-from kilt.solve.solver import Tables, normalised
+from kilt.solve.solver import TableState, normalised
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.flat import FlatNodes
 
 
-class FullWidth(Tables):
+class FullWidth(TableState):
     """CFR and its variants on a flat tree, players updated in turn."""
 
     KEPT = ("regret", "expected", "total", "strategy")

@@ -1,4 +1,4 @@
-"""CFR-BR: regret minimisation against a best response (Johanson, Bard, Burch and Bowling 2012; 004, chapter 4).
+"""CFR-BR: regret minimisation against a best response (Johanson, Bard, Burch and Bowling 2012; [Johanson16 chapter 4]).
 
 Two regret minimisers that play each other find an equilibrium of the game they play, and in an abstract game that need
 not be the least exploitable strategy in the real one. CFR-BR lets each player minimise regret against an opponent who

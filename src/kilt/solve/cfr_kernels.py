@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.jit import kernel
 from kilt.tree.flat import FlatNodes
 from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, push_reach

@@ -1,4 +1,4 @@
-"""External-sampling Monte Carlo CFR on an abstract game: what 000, section 3, starts from.
+"""External-sampling Monte Carlo CFR on an abstract game: what [Brown15 §3] starts from.
 
 An iteration deals once: all cards to the last round. So the buckets of both players in every round and the outcome of a
 showdown are known before anybody bets, and what is left is a walk over the betting tree, one for each player (Lanctot
@@ -8,9 +8,9 @@ get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy the action 
 A table has, for each information set, its regrets and then its counts, side by side: 8 bytes for each action. Whoever
 wants the current strategy in place of the average does without the counts.
 
-Options are data: see `Options`. Linear weighting goes in steps: at 2^14 iterations and then each time that their number
-has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay whole. So an
-iteration weighs about as much as its number in the end, and numbers grow as slowly as without weights.
+Options are data: see `SamplingOptions`. Linear weighting goes in steps: at 2^14 iterations and then each time that
+their number has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay
+whole. So an iteration weighs about as much as its number in the end, and numbers grow as slowly as without weights.
 
 Several threads share the table without locks. What one thread does depends on the seed
 and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import MadeUp, Slots
-from kilt.artifact import Array
+from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
+from kilt.arrays import Array
 from kilt.cards.hands import hand_tables
 from kilt.errors import RunError
 from kilt.games.game import CHANCE, TERMINAL
@@ -38,14 +38,14 @@ from kilt.games.holdem import Betting
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
-from kilt.solve.solver import Tables, scheduled
+from kilt.solve.solver import TableState, scheduled
 
 DEALS = 1024  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
 
 
 @dataclass(frozen=True)
-class Options:
+class SamplingOptions:
     """How to sample."""
 
     average: bool = True  # keep an average strategy; otherwise the current one is the result
@@ -57,20 +57,20 @@ class Options:
             raise RunError(f"`prune` is {self.prune:g}: give a number of chips, or 0 to leave out nothing")
 
 
-def words_of(options: Options) -> int:
+def words_of(options: SamplingOptions) -> int:
     """How many 4-byte words a slot takes."""
     return 2 if options.average else 1
 
 
-DEFAULT = Options()
+DEFAULT = SamplingOptions()
 FACTOR = 2**-0.5  # by which linear weighting discounts
 STEPS = 28  # 2^14: see `scheduled`
 
 
-class Ledger:
+class RegretTable:
     """What walks write down: regrets and counts for the slots of an abstract game, or of a part of it."""
 
-    def __init__(self, slots: Slots, options: Options = DEFAULT, rules: Rules | None = None) -> None:
+    def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         self.slots, self.options = slots, options
         self.words = words_of(options)  # for each slot
         self.rules = rules or rules_of(slots, self.words)
@@ -110,16 +110,16 @@ class Ledger:
         in_parts(work, len(acts), threads)
 
 
-class External(Tables):
+class External(TableState):
     """External sampling on an abstract game. Tables of strategies are over its slots, in bytes: see `quantised`."""
 
     KEPT = ("table", "seed")
 
     def __init__(
         self,
-        abstract: Slots,
+        abstract: SlotLayout,
         seed: int = 0,
-        options: Options = DEFAULT,
+        options: SamplingOptions = DEFAULT,
         threads: int = 1,
         dtype: npt.DTypeLike = np.uint8,
     ) -> None:
@@ -127,9 +127,9 @@ class External(Tables):
         self.abstract, self.options, self.threads = abstract, options, threads
         self.iterations = self.decisions = self.visits = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
-        self.ledger = Ledger(abstract, options)
+        self.ledger = RegretTable(abstract, options)
         self.table = self.ledger.table
-        self._rooms = [Room(abstract) for _ in range(threads)]
+        self._rooms = [WalkWorkspace(abstract) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
@@ -154,7 +154,7 @@ class External(Tables):
             self.decisions, self.visits = self.decisions + decisions, self.visits + visits
         self.iterations = end
 
-    def _walk(self, room: Room, first: int, deals: int, weight: float) -> tuple[int, int]:
+    def _walk(self, room: WalkWorkspace, first: int, deals: int, weight: float) -> tuple[int, int]:
         bucket, outcome = room.deal(np.uint64(self.seed), first, deals)
         seen: tuple[int, int] = kernels.walk_deals(
             np.uint64(self.seed),
@@ -194,10 +194,10 @@ def weight_beyond(iterations: int, first: int) -> float:
     return whole - last
 
 
-class Room:
+class WalkWorkspace:
     """Where a thread deals and walks."""
 
-    def __init__(self, abstract: Slots, most: int = DEALS) -> None:
+    def __init__(self, abstract: SlotLayout, most: int = DEALS) -> None:
         rules = abstract.game.rules
         self.abstract = abstract
         self.deck, self.held = rules.deck.size, rules.hole_cards
@@ -221,7 +221,7 @@ class Room:
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
-    def settle(self, deals: int, abstract: Slots) -> tuple[Words, Singles]:
+    def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
         """The same for the first of the cards that are here, with the buckets of an abstract game."""
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
@@ -239,11 +239,11 @@ class Pace(NamedTuple):
     visits: float  # nodes per second, leaves included
 
 
-def probe(game: Slots, options: Options = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
+def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
     """Walk a game as large as this one for some seconds, with made-up buckets: few enough that there is memory."""
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
-    made_up = MadeUp(game.game, (fewer[0], fewer[1]), game.actions)
+    made_up = SyntheticGame(game.game, (fewer[0], fewer[1]), game.actions)
     solver, spent = External(made_up, 0, options, threads), 0.0
     while spent < seconds / 2:  # memory is touched for the first time
         began = perf_counter()
@@ -258,7 +258,7 @@ def probe(game: Slots, options: Options = DEFAULT, threads: int = 1, seconds: fl
     return Pace(*(number / spent for number in done))
 
 
-def rules_of(abstract: Slots, words: int) -> Rules:
+def rules_of(abstract: SlotLayout, words: int) -> Rules:
     """The betting tree as walks see it, with so many words for each slot. Chance nodes are what follows them."""
     nodes, leaves = abstract.betting.nodes, abstract.betting.leaves
     records = np.zeros(len(nodes.actor), dtype=NODE)

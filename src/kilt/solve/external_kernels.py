@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, IntArray
+from kilt.arrays import ByteArray, IntArray
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import inlined, kernel, prefetch

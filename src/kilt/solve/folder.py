@@ -2,7 +2,7 @@
 
 A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
 has ``parts`` too, which belong to a checkpoint and are written before it. A run that was
-stopped or killed goes on from its last checkpoint, if it is the same run: see `Identity`.
+stopped or killed goes on from its last checkpoint, if it is the same run: see `RunIdentity`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTS = "parts"
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
 
 
-class Identity(NamedTuple):
+class RunIdentity(NamedTuple):
     """What makes a run what it is: runs that share it find the same strategy in the same number of iterations."""
 
     game: str  # as the user calls it
@@ -47,7 +47,7 @@ class Identity(NamedTuple):
         game = f"{self.game} ({self.form} form, fingerprint {self.fingerprint})"
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
-    def require(self, wanted: Identity, where: Path) -> None:
+    def require(self, wanted: RunIdentity, where: Path) -> None:
         """Raise RunError where what was found is not what is wanted; the names of the games may differ."""
         remedies = {
             "version": f"resume it with kilt {self.version}",
@@ -66,13 +66,13 @@ class RunFolder:
     """A run on disk: ``run.json``, ``log.jsonl`` with a line per `Step`, ``checkpoint`` and at the end ``strategy``."""
 
     path: Path
-    identity: Identity
+    identity: RunIdentity
     budget: Budget
     _log: BinaryIO | None = field(default=None, init=False)
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
     @classmethod
-    def create(cls, path: Path, identity: Identity, budget: Budget, size: int) -> RunFolder:
+    def create(cls, path: Path, identity: RunIdentity, budget: Budget, size: int) -> RunFolder:
         """Begin a run in a new or empty folder, on a disk with room for it: a checkpoint has so many bytes."""
         if cls.begun(path):
             raise RunError(
@@ -97,7 +97,7 @@ class RunFolder:
         """A run that was begun before."""
         try:
             said = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            identity = Identity._make(said[what] for what in Identity._fields)
+            identity = RunIdentity._make(said[what] for what in RunIdentity._fields)
             return cls(path, identity, Budget(**said["budget"]))
         except OSError:
             raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
@@ -143,7 +143,7 @@ class RunFolder:
         place, seconds = self.path / "checkpoint", 0.0
         if artifact.exists(place):
             found = artifact.read(place, "checkpoint", check=True)
-            Identity._make(map(found.parameters.get, Identity._fields)).require(self.identity, place)
+            RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
             solver.restore(found.arrays)
             if isinstance(solver, InParts):
                 solver.restore_parts(self._parts(solver.iterations))

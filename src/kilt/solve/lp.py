@@ -9,7 +9,7 @@ for player 0 and F y = f for player 1. With A the payoff of each pair of sequenc
 
 the second form by the duality of the inner problem: q is what player 1 concedes from each information set on. The plan
 y comes out as the multipliers of Fᵀ q ≤ Aᵀ x. D. Koller, N. Megiddo, B. von Stengel: Fast algorithms for finding
-randomized strategies in game trees, STOC 1994; 004, section 9.2, tells what it made possible.
+randomized strategies in game trees, STOC 1994; [Johanson16 §9.2] tells what it made possible.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL
-from kilt.solve.solver import Tables, normalised
+from kilt.solve.solver import TableState, normalised
 from kilt.tree.flat import FlatNodes
 
 Sequences = npt.NDArray[np.int64]  # each by the slot of its last action; −1 is the empty one
@@ -81,7 +81,7 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
     return Equilibrium(-float(found.fun), normalised(np.where(plan > NEVER, plan, 0.0), nodes))
 
 
-class Exact(Tables):
+class Exact(TableState):
     """The linear programme in the clothes of an iterative solver: it is done after one step."""
 
     KEPT = ("strategy",)

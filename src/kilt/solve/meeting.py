@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import MadeUp, Slots
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray
+from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
+from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE
-from kilt.solve.external import DEALS, Room, rules_of
+from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.meeting_kernels import Seat, meet
 from kilt.strategy.fixed import chances
 
@@ -28,14 +27,14 @@ SEED = 2**63  # far from those of solvers
 class Player(NamedTuple):
     """A strategy over the slots of an abstract game."""
 
-    abstract: Slots
+    abstract: SlotLayout
     shares: Array
 
 
-def habitual(game: Slots, habit: str) -> Player:
+def habitual(game: SlotLayout, habit: str) -> Player:
     """A player with one of the habits of `strategy.fixed`, who has the bets of a game: all hands are in one bucket."""
     one = (1,) * game.game.rules.rounds
-    abstract = MadeUp(game.game, (one, one), game.actions)
+    abstract = SyntheticGame(game.game, (one, one), game.actions)
     vars(abstract)["betting"] = game.betting  # they are the same
     nodes, labels = abstract.betting.nodes, abstract.betting.labels
     shares = np.zeros(abstract.slots, dtype=np.uint8)
@@ -55,7 +54,7 @@ def winnings(one: Player, other: Player, deals: int, seed: int = SEED, threads: 
     call = _calls(one.abstract)
 
     def work(thread: int) -> None:
-        mine, yours = Room(one.abstract), Room(other.abstract)
+        mine, yours = WalkWorkspace(one.abstract), WalkWorkspace(other.abstract)
         for start in range(thread * DEALS, deals, threads * DEALS):
             part = won[start : start + DEALS]
             bucket, outcome = mine.deal(np.uint64(seed), start, len(part))
@@ -70,7 +69,7 @@ def winnings(one: Player, other: Player, deals: int, seed: int = SEED, threads: 
     return won
 
 
-def _calls(abstract: Slots) -> npt.NDArray[np.uint8]:
+def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
     """[node] which of its actions is the call: the first, or the second after a fold."""
     nodes, labels = abstract.betting.nodes, abstract.betting.labels
     folds = np.array([label == "f" for label in labels])

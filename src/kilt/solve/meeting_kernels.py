@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.jit import kernel
 from kilt.solve.external_kernels import SHOWDOWN, Records, Rules, Singles, Words
 

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.artifact import Array
+from kilt.arrays import Array
 from kilt.errors import ArtifactError, RunError
 from kilt.games import load_game
 from kilt.games.bluff import Bluff

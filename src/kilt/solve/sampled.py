@@ -41,11 +41,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve import sampled_kernels as kernels
-from kilt.solve.solver import Tables, normalised
+from kilt.solve.solver import TableState, normalised
 from kilt.tree.flat import FlatNodes
 
 SCHEMES: dict[str, Callable[..., None]] = {
@@ -55,7 +55,7 @@ SCHEMES: dict[str, Callable[..., None]] = {
 }
 
 
-class Sampled(Tables):
+class Sampled(TableState):
     """Monte Carlo CFR on a flat tree. What it does depends on `seed` and the number of iterations alone."""
 
     KEPT = ("regret", "strategy", "total", "seed")

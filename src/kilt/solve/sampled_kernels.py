@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import kernel
 

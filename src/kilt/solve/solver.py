@@ -10,8 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray
+from kilt.arrays import Array, FloatArray
 from kilt.tree.flat import FlatNodes
 
 
@@ -65,7 +64,7 @@ class InParts(Protocol):
         """Let go of all that is somewhere else."""
 
 
-class Tables:
+class TableState:
     """The keeping and restoring of a solver whose state is a few arrays and the number of iterations."""
 
     KEPT: tuple[str, ...]  # the attributes that hold the arrays

@@ -9,7 +9,7 @@ the last regrets came once more (Farina, Kroer and Sandholm 2021).
 name           α      β     γ  what it is
 =========  =====  =====  ====  ==========================================================================
 ``cfr``        ∞      ∞     0  counterfactual regret minimisation (Zinkevich et al. 2007)
-``cfr+``       ∞     −∞     1  regret matching+, average weighted by t (Tammelin 2014; 004, chapter 9)
+``cfr+``       ∞     −∞     1  regret matching+, average weighted by t (Tammelin 2014; [Johanson16 chapter 9])
 ``linear``     1      1     1  linear CFR (Brown and Sandholm 2019)
 ``dcfr``     1.5      0     2  discounted CFR with its recommended exponents
 ``pcfr+``      ∞     −∞     2  predictive CFR+, average weighted by t²
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 
 
 class Variant(NamedTuple):

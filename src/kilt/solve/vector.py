@@ -1,12 +1,12 @@
-"""CFR over the public tree with vectors of hands (004, section 3.3).
+"""CFR over the public tree with vectors of hands [Johanson16 §3.3].
 
 One walk passes the reach of all of the opponent's hands down and the values of all of the player's hands up: at a leaf
 every hand meets every other in linear time. Players learn in turn. In a player's walk it is the opponent whose reach is
 known, so the opponent's strategy is the one that is averaged.
 
-Chance sampling is the same walk over what was drawn (Johanson, Bard, Lanctot, Gibson and Bowling 2012; 004, algorithm
-1). Public chance sampling draws boards; the other schemes draw hands as well, the opponent's, the player's own or both,
-and have vectors of one hand there.
+Chance sampling is the same walk over what was drawn (Johanson, Bard, Lanctot, Gibson and Bowling 2012; [Johanson16
+algorithm 1]). Public chance sampling draws boards; the other schemes draw hands as well, the opponent's, the player's
+own or both, and have vectors of one hand there.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.vector import VectorGame
@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import GameError
-from kilt.solve.solver import Tables
+from kilt.solve.solver import TableState
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.vector import FULL_WIDTH, UNDISCOUNTED, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import ANSWER, LEARN, Table, View
+from kilt.tree.vector_arrays import ANSWER, LEARN, Table, TableLayout
 
 SCHEMES = {
     "cs": Scheme(boards=True, mine=True, theirs=True),
@@ -37,11 +37,11 @@ SCHEMES = {
 }
 
 
-class VectorCfr(Tables):
+class VectorCfr(TableState):
     """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them.
 
     Without averaging, which takes memory and time, the current strategy stands for the average: with CFR+ it converges
-    by itself, if not by proof (004, chapter 9).
+    by itself, if not by proof [Johanson16 chapter 9].
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class VectorCfr(Tables):
         return self.next
 
 
-class VectorSampled(Tables):
+class VectorSampled(TableState):
     """CFR with boards, and maybe hands, drawn for each walk."""
 
     KEPT = ("regret", "total", "seed")
@@ -112,7 +112,7 @@ class VectorSampled(Tables):
 
 
 class Trunk(NamedTuple):
-    """The opponent of CFR-BR: a hybrid that learns in the first rounds and responds in those after (004, section 4.3).
+    """The opponent of CFR-BR: a hybrid that learns in the first rounds and responds in those after [Johanson16 §4.3].
 
     The boards that lead out of the trunk are drawn, so that an iteration needs the responses on one of them alone.
     Where the last round is all there is after it, these are all that is kept. A trunk of no rounds is a best response
@@ -121,7 +121,7 @@ class Trunk(NamedTuple):
 
     scheme: Scheme
     tasks: tuple[int, ...]  # [round] of the opponent
-    view: View  # of its table: regrets in the trunk, after it 1 for the best action
+    view: TableLayout  # of its table: regrets in the trunk, after it 1 for the best action
 
     @classmethod
     def of(cls, game: VectorGame, trunk: int) -> Trunk:
@@ -135,15 +135,15 @@ class Trunk(NamedTuple):
         rows, start = tree.rows.copy(), tree.table_start.copy()
         if trunk == rounds - 1:
             start[-1], rows[-1] = start[-2] + rows[-1], 0
-        return cls(Scheme(boards=True, rounds=trunk), tasks, View(rows, start, game.plain.bucket))
+        return cls(Scheme(boards=True, rounds=trunk), tasks, TableLayout(rows, start, game.plain.bucket))
 
     def table(self, game: VectorGame, dtype: npt.DTypeLike) -> Table:
         """An empty one."""
         return np.zeros((int(self.view.start[-1]), game.shape[1]), dtype)
 
 
-class VectorCfrBr(Tables):
-    """CFR-BR (004, chapter 4) on a public tree: each player learns against an opponent who responds.
+class VectorCfrBr(TableState):
+    """CFR-BR [Johanson16 chapter 4] on a public tree: each player learns against an opponent who responds.
 
     With a `trunk` of so many rounds the opponent is a hybrid, see there; without one, a full best response.
     """

@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import Actions
-from kilt.abstraction.buckets import Sight, load_sight
-from kilt.artifact import Array
-from kilt.cards.deck import IntArray
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import PlayerAbstractions, load_abstractions
+from kilt.arrays import Array, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
@@ -46,8 +45,8 @@ class Blueprint:
     """A strategy of an abstract game."""
 
     game: Holdem
-    actions: Actions | None
-    cards: Sight
+    actions: ActionAbstraction | None
+    cards: PlayerAbstractions
     fingerprint: str  # of the abstract game
     nodes: BettingNodes
     level: npt.NDArray[np.int32]  # [node] the raise that led there, in chips; or FOLDS, or CALLS
@@ -122,7 +121,7 @@ class Blueprint:
         said, arrays = found.parameters, found.arrays
         places = _card_folders(path, said)
         try:
-            cards = load_sight(places)
+            cards = load_abstractions(places)
         except AbstractionError as error:
             raise ArtifactError(
                 f"the buckets of {path} are missing ({error}): put them there, or take what `kilt export` made"
@@ -134,7 +133,7 @@ class Blueprint:
             )
         return cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
-            Actions(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
+            ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
             cards,
             found.inputs["game"],
             BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),

@@ -1,4 +1,4 @@
-"""Poker agents that look at no cards (004, table 2.1). What they do is data: `AGENTS`.
+"""Poker agents that look at no cards [Johanson16 table 2.1]. What they do is data: `AGENTS`.
 
 >>> chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting
 from kilt.tree.flat import FlatTree

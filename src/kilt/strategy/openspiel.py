@@ -23,7 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.tree.flat import FlatTree
 from kilt.tree.openspiel import action_numbers

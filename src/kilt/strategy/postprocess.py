@@ -1,4 +1,4 @@
-"""Post-processing: what an agent does to the probabilities of its strategy before it draws an action (000, section 4).
+"""Post-processing: what an agent does to the probabilities of its strategy before it draws an action [Brown15 §4].
 
 A strategy that was solved in an abstraction fits that abstraction too well, and a solver that was stopped leaves some
 probability on poor actions. A `Rule` takes such actions away. Three ways are published; all are rows of one type:
@@ -71,7 +71,7 @@ FAMILIES: dict[str, Callable[[float], Rule]] = {
     "threshold": lambda t: Rule(among=t),
     "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=kind),
 }
-RULES: dict[str, Rule] = {  # the rows of 000, table 2
+RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
     "none": Rule(),
     "purification": Rule(among=PURIFY),
     "threshold-0.15": FAMILIES["threshold"](0.15),

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.cards.deck import FloatArray
+from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.tree.flat import FlatTree
 
@@ -69,7 +69,7 @@ class Strategy:
 
     def save(self, path: str | Path) -> None:
         """Write to a folder."""
-        arrays: dict[str, artifact.Array] = {
+        arrays: dict[str, Array] = {
             "probabilities": self.probabilities,
             "infosets": _pack(self.infosets),
             "actions": _pack(label for labels in self.actions for label in labels),

@@ -1,8 +1,8 @@
-"""Translation: which size of an abstraction an opponent's bet is taken for (000, section 4, first paragraph).
+"""Translation: which size of an abstraction an opponent's bet is taken for ([Brown15 §4], first paragraph).
 
 A bet of x pots lies between two abstract sizes, A < x < B. A mapping says with which probability it is taken for A.
 Those here are collected in S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
-spaces (IJCAI 2013), GS13 below; `MAPPINGS` has all, by name. 000 uses the pseudo-harmonic one.
+spaces (IJCAI 2013), GS13 below; `MAPPINGS` has all, by name. [Brown15] uses the pseudo-harmonic one.
 
 >>> sizes = (0.5, 1.0, 2.0)
 >>> round(pseudo_harmonic(0.5, 1.0, 0.75), 4)

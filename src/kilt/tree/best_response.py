@@ -2,7 +2,7 @@
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
 part of it, a best response takes at every information set the action with the highest counterfactual value: the walk
-that computes expected values, with a max (004, section 2.3). *Exploitability* is what best responses win on average
+that computes expected values, with a max [Johanson16 §2.3]. *Exploitability* is what best responses win on average
 over the two seats: zero for an equilibrium, never negative, in chips per game here. open_spiel's NashConv is twice
 that.
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.tree import walk_kernels as kernels
 from kilt.tree.flat import FlatTree

@@ -4,7 +4,7 @@ In no-limit games a *menu* picks the raises that the tree has out of those that 
 
 >>> from kilt.games import load_game
 >>> tree = betting_tree(load_game("holdem.limit.2p"))
->>> [int(np.sum((tree.nodes.actor >= 0) & (tree.nodes.round == r))) for r in range(4)]  # 004, table 5.2
+>>> [int(np.sum((tree.nodes.actor >= 0) & (tree.nodes.round == r))) for r in range(4)]  # [Johanson16 table 5.2]
 [8, 70, 630, 5670]
 >>> pot = betting_tree(load_game("holdem.nolimit.2p"), lambda position: [300] if max(position.spent) < 300 else [])
 >>> pot.history(pot.nodes.first_child[0] + 2)
@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray
+from kilt.arrays import ByteArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL, Game, Position
 from kilt.games.holdem import Betting, Holdem

@@ -1,4 +1,4 @@
-"""Compiled loops of `vector_kernels`: what a sampled walk looks at (004, algorithm 1)."""
+"""Compiled loops of `vector_kernels`: what a sampled walk looks at [Johanson16 algorithm 1]."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, FloatArray
+from kilt.arrays import ByteArray, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL, Board, Game, Position
 

@@ -1,17 +1,17 @@
-"""Compiled loops of `vector_kernels`: what hands are worth at the leaves of a public tree (004, sections 2.4, 3.3)."""
+"""Compiled loops of `vector_kernels`: what hands are worth at the leaves of a public tree [Johanson16 §§2.4, 3.3]."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import Columns, HandList, board_strengths, showdowns
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.jit import kernel
 from kilt.lanes import LANES
 from kilt.tree.payoff_kernels import fold_values
-from kilt.tree.vector_arrays import CALL_BLUFF, FOLD, SHOWDOWN, Dice, Flags, Hand, Nodes, Room
+from kilt.tree.vector_arrays import CALL_BLUFF, FOLD, SHOWDOWN, Dice, Flags, Hand, Nodes, Workspace
 
 
 @kernel
@@ -35,7 +35,7 @@ def settle_bids(
     sums: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Write the value of each hand where a bid is checked: the number of matching dice is all (004, section 3.3)."""
+    """Write the value of each hand where a bid is checked: the number of matching dice is all [Johanson16 §3.3]."""
     kinds = dice.called.shape[2]
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -107,7 +107,7 @@ def settle_folds(
 
 
 @kernel
-def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Room) -> None:
+def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Workspace) -> None:
     """Write the values of a block's leaves on the last board: `LANES` different reaches at a time.
 
     What was found out on this board about reaches of rounds before serves other blocks as well.

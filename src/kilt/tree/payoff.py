@@ -2,7 +2,7 @@
 
 The opponent arrives at a leaf with each hand with some probability, their *reach*. What one of my hands is worth there
 is the sum over the opponent's hands of reach × payoff. Written out that is O(n²); in poker, sorting by strength and
-inclusion–exclusion over shared cards make it O(n) and exact (004, section 2.4).
+inclusion–exclusion over shared cards make it O(n) and exact [Johanson16 §2.4].
 
 >>> from kilt.games import load_game
 >>> game = load_game("leduc")
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.cards.equity import hand_list, rank_hands
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL, Board, Game, Position

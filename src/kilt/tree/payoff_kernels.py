@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.cards.equity_kernels import Columns, Order, Ranking, compatible, showdown
 from kilt.jit import kernel
 

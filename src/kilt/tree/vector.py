@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FULL, FloatArray
+from kilt.arrays import FloatArray
+from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.equity_kernels import Ranking
 from kilt.cards.hands import hand_tables
@@ -37,7 +38,18 @@ from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_one
-from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, LEARN, RESPOND, REVEAL, Draw, Room, Table, View
+from kilt.tree.vector_arrays import (
+    ANSWER,
+    DECISION,
+    FOLLOW,
+    LEARN,
+    RESPOND,
+    REVEAL,
+    Draw,
+    Table,
+    TableLayout,
+    Workspace,
+)
 from kilt.tree.vector_tree import vector_tree
 
 UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
@@ -69,8 +81,8 @@ class Walk(NamedTuple):
     regret: Table | tuple[Table, ...] | None = None
     average: Table | tuple[Table, ...] | None = None
     multiplier: FloatArray = UNDISCOUNTED  # of regrets above 0, below 0, and the average; whether to predict
-    own_view: View | None = None
-    their_view: View | None = None
+    own_view: TableLayout | None = None
+    their_view: TableLayout | None = None
 
 
 class VectorGame:
@@ -90,15 +102,15 @@ class VectorGame:
             cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
         deck, hole, board = cards
         self.cards = hand_list(deck, hole), hand_tables(hole + board, deck)
-        self.plain = View(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
+        self.plain = TableLayout(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._ranking = partial(room_to_rank, *cards)
         self._lock = Lock()
-        self._rooms: dict[str, SimpleQueue[Room]] = {}
+        self._rooms: dict[str, SimpleQueue[Workspace]] = {}
 
     @contextmanager
-    def _room(self, dtype: npt.DTypeLike) -> Iterator[Room]:
+    def _room(self, dtype: npt.DTypeLike) -> Iterator[Workspace]:
         """Scratch for a walk, with numbers of a type: there is one for each thread."""
         kind = np.dtype(dtype).name
         with self._lock:
@@ -112,9 +124,9 @@ class VectorGame:
         finally:
             self._rooms[kind].put(room)
 
-    def _new_room(self, dtype: npt.DTypeLike, ranking: Ranking) -> Room:
+    def _new_room(self, dtype: npt.DTypeLike, ranking: Ranking) -> Workspace:
         places, hands = int(self.tree.nodes.place.max()) + 1, self.shape[1]
-        return Room(
+        return Workspace(
             reach=np.zeros((places, hands), dtype),
             source=np.zeros(places, dtype=np.int64),
             alive=np.ones(places, dtype=np.bool_),

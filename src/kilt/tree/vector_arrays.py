@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, FloatArray, IntArray
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.equity_kernels import Ranking
 
-Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as a `View` says
+Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as a `TableLayout` says
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
 
@@ -18,7 +18,7 @@ DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
 FOLLOW, RESPOND, LEARN, ANSWER = 0, 1, 2, 3  # what the player does; ANSWER is to respond and to write it down
 
 
-class View(NamedTuple):
+class TableLayout(NamedTuple):
     """How a table is laid out: over (board, row) × hand or, for players who see buckets only, over row × bucket."""
 
     rows: npt.NDArray[np.int32]  # [round] from one board to the next; 0 where boards share their rows
@@ -91,7 +91,7 @@ class Draw(NamedTuple):
     chance: FloatArray  # [round] how much a board that was drawn counts
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch of one walk."""
 
     reach: FloatArray  # [place, hand] of the opponent

@@ -1,9 +1,9 @@
-"""The compiled walk over a public tree with vectors of hands: reach goes down, values come up (004, sections 2.4, 3.3).
+"""The compiled walk over a public tree with vectors of hands: reach goes down, values come up [Johanson16 §§2.4, 3.3].
 
 One walk serves a player who learns, one who follows a strategy and one who responds to it: only what happens at the
 player's own nodes differs. It goes over the boards, deeper round by round, and on each board over all betting that
 leads there, so that a board's hands are ranked once. At chance nodes it takes all boards, or the one that was drawn; of
-the hands each player has all, or the one that was drawn (004, algorithm 1).
+the hands each player has all, or the one that was drawn [Johanson16 algorithm 1].
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import HandList, rank_board
 from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel
@@ -29,10 +29,10 @@ from kilt.tree.vector_arrays import (
     Flags,
     Hand,
     Nodes,
-    Room,
     Table,
+    TableLayout,
     VectorTree,
-    View,
+    Workspace,
 )
 
 Columns: TypeAlias = npt.NDArray[np.int32]  # [hand] of a table over buckets
@@ -418,7 +418,7 @@ def leave_block(
 
 
 @kernel
-def goes_on(tree: VectorTree, depth: int, room: Room) -> bool:
+def goes_on(tree: VectorTree, depth: int, room: Workspace) -> bool:
     """Whether the opponent reaches any chance node of a round."""
     going = False
     if depth + 1 < len(tree.rows):
@@ -428,7 +428,7 @@ def goes_on(tree: VectorTree, depth: int, room: Room) -> bool:
 
 
 @kernel
-def seen_by(view: View, tree: VectorTree, depth: int, board: int) -> tuple[int, Columns]:
+def seen_by(view: TableLayout, tree: VectorTree, depth: int, board: int) -> tuple[int, Columns]:
     """Where the rows of a board begin in a table, and the columns of the hands: none where each has its own."""
     row: int = view.start[depth] + (board - tree.board_start[depth]) * view.rows[depth]
     return row, view.bucket[board] if len(view.bucket) else view.bucket.reshape(-1)
@@ -445,14 +445,14 @@ def walk(
     share: int,
     shares: int,
     draw: Draw,
-    own_view: View,
-    their_view: View,
+    own_view: TableLayout,
+    their_view: TableLayout,
     own: Table,
     theirs: Table,
     regret: Table,
     average: Table,
     multiplier: FloatArray,
-    room: Room,
+    room: Workspace,
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
@@ -645,11 +645,11 @@ def learn(
     their: bool,
     seed: np.uint64,
     walks: int,
-    view: View,
+    view: TableLayout,
     strategy: Table,
     regret: Table,
     average: Table,
-    room: Room,
+    room: Workspace,
     sums: FloatArray,
     result: FloatArray,
 ) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import FloatArray
 from kilt.cards.boards import canonical_boards, hand_permutations
-from kilt.cards.deck import FloatArray
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
@@ -28,7 +28,7 @@ from kilt.tree.walk_kernels import ROUNDING
 LOWER_BLOCK = 12  # how many bids the blocks of Bluff below the first are about
 
 
-class Actions(NamedTuple):
+class ActionBlocks(NamedTuple):
     """Public actions in blocks, in order of their rounds. A parent comes before its children, which stand together."""
 
     actor: npt.NDArray[np.int8]  # [node] 0, 1, CHANCE where another block opens, or TERMINAL
@@ -138,7 +138,7 @@ def _deal(game: Holdem | Bluff, rounds: int) -> dict[str, Any]:
     return {"chance": chance, "odds": odds, "moved": moved, "norm": 1.0, "prior": prior, "rivals": 1.0}
 
 
-def _bets(game: Holdem, menu: Menu | None) -> Actions:
+def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     """The betting of a poker game."""
     tree = betting_tree(game, menu)
     nodes = tree.nodes
@@ -153,7 +153,7 @@ def _bets(game: Holdem, menu: Menu | None) -> Actions:
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
     none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
     fields = (nodes.actor, nodes.round, nodes.first_child, nodes.children, opens, nodes.block)
-    return Actions(*fields, kind, stake, none, none, payoffs)
+    return ActionBlocks(*fields, kind, stake, none, none, payoffs)
 
 
 class _Bid(NamedTuple):
@@ -164,7 +164,7 @@ class _Bid(NamedTuple):
     called: bool = False
 
 
-def _bids(game: Bluff) -> Actions:
+def _bids(game: Bluff) -> ActionBlocks:
     """The bids of Bluff: a first block of all histories up to the first higher bid, and blocks for what follows it."""
     bids = sum(game.dice) * len(FACES)
     higher = max(bids - LOWER_BLOCK, 0)
@@ -201,7 +201,7 @@ def _bids(game: Bluff) -> Actions:
             queue.extend(following)
     payoffs = [_called(game, bid, 1 - actor) for bid in range(bids) for actor in (0, 1)]
     actor, rounds, first_child, children, opens, kind, face, called = np.array(nodes, dtype=np.int32).T.copy()
-    return Actions(
+    return ActionBlocks(
         actor.astype(np.int8),
         rounds.astype(np.int8),
         first_child,

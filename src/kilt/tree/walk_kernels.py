@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import FloatArray
+from kilt.arrays import FloatArray
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.jit import kernel
 from kilt.tree.flat import FlatNodes

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from kilt.arrays import FloatArray
 from kilt.artifact import os_errors
-from kilt.cards.deck import Deck, FloatArray
+from kilt.cards.deck import Deck
 
 
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:

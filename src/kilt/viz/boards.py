@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.artifact import Array, os_errors
-from kilt.cards.deck import Deck, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.artifact import os_errors
+from kilt.cards.deck import Deck
 
 SUIT_COLOURS = {"c": "#2e8b57", "d": "#2f6fd6", "h": "#c8102e", "s": "black"}
 SUIT_SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
@@ -20,7 +21,7 @@ ROW = 0.26  # inches
 def plot_classes(
     samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
 ) -> None:
-    """Draw a sheet: for each class its share of all deals, some boards and a description (001, figure 3)."""
+    """Draw a sheet: for each class its share of all deals, some boards and a description [Schmid15 figure 3]."""
     most = max(len(boards) for boards in samples)
     step = 0.14 + 0.22 * samples[0].shape[1]  # a card, and a gap after a board
     figure = Figure(figsize=(5.6 + step * most, 0.9 + ROW * len(samples)), dpi=150)
@@ -78,7 +79,7 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
 
 
 def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
-    """Draw the error against the number of classes (001, figure 4)."""
+    """Draw the error against the number of classes [Schmid15 figure 4]."""
     figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
     axes = figure.subplots()

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from kilt.arrays import FloatArray
 from kilt.artifact import os_errors
-from kilt.cards.deck import FloatArray
 from kilt.errors import ArtifactError
 from kilt.solve.problem import UNIT
 from kilt.solve.run import Step

@@ -19,8 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
+from kilt.arrays import FloatArray
 from kilt.artifact import os_errors
-from kilt.cards.deck import Deck, FloatArray
+from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
 from kilt.evaluate.sanity import Early, apart, first_round, seat_names
 from kilt.games.game import CHANCE

@@ -54,7 +54,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 """
 
 
-class Result(NamedTuple):
+class MatchResult(NamedTuple):
     """A match that was played."""
 
     player: str
@@ -72,7 +72,7 @@ class Contents:
     steps: Sequence[Step] = ()  # of the run's log
     unit: str = "chips/game"  # of exploitability
     ranges: Sequence[Grid] = ()
-    matches: Sequence[Result] = ()
+    matches: Sequence[MatchResult] = ()
     sanity: Report | None = None
     commands: tuple[tuple[str, str], ...] = ()  # what for, and what to type next
 
@@ -82,7 +82,7 @@ def contents_of(
     title: str = "",
     *,
     steps: Sequence[Step] = (),
-    matches: Sequence[Result] = (),
+    matches: Sequence[MatchResult] = (),
     sanity: Report | None = None,
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:

@@ -1,1 +1,1 @@
-"""Equilibrium finding on many machines (000, section 3)."""
+"""Equilibrium finding on many machines [Brown15 §3]."""

@@ -1,4 +1,4 @@
-"""Head and children: external sampling in parts (000, algorithm 4).
+"""Head and children: external sampling in parts [Brown15 algorithm 4].
 
 An iteration deals two private hands h. The head walks the trunk. Wherever a walk comes to the end of the trunk, every
 class of boards n goes on with a board of its own, drawn from the F(n,h) that the hands leave; what that is worth is the
@@ -34,10 +34,9 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import Actions
+from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.artifact import Array
-from kilt.cards.deck import ByteArray, FloatArray, IntArray
+from kilt.arrays import Array, ByteArray, FloatArray, IntArray
 from kilt.draws import numbered
 from kilt.errors import RunError
 from kilt.games.game import CHANCE
@@ -45,7 +44,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import Ledger, Options, Room, weight_beyond
+from kilt.solve.external import RegretTable, SamplingOptions, WalkWorkspace, weight_beyond
 from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts
 from kilt.solve.solver import scheduled
 
@@ -54,14 +53,14 @@ KIND = "regrets and counts of a class of boards"
 
 
 @dataclass(frozen=True)
-class Game:
+class SharedGame:
     """All that head and children need to know of what is to be solved; it is small, and can be sent."""
 
     game: Holdem
     cards: Path  # where the buckets are
-    actions: Actions | None
+    actions: ActionAbstraction | None
     fingerprint: str  # of the abstract game
-    options: Options
+    options: SamplingOptions
     seed: int
     batch: int  # deals in a message
     samples: int = 1  # boards that a class draws for each deal,
@@ -106,7 +105,7 @@ class Batch(NamedTuple):
     starts: Starts
 
 
-class Found(NamedTuple):
+class BatchResult(NamedTuple):
     """What children answer."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
@@ -128,17 +127,17 @@ class UnderWay(NamedTuple):
 class Head:
     """The trunk, and the two passes over it."""
 
-    def __init__(self, game: Game, partition: Partition) -> None:
+    def __init__(self, game: SharedGame, partition: Partition) -> None:
         self.game, self.partition = game, partition
         part = partition.head
-        self.ledger = Ledger(part, game.options)
+        self.ledger = RegretTable(part, game.options)
         self.rules = self.ledger.rules
         self.decisions = self.visits = 0
         nodes, records = part.betting.nodes, self.rules.nodes
         beyond = (records["count"] > 0) & (records["round"] >= self.partition.trunk)
         follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
         records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
-        self._room = Room(part, game.batch)
+        self._room = WalkWorkspace(part, game.batch)
         self._most = self.places(self.partition)
 
     @staticmethod
@@ -191,9 +190,9 @@ class Head:
 class Own:
     """A class of boards, and what is known of it."""
 
-    def __init__(self, partition: Partition, label: int, options: Options, rules: walks.Rules | None) -> None:
+    def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
-        self.ledger = Ledger(self.part, options, rules)
+        self.ledger = RegretTable(self.part, options, rules)
         self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
         self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
         self.counted = counted_in(self.boards, deck)
@@ -218,7 +217,7 @@ class Child:
     may overwrite what another has just added.
     """
 
-    def __init__(self, game: Game, labels: Sequence[int], threads: int = 1) -> None:
+    def __init__(self, game: SharedGame, labels: Sequence[int], threads: int = 1) -> None:
         partition = game.open()
         self.game, self.threads, self.ways, self.classes = game, threads, partition.ways, partition.classes
         self.own: list[Own] = []
@@ -231,13 +230,13 @@ class Child:
     def begin(self, batch: int, samples: int, boards: int) -> None:
         """Begin from nothing, with so many deals in a batch, and so many boards for each of them."""
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
-        self._rooms: SimpleQueue[Room] = SimpleQueue()
+        self._rooms: SimpleQueue[WalkWorkspace] = SimpleQueue()
         for own in self.own:
             own.ledger.clear()
         for _ in range(self.threads):
-            self._rooms.put(Room(self.own[0].part, batch))
+            self._rooms.put(WalkWorkspace(self.own[0].part, batch))
 
-    def work(self, batch: Batch) -> Found:
+    def work(self, batch: Batch) -> BatchResult:
         """Walk on from where the head left off, in all classes."""
         began, game = perf_counter(), self.game
         # What has travelled cannot be written to, and kernels would be compiled once more for that.
@@ -265,7 +264,7 @@ class Child:
             sums += mine
             decisions, visits = decisions + met, visits + seen
             work[label] += seconds
-        return Found(sums, perf_counter() - began, decisions, visits, work)
+        return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def _hands(self, first: int) -> IntArray:
         """[deal, card] the private hands of a batch: the same cards as the head has dealt."""
@@ -275,7 +274,7 @@ class Child:
         return hands
 
     def _walk(
-        self, own: Own, sample: int, room: Room, hands: IntArray, batch: Batch, weight: float
+        self, own: Own, sample: int, room: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
         """Walk over a batch with a board of one class for each deal: [start] the sums, decisions and nodes."""
         key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
@@ -284,7 +283,7 @@ class Child:
         return self.walk_over(own, room, batch, ways, key, weight)
 
     def _walk_spread(
-        self, own: Own, sample: int, room: Room, hands: IntArray, batch: Batch, weight: float
+        self, own: Own, sample: int, room: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
         """The same with boards for those deals only that the class is drawn in, now and then several for one."""
         ways, often = self.spread(own, hands, batch.number * self.game.batch)
@@ -314,12 +313,14 @@ class Child:
         kernels.spread_boards(key, first, self.game.boards, self.ways, below, upto, often)
         return upto - below, often
 
-    def _draw(self, own: Own, room: Room, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray) -> None:
+    def _draw(
+        self, own: Own, room: WalkWorkspace, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray
+    ) -> None:
         first, drawn = batch.number * self.game.batch, (own.boards, own.bits, ways)
         kernels.draw_boards(key, first, room.deck, hands, *drawn, room.cards[: len(hands)], room.tally)
 
     def walk_over(
-        self, own: Own, room: Room, batch: Batch, ways: IntArray, key: np.uint64, weight: float = 0.0
+        self, own: Own, room: WalkWorkspace, batch: Batch, ways: IntArray, key: np.uint64, weight: float = 0.0
     ) -> tuple[IntArray, int, int]:
         """The same when the boards are there: values and updates are both weighted by |F(n,h)|."""
         starts, deals = batch.starts, len(ways)
@@ -345,12 +346,12 @@ class Child:
         kernels.add_values(starts.begin, ways, value, sums)
         return sums, decisions, visits
 
-    def echo(self, batch: Batch) -> Found:
+    def echo(self, batch: Batch) -> BatchResult:
         """An answer as long as one to a batch, at once: to see how long messages take."""
-        return Found(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
+        return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
-        """[class] its number, and [slot] its strategy: see `Ledger`."""
+        """[class] its number, and [slot] its strategy: see `RegretTable`."""
         return [(own.label, own.ledger.quantised(dtype, self.threads, counted=counted)) for own in self.own]
 
     def save(self, folder: Path) -> None:

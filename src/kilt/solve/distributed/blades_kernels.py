@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.cards.deck import ByteArray, IntArray
+from kilt.arrays import ByteArray, IntArray
 from kilt.draws import numbered, uniform
 from kilt.jit import inlined, kernel
 from kilt.solve.external_kernels import Singles, Starts, Words

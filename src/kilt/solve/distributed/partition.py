@@ -1,10 +1,10 @@
-"""Who owns what: the trunk is the head's, and each class of boards belongs to a blade (000, section 2.1 and 3).
+"""Who owns what: the trunk is the head's, and each class of boards belongs to a blade [Brown15 §§2.1, 3].
 
 The *trunk* is all that is played before anybody has seen a board. From then on players know the class of their board,
 and no information set belongs to two classes: a class with all its rounds can live on another machine. Several classes
 may share a blade.
 
-A second level is the same once more (000, section 6): where boards of a later round have classes of their own, a blade
+A second level is the same once more [Brown15 §6]: where boards of a later round have classes of their own, a blade
 keeps the rounds up to there as a trunk of its own, and its classes go to blades below it.
 """
 
@@ -18,11 +18,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, Part
+from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, AbstractSize
 from kilt.abstraction.buckets import load_classes
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan
-from kilt.cards.deck import ByteArray, FloatArray, IntArray, subsets
+from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.cards.deck import subsets
 from kilt.errors import RunError
 
 T = TypeVar("T")
@@ -68,17 +69,17 @@ class Partition:
                     )
 
     @property
-    def head(self) -> Part:
+    def head(self) -> AbstractPart:
         """What the head keeps: the slots of the trunk."""
         own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets[0]))
-        return Part(self.abstract, (0,) * len(own), own, [None] * len(own))
+        return AbstractPart(self.abstract, (0,) * len(own), own, [None] * len(own))
 
-    def part(self, label: int) -> Part:
+    def part(self, label: int) -> AbstractPart:
         """What belongs to a class: in each round from the trunk on, its own buckets follow one another."""
         own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets[0])]
         plan = self.abstract.cards.each[0].identity.plan
         known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(own))]
-        return Part(self.abstract, tuple(label * n for n in own), tuple(own), known)
+        return AbstractPart(self.abstract, tuple(label * n for n in own), tuple(own), known)
 
     def boards_of(self, label: int) -> ByteArray:
         """[board, card] all boards of a class."""
@@ -159,7 +160,7 @@ class Level(NamedTuple):
         return 4 * words * self.slots
 
 
-# Tartanian7 (000, section 5): 60 blades with 128 GB each shared 1.8e11 infoset-actions, nearly all beyond the trunk.
+# Tartanian7 [Brown15 §5]: 60 blades with 128 GB each shared 1.8e11 infoset-actions, nearly all beyond the trunk.
 TARTANIAN7 = Level(blades=60, slots=180_000_000_000 // 60, rounds=(1, 4))
 TARTANIAN7_MEMORY = 128_000_000_000  # bytes of a blade
 

@@ -34,14 +34,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.buckets import CardAbstraction, Identity, RoundBuckets
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
 from kilt.abstraction.pipeline import bucket_numbers
-from kilt.cards.deck import FloatArray, IntArray, subsets
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.deck import subsets
 from kilt.config import Config, EngineConfig
 from kilt.errors import RunError
 from kilt.jit import cores as available
 from kilt.solve.abstract_problem import asked_for, options_of
-from kilt.solve.distributed.blades import Child, Game, Head
+from kilt.solve.distributed.blades import Child, Head, SharedGame
 from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
 from kilt.solve.distributed.solver import MOST, TRIED, Chosen, Distributed, Times, batch_size, limits, start
 from kilt.solve.external import PROBED
@@ -125,7 +126,7 @@ class Costs:
         return int(self.work.shape[1])
 
 
-def game_of(config: Config) -> Game:
+def game_of(config: Config) -> SharedGame:
     """What a configuration asks for; with made-up buckets where its cards are not built."""
     game, actions, both = asked_for(config)
     cards = one_for_both(both)
@@ -133,10 +134,10 @@ def game_of(config: Config) -> Game:
     if not isinstance(cards, Path):
         return _Sketch(game, Path(), actions, "", options, 0, TRIED[1], identity=cards)
     abstract = AbstractGame(game, CardAbstraction.load(cards), actions)
-    return Game(game, cards, actions, abstract.fingerprint, options, 0, TRIED[1])
+    return SharedGame(game, cards, actions, abstract.fingerprint, options, 0, TRIED[1])
 
 
-def measured(game: Game, together: int = 1, seconds: float = 3.0) -> Costs:
+def measured(game: SharedGame, together: int = 1, seconds: float = 3.0) -> Costs:
     """What a game costs here, from some seconds of work; the first third of the time is not counted.
 
     So many blades work at once: cores that share memory and caches are slower than one alone.
@@ -248,10 +249,10 @@ def visited(betting: BettingTree) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Sketch(Game):
+class _Sketch(SharedGame):
     """A game whose cards are not abstracted yet: classes have as many boards each, and buckets mean nothing."""
 
-    identity: Identity = field(kw_only=True)
+    identity: AbstractionSpec = field(kw_only=True)
 
     def open(self) -> Partition:
         """The same parts, with fewer buckets where a class would be too large to be walked here."""
@@ -475,7 +476,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
     """
     found, cores, abstract = list[Checked](), available(), problem.abstract
     cards = one_for_both(problem.cards)
-    game = Game(abstract.game, cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
+    game = SharedGame(abstract.game, cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
     for n in blades:
         costs = measured(game, min(n * problem.threads, cores), seconds)
         asked = replace(

@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractSize
-from kilt.abstraction.buckets import Identity
-from kilt.artifact import Array
-from kilt.cards.deck import FloatArray, IntArray
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.config import EngineConfig
 from kilt.engines import Answer, Engine, Job, Worker, engine_named
-from kilt.solve.distributed.blades import Batch, Child, Found, Game, Head, UnderWay
+from kilt.solve.distributed.blades import Batch, BatchResult, Child, Head, SharedGame, UnderWay
 from kilt.solve.distributed.partition import Partition, levels, one_for_both, samples_for, shared_out, trunk_of
-from kilt.solve.external import Options, words_of
+from kilt.solve.external import SamplingOptions, words_of
 from kilt.solve.external_kernels import Starts
 
 if TYPE_CHECKING:
@@ -100,7 +99,9 @@ def limits(partition: Partition) -> tuple[int, int]:
     return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
-def look_for_blades(engine: Engine, asked: EngineConfig, size: AbstractSize, cards: Identity, options: Options) -> None:
+def look_for_blades(
+    engine: Engine, asked: EngineConfig, size: AbstractSize, cards: AbstractionSpec, options: SamplingOptions
+) -> None:
     """See that there is room for all blades, and that each of them runs this kilt, before anything else is done."""
     _, blade = levels(size, cards.plan, cards.deal, [asked.blades])
     room = blade.memory(words_of(options))
@@ -118,7 +119,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     boards = asked.boards if asked.boards or asked.samples or threads >= classes else threads
     samples = asked.samples or samples_for(problem.threads, fewest)
     rules = abstract.actions, abstract.fingerprint, problem.options
-    game = Game(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
+    game = SharedGame(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
         return Distributed(game, engine, asked.blades, problem.threads, problem.dtype)
@@ -131,7 +132,7 @@ class Distributed:
     """External sampling by a head and some blades. An iteration is a deal; they are done in batches."""
 
     def __init__(
-        self, game: Game, engine: Engine, blades: int, threads: int = 1, dtype: npt.DTypeLike = np.uint16
+        self, game: SharedGame, engine: Engine, blades: int, threads: int = 1, dtype: npt.DTypeLike = np.uint16
     ) -> None:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
         self.partition = game.open()
@@ -163,7 +164,7 @@ class Distributed:
         answers = [worker.ask(method, *arguments) for worker in self.workers]
         return [answer.get() for answer in answers]
 
-    def _begin(self, game: Game) -> None:
+    def _begin(self, game: SharedGame) -> None:
         self._all("begin", game.batch, game.samples, game.boards)
 
     def _choose(self) -> Chosen:
@@ -223,7 +224,7 @@ class Distributed:
         """What the blades have found for the batch that is under way: the sum over all of them."""
         assert self._sent is not None
         if self._sums is None:
-            found: list[Found] = [answer.get() for answer in self._answers]
+            found: list[BatchResult] = [answer.get() for answer in self._answers]
             now, seconds = perf_counter(), np.array([one.seconds for one in found])
             if not self._paused:  # or else blades have worked while nobody watched
                 self.times.wall += now - self._since
