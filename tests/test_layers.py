@@ -12,7 +12,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"arrays", "jit", "draws", "lanes", "artifact", "config", "engines"},
+    {"arrays", "compiling", "jit", "draws", "lanes", "artifact", "config", "engines"},
     {"cards"},
     {"games"},
     {"tree"},

@@ -19,7 +19,10 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import event
 from numba.extending import intrinsic
+
+from kilt.compiling import begin_compiling, end_compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +71,19 @@ def _alone(method: Callable[..., Any], folder: str, *arguments: Any) -> Any:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
         return method(*arguments)
+
+
+class _CompilationTimer(event.Listener):  # type: ignore[misc]
+    """Tells `compiling` of every kernel that is compiled, and of none that is read from disk."""
+
+    def on_start(self, event: Any) -> None:
+        begin_compiling()
+
+    def on_end(self, event: Any) -> None:
+        end_compiling()
+
+
+event.register("numba:compile", _CompilationTimer())
 
 
 def cores() -> int:

@@ -13,7 +13,7 @@ import typer
 
 from kilt import __version__
 from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve, table
-from kilt.cli.show import errors
+from kilt.cli.show import compilation_told, errors
 from kilt.errors import KiltError
 
 app = typer.Typer(
@@ -62,7 +62,8 @@ def _root(
 def main() -> None:
     """Run the command line. What the user can mend is said in one line, with exit code 2."""
     try:
-        app()
+        with compilation_told():
+            app()
     except KiltError as error:
         errors.print(f"[bold red]error:[/bold red] {str(error).replace('[', chr(92) + '[')}", soft_wrap=True)
         sys.exit(2)

@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from kilt.compiling import compiled_seconds, listeners
+
 out = Console()
 errors = Console(stderr=True)
 
@@ -60,6 +62,24 @@ def duration(seconds: float) -> str:
 def say(text: str) -> None:
     """Tell people something that is no result."""
     errors.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def compilation_told() -> Iterator[None]:
+    """Say when kernels begin to be compiled and, at the end, how long that took: people wonder what they wait for."""
+
+    def tell() -> None:
+        listeners.remove(tell)
+        say("compiling kernels, once per installation …")
+
+    listeners.append(tell)
+    try:
+        yield
+    finally:
+        if tell in listeners:
+            listeners.remove(tell)
+        else:
+            say(f"compiled kernels for {compiled_seconds():.1f} s, once per installation: not part of any time above")
 
 
 def in_bytes(size: float) -> str:

@@ -28,9 +28,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from math import exp, inf, log
-from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from kilt.compiling import clock
 from kilt.engines import WorkerLost
 from kilt.errors import RunError
 from kilt.solve.problem import UNIT, Problem
@@ -49,7 +49,7 @@ class Step(NamedTuple):
     """Where a run stands."""
 
     iterations: int
-    seconds: float  # of work, checkpoints and measurements included
+    seconds: float  # of work, checkpoints and measurements included, compilation not
     exploitability: float  # of the average strategy, mean over both seats, in chips per game
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # what player 0 wins when both follow the average strategy, in chips per game
@@ -102,22 +102,25 @@ def run(
     """
     problem.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():
-        began = perf_counter() - (folder.restore(solver, budget) if folder else 0.0)
+        began = clock() - (folder.restore(solver, budget) if folder else 0.0)
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
         due, losses = scheduled(solver.iterations), 0
         while True:
             try:
-                now, seconds = solver.iterations, perf_counter() - began
+                now, seconds = solver.iterations, clock() - began
                 over = stop() or budget.spent(now, seconds)
                 if folder:
                     folder.save(solver, seconds, at_once=over)
                 # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
                 affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
                 if over or (now >= due and (budget.target is not None or affordable)):
-                    before = perf_counter()
+                    before = clock()
                     figures = problem.measure(solver)
-                    after = perf_counter()
-                    measured, cost = measured + 1, min(cost, after - before)  # the first ones may include compilation
+                    after = clock()
+                    measured, cost = (
+                        measured + 1,
+                        min(cost, after - before),
+                    )  # the first may touch new memory
                     step = Step(now, after - began, *figures)
                     if folder:
                         folder.log(step)
@@ -126,11 +129,11 @@ def run(
                         break
                 due = scheduled(now + 1)
                 chunk = max(1, min(min(due, budget.iterations or sys.maxsize) - now, int(CHUNK / pace)))
-                before = perf_counter()
+                before = clock()
                 solver.step(chunk)
-                pace = max(perf_counter() - before, 1e-6) / (solver.iterations - now)
+                pace = max(clock() - before, 1e-6) / (solver.iterations - now)
                 losses = 0
-                tick(solver.iterations, perf_counter() - began)
+                tick(solver.iterations, clock() - began)
             except WorkerLost as lost:
                 losses += 1
                 if not folder or not isinstance(solver, InParts) or losses > LOSSES:

@@ -1,0 +1,57 @@
+"""How long this process has compiled kernels, and a clock that leaves that out.
+
+Kernels are compiled at their first call and kept on disk (see `jit`): it takes seconds after an installation and none
+afterwards, so it is not work and counts neither as solving nor against a budget of time. `jit` says when it compiles;
+nothing here imports the compiler.
+
+>>> began, before = clock(), compiled_seconds()
+>>> clock() >= began, compiled_seconds() >= before
+(True, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import NamedTuple
+
+listeners: list[Callable[[], None]] = []  # called when compilation begins
+
+
+class _Standing(NamedTuple):
+    """What was compiled so far; replaced as a whole, since other threads look at it."""
+
+    seconds: float = 0.0  # of what is over
+    depth: int = 0  # kernels being compiled: one is compiled while another that calls it is
+    began: float = 0.0  # when the outermost of them began
+
+
+_standing = _Standing()
+
+
+def begin_compiling() -> None:
+    """Note that a kernel is being compiled from now on. The compiler works in one thread at a time."""
+    global _standing
+    seconds, depth, began = _standing
+    _standing = _Standing(seconds, depth + 1, began if depth else perf_counter())
+    if not depth:
+        for listener in listeners:
+            listener()
+
+
+def end_compiling() -> None:
+    """Note that the compilation which began last is over."""
+    global _standing
+    seconds, depth, began = _standing
+    _standing = _Standing(seconds + (perf_counter() - began if depth == 1 else 0.0), depth - 1, began)
+
+
+def compiled_seconds() -> float:
+    """Seconds that this process has spent compiling kernels so far, a compilation under way included."""
+    seconds, depth, began = _standing
+    return seconds + (perf_counter() - began if depth else 0.0)
+
+
+def clock() -> float:
+    """Seconds since an arbitrary moment, like `time.perf_counter`, on a clock that stands still during compilation."""
+    return perf_counter() - compiled_seconds()

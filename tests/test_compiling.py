@@ -1,0 +1,70 @@
+"""Compilation is timed, and is no part of what work takes."""
+
+import time
+
+import numba
+import pytest
+
+import kilt.jit  # noqa: F401, which says when it compiles
+from kilt import compiling
+from kilt.cli import show
+from kilt.compiling import clock, compiled_seconds
+
+
+def kernels():
+    """Two kernels that are compiled at each first call, one within the other."""
+
+    @numba.njit
+    def inner(number):
+        return number + 1
+
+    @numba.njit
+    def outer(number):
+        return 2 * inner(number)
+
+    return outer
+
+
+def test_the_clock_stands_still_while_kernels_are_compiled():
+    kernel = kernels()
+    began, working, compiled = time.perf_counter(), clock(), compiled_seconds()
+    assert kernel(3) == 8
+    whole, worked, compiling_took = time.perf_counter() - began, clock() - working, compiled_seconds() - compiled
+    assert 0 < compiling_took <= whole
+    assert worked + compiling_took == pytest.approx(whole, abs=1e-3)  # the inner kernel is not counted twice
+    before = compiled_seconds()
+    kernel(4)
+    assert compiled_seconds() == before
+
+
+def test_a_compilation_under_way_counts_and_is_heard_once():
+    heard = []
+    compiling.listeners.append(lambda: heard.append(compiled_seconds()))
+    try:
+        before = compiled_seconds()
+        compiling.begin_compiling()
+        compiling.begin_compiling()
+        assert compiled_seconds() > before
+        assert len(heard) == 1
+        compiling.end_compiling()
+        one = compiled_seconds()
+        assert compiled_seconds() > one
+        compiling.end_compiling()
+        assert compiled_seconds() == compiled_seconds() > one
+    finally:
+        compiling.listeners.pop()
+
+
+def test_commands_say_that_they_compile(capfd):
+    with show.compilation_told():
+        pass
+    assert capfd.readouterr() == ("", "")
+    with show.compilation_told():
+        kernels()(3)
+        kernels()(4)
+    said = capfd.readouterr()
+    assert said.out == ""
+    first, last = said.err.splitlines()
+    assert first == "compiling kernels, once per installation …"
+    assert last.startswith("compiled kernels for ")
+    assert not compiling.listeners
