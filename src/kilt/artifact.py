@@ -20,7 +20,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -204,6 +204,28 @@ def fingerprint(*parts: str | Array) -> str:
             digest.update(f"array {part.dtype.str} {part.shape} ".encode())
             digest.update(_content(part))
     return digest.hexdigest()
+
+
+def spelled(value: object) -> str:
+    """The text of a dataclass for `fingerprint`: its `repr`, but a class that says `SPELLED` goes by that name.
+
+    So a class can be renamed and what is on disk still belongs to it. Fields of dataclasses and items of tuples are
+    spelled likewise.
+
+    >>> @dataclass(frozen=True)
+    ... class BucketStep:
+    ...     SPELLED = "Step"
+    ...     buckets: int
+    >>> spelled((BucketStep(5), "flop"))
+    "(Step(buckets=5), 'flop')"
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        values = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
+        text = ", ".join(f"{name}={spelled(own)}" for name, own in values)
+        return f"{getattr(value, 'SPELLED', type(value).__name__)}({text})"
+    if type(value) is tuple:
+        return f"({', '.join(map(spelled, value))}{',' * (len(value) == 1)})"
+    return repr(value)
 
 
 def require_room(path: Path, size: int) -> None:

@@ -115,7 +115,7 @@ class AbstractGame(SlotLayout):
     @cached_property
     def fingerprint(self) -> str:
         """A short name for rules, buckets and menu: tables of slots fit no other game."""
-        return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, repr(self.actions))
+        return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.spelled(self.actions))
 
 
 @dataclass(frozen=True)

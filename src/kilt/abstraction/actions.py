@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Betting
@@ -41,6 +41,8 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 @dataclass(frozen=True)
 class ActionAbstraction:
     """A menu: `tree.betting.Menu`, from what the language says, for both players or for each."""
+
+    SPELLED: ClassVar[str] = "Actions"
 
     text: tuple[str, ...]
     near: float = NEAR

@@ -122,7 +122,7 @@ class AbstractionSpec:
     @property
     def fingerprint(self) -> str:
         """A short name for what it is made from: equal plans for equal deals make equal buckets."""
-        return artifact.fingerprint(repr(self.deal), repr(self.plan))
+        return artifact.fingerprint(*map(artifact.spelled, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
         """As plain data."""

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kilt.abstraction.features import BINS, OPPONENTS
 from kilt.abstraction.partition import WAYS
@@ -48,6 +48,8 @@ SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16
 @dataclass(frozen=True)
 class BucketStep:
     """Buckets by one feature, inside each of the buckets before."""
+
+    SPELLED: ClassVar[str] = "Step"
 
     feature: str
     buckets: int = 0  # CANONICAL has what there is

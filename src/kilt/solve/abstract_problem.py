@@ -169,7 +169,7 @@ class AbstractProblem(Problem):
     @property
     def fingerprint(self) -> str:
         """A short name for the abstract game and the way it is sampled."""
-        return artifact.fingerprint(self.abstract.fingerprint, repr(self.options))
+        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options))
 
     @property
     def big_blind(self) -> float:

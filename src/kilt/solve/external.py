@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,8 @@ PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
 @dataclass(frozen=True)
 class SamplingOptions:
     """How to sample."""
+
+    SPELLED: ClassVar[str] = "Options"
 
     average: bool = True  # keep an average strategy; otherwise the current one is the result
     linear: bool = False  # weigh an iteration by its number

@@ -1,0 +1,44 @@
+"""What kilt 0.1.0 left on disk still opens: `data/0.1.0` has a run on a flat tree, on vectors of hands, on buckets."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commands import answer
+from kilt import artifact
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.solve.external import SamplingOptions
+
+OLD = Path(__file__).parent / "data" / "0.1.0"
+
+
+@pytest.mark.parametrize(("run", "exploitability"), [("flat", 0.010109), ("vector", 2.489215), ("abstract", 1.258260)])
+def test_runs_of_0_1_0_are_judged_and_resumed(tmp_path, run, exploitability):
+    found = answer("evaluate", "exploitability", OLD / run)
+    assert found["exploitability"] == pytest.approx(exploitability, rel=1e-3)
+    shutil.copytree(OLD / run, tmp_path / run)
+    more = answer("solve", "--resume", tmp_path / run, "-n", 400)
+    assert more["iterations"] == 400
+    assert more["exploitability"] < found["exploitability"]
+
+
+def test_cards_of_0_1_0_open():
+    found = CardAbstraction.load(OLD / "abstract" / "cards", check=True)
+    assert found.fingerprint == "ad9334e2e33ddd7d"
+    assert found.numbers == (2, 3)
+
+
+def test_fingerprints_are_those_of_0_1_0():
+    """Classes that they are made from may be renamed: what they are called on disk stays."""
+    deal = Deal()
+    nested = plan_named("PR-PHS-KO 10-10-10-10", deal.board_cards)
+    classes = replace(plan_named("IR-KE-KO 169-50-50-50", deal.board_cards), public=(PublicPlan(2, 10),))
+    assert AbstractionSpec("nested", deal, nested).fingerprint == "3f2c7c6e16dfb85a"
+    assert AbstractionSpec("classes", deal, classes).fingerprint == "c6cddcc48f1f0dfc"
+    assert artifact.spelled(actions_of("1x, a")) == "Actions(text=('1x, a',), near=0.8)"
+    assert artifact.spelled(SamplingOptions()) == "Options(average=True, linear=False, prune=0.0)"
