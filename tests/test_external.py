@@ -16,12 +16,13 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cards.hands import hand_tables, strength
 from kilt.errors import GameError, RunError
+from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve import ALGORITHMS, external
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.abstract_problem import HABITS, AbstractProblem, Walked
+from kilt.solve.abstract_problem import AbstractProblem, Walked
 from kilt.solve.external import External, SamplingOptions
 from kilt.tree.vector import VectorGame
 
@@ -368,20 +369,19 @@ def problem(tiny, folder):
     return AbstractProblem(tiny[0], (folder,))
 
 
-@pytest.mark.parametrize("habit", HABITS)
+@pytest.mark.parametrize("habit", OPPONENTS)
 @pytest.mark.parametrize("game", ["three rounds", "uneven stacks", "each their own cards"])
-def test_habits_are_met(games, folder, game, habit):
+def test_habits_are_met(games, game, habit):
     """Exactly, on each deal; where the strategy has not been, it calls."""
     abstract = games[game]
     rng = np.random.default_rng(6)
     shares = rng.integers(0, 256, abstract.slots).astype(np.uint16) * rng.integers(0, 2, abstract.slots, np.uint16)
-    problem = AbstractProblem(abstract, (folder,))
     won = [
         naive.met(abstract, shares, {"always-call": "c", "always-raise": "rc", "always-fold": "fc"}[habit], dealt)
         for dealt in (naive.Dealt.number(abstract, 2**63, number) for number in range(300))
     ]
     each = np.mean(won, axis=1) * 1000 / 2
-    mean, half_width = problem.meet(shares, habit, deals=300)
+    mean, half_width = FixedOpponents(abstract).win_rate(shares, habit, deals=300)
     assert mean == pytest.approx(each.mean(), rel=1e-5)
     assert half_width == pytest.approx(1.96 * each.std(ddof=1) / np.sqrt(300), rel=1e-4)
 
@@ -423,7 +423,7 @@ def test_expected_value_is_that_of_deals(problem):
             rows[rows.sum(axis=1) == 0, below.index("c")] = 1
         values.append((1 - 2 * seat) * problem.expected_value(both))
     exact = sum(values) / 2 * 1000 / 2
-    mean, half_width = problem.meet(shares, "always-call", deals=100_000)
+    mean, half_width = FixedOpponents(problem.abstract).win_rate(shares, "always-call", deals=100_000)
     assert abs(mean - exact) < 2.5 * half_width
     assert half_width < 20 < abs(exact)
 
@@ -433,8 +433,9 @@ def test_too_large_to_be_walked(folder, monkeypatch, tiny):
     problem = AbstractProblem(tiny[0], (folder,))
     assert problem.seen is None and np.isnan(problem.expected_value(problem.uniform()))
     assert np.isnan(problem.response_values(problem.uniform())).all()
-    others = problem.others(problem.uniform())
-    assert list(others) == list(HABITS) and others["always-fold"] > 0
+    assert problem.others(problem.uniform()) == {}  # nobody judges it
+    others = replace(problem, judge=FixedOpponents(problem.abstract)).others(problem.uniform())
+    assert list(others) == list(OPPONENTS) and others["always-fold"] > 0
     with pytest.raises(RunError, match="tiny has too many boards and hands to walk with all of them: use external"):
         problem.solver(ALGORITHMS["cfr"], 0)
 

@@ -24,8 +24,9 @@ from kilt.games.holdem import Holdem
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.solve.external import External, SamplingOptions
-from kilt.strategy.blueprint import FOLDS, Blueprint
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.translate import pseudo_harmonic
+from kilt.tree.betting import FOLDS
 
 SHORT = """GAMEDEF
 nolimit

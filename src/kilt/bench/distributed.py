@@ -23,6 +23,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.bench.measure import Figure
 from kilt.config import EngineConfig
+from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import estimate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
@@ -30,7 +31,6 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.simulator import check
 from kilt.solve.distributed.solver import Distributed, Times, start
 from kilt.solve.external import External, SamplingOptions
-from kilt.solve.meeting import Player, winnings
 
 GAME = "holdem.nolimit.2p.50bb"
 CARDS, CLASSES, CODES = "IR-PHS-PHS 169-30-30-30", 10, 300
@@ -51,7 +51,7 @@ def run(*, long: bool = False) -> list[Figure]:
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
         problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
-        return figures + (_foretold(problem) + _meeting(problem, cores) if long else [])
+        return figures + (_foretold(problem) + _head_to_head(problem, cores) if long else [])
 
 
 def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
@@ -100,7 +100,7 @@ def _foretold(problem: AbstractProblem) -> list[Figure]:
     return figures
 
 
-def _meeting(problem: AbstractProblem, cores: int) -> list[Figure]:
+def _head_to_head(problem: AbstractProblem, cores: int) -> list[Figure]:
     """What blades win from threads when both have seen as many nodes, over some seeds."""
     won = []
     for seed in range(SEEDS):
@@ -109,10 +109,11 @@ def _meeting(problem: AbstractProblem, cores: int) -> list[Figure]:
             for solver in (blades, threads):
                 while solver.visits < VISITS:
                     solver.step(8192)
-            players = [Player(problem.abstract, solver.average()) for solver in (blades, threads)]
+            ours, theirs = (AbstractStrategy(problem.abstract, solver.average()) for solver in (blades, threads))
         finally:
             blades.close()
-        won.append(float(winnings(players[0], players[1], DEALS, threads=cores).mean()) * 1000 / problem.big_blind)
+        chips = expected_winnings(ours, theirs, DEALS, threads=cores)
+        won.append(float(chips.mean()) * 1000 / problem.big_blind)
     mean = estimate(won)
     return [
         Figure(

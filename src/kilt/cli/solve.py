@@ -251,6 +251,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
     from kilt.cli.plan import say_estimate
     from kilt.config import read_config
     from kilt.errors import RunError
+    from kilt.evaluate.head_to_head import FixedOpponents
     from kilt.solve.abstract_problem import CONFIG, keep_config, prepare
     from kilt.solve.distributed.solver import Distributed
     from kilt.solve.folder import RunFolder, RunIdentity
@@ -277,7 +278,7 @@ def _abstracted(asked: Asked, config: Path | None) -> Ready:
         keep_config(said, path)
     try:
         with ticking() as tick:
-            problem = replace(prepare(said, path, tick=tick), place=place)
+            problem = replace(prepare(said, path, tick=tick, judge=FixedOpponents), place=place)
     except KeyboardInterrupt:
         say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(path))} goes on")
         raise typer.Exit(130) from None

@@ -29,8 +29,9 @@ from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.strategy.blueprint import FOLDS, Blueprint
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.translate import Mapping, pseudo_harmonic
+from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
 ACES = 0.001  # of all hands with aces: so often they may fold before the flop
@@ -202,7 +203,7 @@ def aces(blueprint: Blueprint) -> Iterator[Finding]:
     free = apart(game, hands)
     folded = [0.0, 0.0]
     for node, seat, reach, chance, _ in first_round(blueprint):
-        if _folds(blueprint, np.array([node]))[0]:
+        if blueprint.faces_bet(node):
             theirs = (free * reach[1 - seat]).sum(axis=1) / free.sum(axis=1)
             folded[seat] += float(np.mean(reach[seat, hands] * theirs * chance[hands, 0]))
     names, first = seat_names(game), round_names(game)[0]
@@ -350,7 +351,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
         faced = folded = 0.0
         weight = np.ones(len(holder))  # how likely the holder plays up to here
         for moves in SelfPlay(blueprint, deals, random):
-            facing, mine = _folds(blueprint, moves.node), moves.seat == holder[moves.deal]
+            facing, mine = blueprint.faces_bet(moves.node), moves.seat == holder[moves.deal]
             fold = np.where(facing, moves.chance[:, 0], 0.0)
             asked = mine & facing & (moves.round == last)
             faced += float(weight[moves.deal[asked]].sum())
@@ -468,7 +469,7 @@ def _before_bets(
     met: list[tuple[int, int]] = []
     for moves in SelfPlay(blueprint, seen_by(blueprint, cards), random):
         moves.chance[:] = np.arange(moves.chance.shape[1]) < blueprint.nodes.children[moves.node][:, None]
-        moves.chance[_folds(blueprint, moves.node), 0] = 0.0
+        moves.chance[blueprint.faces_bet(moves.node), 0] = 0.0
         met += zip(moves.node.tolist(), moves.deal.tolist(), strict=True)
     known: dict[int, Betting] = {0: blueprint.game.start()}
     found = 0
@@ -525,13 +526,8 @@ def _rows(blueprint: Blueprint, node: IntArray, bucket: IntArray) -> tuple[Float
     slot: Array = (blueprint.first[node] + bucket * count)[:, None] + np.minimum(place, count[:, None] - 1)
     row: FloatArray = np.where(place < count[:, None], blueprint.shares[slot], 0).astype(np.float64)
     seen: Flags = np.asarray(row.any(axis=1))
-    row[~seen, _folds(blueprint, node[~seen]).astype(np.int64)] = 1.0
+    row[~seen, blueprint.faces_bet(node[~seen]).astype(np.int64)] = 1.0
     return row / row.sum(axis=1, keepdims=True), seen
-
-
-def _folds(blueprint: Blueprint, node: IntArray) -> Flags:
-    """[row] whether folding is an action of a decision; it is the first one then, and calling the next."""
-    return np.asarray(blueprint.level[blueprint.nodes.first_child[node]] == FOLDS)
 
 
 def _hole_index(holes: IntArray) -> IntArray:

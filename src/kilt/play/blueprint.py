@@ -21,7 +21,7 @@ from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 from kilt.play.agent import Observation, pick
-from kilt.strategy.blueprint import FOLDS, Blueprint
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
 
@@ -106,13 +106,13 @@ class BlueprintAgent:
                 continue
             if action == REVEAL:
                 while nodes.actor[node] >= 0:  # a raise that was not legal became a call
-                    node = self._called(node)
+                    node = self.blueprint.after_call(node)
                 node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
             elif nodes.actor[node] != before.actor:
                 # Where their small raise was taken for a call, which ends the round, ours is the call of it.
                 node = node if mine and action == CALL and nodes.actor[node] == CHANCE else None
             elif action == CALL:
-                node = self._called(node)
+                node = self.blueprint.after_call(node)
             else:
                 node, plain = self._raised(node, level, before, action, spot)
                 level = int(levels[node]) if node is not None and levels[node] > 0 else level
@@ -137,7 +137,7 @@ class BlueprintAgent:
         sizes = [(int(levels[place]) - level) / (2 * level) for place in places]
         size = (to - real) / (2 * real)
         if theirs:
-            called = self._called(node)
+            called = self.blueprint.after_call(node)
             if nodes.actor[called] == spot.position.actor:
                 places, sizes = [called, *places], [0.0, *sizes]
             elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):  # nothing is drawn: see above
@@ -160,11 +160,6 @@ class BlueprintAgent:
         if real != level:
             to = real + round((to - level) / level * real)
         return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
-
-    def _called(self, node: int) -> int:
-        """The node after a call: it comes first, or after a fold."""
-        child = int(self.blueprint.nodes.first_child[node])
-        return child + (int(self.blueprint.level[child]) == FOLDS)
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
         """Each move of a hand with the position before it. Positions are remembered."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kilt import artifact
 from kilt.arrays import Array
 from kilt.config import Config
+from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.reproduce.reproduction import Watcher
 from kilt.solve.abstract_problem import AbstractProblem, prepare
 from kilt.solve.folder import RunFolder, RunIdentity, size_of
@@ -29,7 +30,11 @@ class Solved(NamedTuple):
 def solved(config: Config, folder: Path, watcher: Watcher) -> Solved | None:
     """The agent of a configuration, in a folder of its own; None where the user wishes to stop."""
     name, seconds = folder.name, 60 * config.solver.minutes
-    problem = prepare(config, folder, tick=lambda what, share: watcher.show(f"{name}, {what}", share, None))
+
+    def built(what: str, share: float) -> None:
+        watcher.show(f"{name}, {what}", share, None)
+
+    problem = prepare(config, folder, tick=built, judge=FixedOpponents)
     kept = RunFolder.open(folder) if RunFolder.begun(folder) else None
     identity = RunIdentity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
     if kept:

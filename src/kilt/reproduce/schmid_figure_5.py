@@ -4,8 +4,8 @@ Two agents with 25 big blinds, identical bets and equal numbers of buckets. One 
 the flop; the other sorts flops into 20 classes first and has its buckets inside each class. Preflop, turn and river are
 the same. All that one wins from the other comes from that.
 
-The match is on duplicate deals, and what both may bet is averaged over, not drawn: see `solve.meeting`. So few deals
-say as much as many hands that are played out; a match of these is beside it.
+The match is on duplicate deals, and what both may bet is averaged over, not drawn: see
+`evaluate.head_to_head`. So few deals say as much as many hands that are played out; a match of these is beside it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
+from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
 from kilt.reproduce.agents import Solved, solved
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
-from kilt.solve.meeting import Player, winnings
 
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20
 MINUTES = 10.0
@@ -46,8 +46,9 @@ def _config(folder: Path, buckets: int, public: bool, minutes: float, threads: i
 
 def _meet(ours: Solved, theirs: Solved, deals: int, threads: int) -> Estimate:
     """What one wins from the other, in mbb/h."""
-    one, other = (Player(player.problem.abstract, player.strategy) for player in (ours, theirs))
-    return estimate(winnings(one, other, deals, threads=threads).mean(axis=1) * 1000 / ours.problem.big_blind)
+    one, other = (AbstractStrategy(player.problem.abstract, player.strategy) for player in (ours, theirs))
+    won = expected_winnings(one, other, deals, threads=threads)
+    return estimate(won.mean(axis=1) * 1000 / ours.problem.big_blind)
 
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:

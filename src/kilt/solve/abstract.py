@@ -26,13 +26,13 @@ from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
-from kilt.games.holdem import FOLD, Holdem
+from kilt.games.holdem import Holdem
 from kilt.solve.abstract_kernels import take_in
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.solve.vector import Trunk
-from kilt.tree.betting import on_menu
+from kilt.tree.betting import call_place, on_menu
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, LEARN, RESPOND, Table, TableLayout
 
@@ -89,7 +89,7 @@ class BucketedGame:
                 slice(start, start + int(betting.nodes.children[node])),
                 slice(0, abstract.buckets[position.actor][r]),
             )
-            call = int(betting.labels[betting.nodes.first_child[node]] == FOLD)  # after a fold, or the first
+            call = int(call_place(betting.nodes, betting.level, node))
             yield slice(int(first[node]), int(first[node + 1])), rows, call
 
     @cached_property

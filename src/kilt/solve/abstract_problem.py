@@ -2,12 +2,12 @@
 
 Strategies are over the slots of the abstract game, as whole numbers: see `strategy.blueprint`. Where all boards and
 hands of the real game can be walked, exploitability is exact: the opponent sees all cards, and has the bets of the
-menu. Elsewhere it is not known. What is measured instead is how much the strategy wins from opponents with simple
-habits, on the same deals each time.
+menu. Elsewhere it is not known; a `Judge` measures instead what the strategy wins from some opponents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import nan
@@ -23,7 +23,7 @@ from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstraction, load_abstractions
 from kilt.abstraction.features import Deal, Tick
 from kilt.abstraction.pipeline import BuildEstimate, bucket_numbers, build, estimate
-from kilt.arrays import Array, FloatArray
+from kilt.arrays import Array
 from kilt.config import Config, EngineConfig
 from kilt.engines import Engine
 from kilt.errors import RunError
@@ -32,8 +32,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.solve import ABSTRACT, ALGORITHMS, Algorithm, algorithm_named
 from kilt.solve.abstract import AbstractCfr, BucketedGame
-from kilt.solve.external import DEALS, Pace, SamplingOptions, probe
-from kilt.solve.meeting import Player, habitual, winnings
+from kilt.solve.external import Pace, SamplingOptions, probe
 from kilt.solve.problem import VECTOR_PRECISION, Problem
 from kilt.solve.solver import Solver
 from kilt.strategy.blueprint import Blueprint, card_folders
@@ -46,14 +45,21 @@ from kilt.tree.vector import VectorGame, Walks
 CONFIG = "config.toml"  # in the folder of a run: what its abstract game was made from
 EXACT = 30_000_000  # entries of a public tree's table up to which all of it is walked
 FINE = 100_000_000  # slots up to which probabilities have two bytes
-MET = 6 * DEALS  # deals on which opponents with habits are met
-HABITS = ("always-call", "always-raise", "always-fold")
+
+Judge: TypeAlias = Callable[[Array], dict[str, float]]  # [slot] a strategy → its win rates in mbb/h, by opponent
 
 
 def prepare(
-    config: Config, run: Path, threads: int | None = None, tick: Tick = lambda what, share: None
+    config: Config,
+    run: Path,
+    threads: int | None = None,
+    tick: Tick = lambda what, share: None,
+    judge: Callable[[AbstractGame, int], Judge] | None = None,
 ) -> AbstractProblem:
-    """The problem that a configuration says. Its card abstractions are built in the folder of the run, if need be."""
+    """The problem that a configuration says. Its card abstractions are built in the folder of the run, if need be.
+
+    `judge` makes what measures strategies where exploitability is not known, from the game and a number of threads.
+    """
     game, actions, cards = asked_for(config, run)
     threads = threads or config.solver.threads
     places = []
@@ -62,7 +68,9 @@ def prepare(
             build(found, own, cache=artifact.cache_folder(), threads=threads, tick=tick)
         places.append(own if isinstance(found, AbstractionSpec) else found)
     abstract = AbstractGame(game, load_abstractions(places), actions)
-    return AbstractProblem(abstract, tuple(places), options_of(config), threads, asdict(config.agent), config.engine)
+    rates = judge(abstract, threads) if judge else None
+    agent = asdict(config.agent)
+    return AbstractProblem(abstract, tuple(places), options_of(config), threads, agent, config.engine, judge=rates)
 
 
 class Takes(NamedTuple):
@@ -160,6 +168,7 @@ class AbstractProblem(Problem):
     agent: dict[str, str] = field(default_factory=dict)  # how its strategies are to be played
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
+    judge: Judge | None = None
 
     @property
     def name(self) -> str:
@@ -227,18 +236,8 @@ class AbstractProblem(Problem):
         return Walks(seen.game, lambda player, task: seen.walk(player, task, table))
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """What a strategy wins from opponents with simple habits, in mbb per hand, mean over both seats."""
-        return {} if self.exact else {habit: self.meet(strategy, habit)[0] for habit in HABITS}
-
-    @cached_property
-    def _opponents(self) -> dict[str, Player]:
-        return {habit: habitual(self.abstract, habit) for habit in HABITS}
-
-    def meet(self, strategy: Array, habit: str, deals: int = MET) -> tuple[float, float]:
-        """The same for one of them, on so many deals, and the half-width of its 95% interval."""
-        won = winnings(Player(self.abstract, strategy), self._opponents[habit], deals, threads=self.threads)
-        mbb: FloatArray = won.mean(axis=1) * 1000 / self.big_blind
-        return float(mbb.mean()), float(1.96 * mbb.std(ddof=1) / np.sqrt(deals))
+        """Win rates of a strategy in mbb/h by opponent, where exploitability is not known and there is a judge."""
+        return {} if self.exact or self.judge is None else self.judge(strategy)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a blueprint to a folder."""

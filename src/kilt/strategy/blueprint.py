@@ -25,8 +25,8 @@ from kilt.abstraction.buckets import PlayerAbstractions, load_abstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.gamedef import GameDef
-from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
-from kilt.tree.betting import BettingNodes
+from kilt.games.holdem import Holdem
+from kilt.tree.betting import BettingNodes, call_place, label_of
 
 KIND = "blueprint"
 STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
@@ -37,7 +37,6 @@ SCRIPT = """\
 exec kilt agent "$(dirname "$0")" "$1" "$2"
 """
 REMEMBERED = 4096  # buckets of hands
-FOLDS, CALLS = -1, 0  # in place of the level of a raise
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Blueprint:
     cards: PlayerAbstractions
     fingerprint: str  # of the abstract game
     nodes: BettingNodes
-    level: npt.NDArray[np.int32]  # [node] the raise that led there, in chips; or FOLDS, or CALLS
+    level: npt.NDArray[np.int32]  # [node] the action that led there: see `BettingTree.level`
     first: IntArray  # [node + 1] the first slot of a decision
     shares: Array  # [slot] probabilities, the largest whole number for 1; all 0 where nobody has been
     figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
@@ -60,9 +59,8 @@ class Blueprint:
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
         """A strategy over the slots of an abstract game."""
-        level = np.array([_level(label) for label in abstract.betting.labels], dtype=np.int32)
         said = abstract.game, abstract.actions, abstract.cards, abstract.fingerprint
-        return cls(*said, abstract.betting.nodes, level, abstract.first, shares, figures)
+        return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
     @cached_property
     def limit(self) -> bool:
@@ -72,7 +70,15 @@ class Blueprint:
     def labels(self, node: int) -> list[str]:
         """The actions of a decision, as the ACPC writes them."""
         child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
-        return [_label(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
+        return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
+
+    def faces_bet(self, node: int | IntArray) -> Any:
+        """Whether the player at a decision, or at each of an array of them, faces a bet: action 0 is a fold then."""
+        return call_place(self.nodes, self.level, node)
+
+    def after_call(self, node: int) -> int:
+        """The node after the call at a decision."""
+        return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
         """The probability of each action; all 0 where nobody has been."""
@@ -175,17 +181,3 @@ def export(run: Path, out: Path) -> None:
         start.write_text(SCRIPT, encoding="utf-8")
         start.chmod(0o755)
         new.rename(out)
-
-
-def _level(label: str) -> int:
-    """A label as a number; limit raises are 1."""
-    if label.startswith(RAISE):
-        return int(label[1:] or 1)
-    return FOLDS if label == FOLD else CALLS
-
-
-def _label(level: int, *, limit: bool) -> str:
-    """And back."""
-    if level == FOLDS:
-        return FOLD
-    return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"

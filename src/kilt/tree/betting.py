@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,10 @@ import numpy.typing as npt
 from kilt.arrays import ByteArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL, Game, Position
-from kilt.games.holdem import Betting, Holdem
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 
 MOST_NODES = 20_000_000
+FOLDS, CALLS = -1, 0  # levels that stand for a fold and for a call
 
 Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # the levels to which the actor may raise, all of them legal
 
@@ -54,6 +56,11 @@ class BettingTree:
     labels: tuple[str, ...]  # [node] the action that led here
     leaves: tuple[Position, ...]  # [leaf]
 
+    @cached_property
+    def level(self) -> npt.NDArray[np.int32]:
+        """[node] The action that led there as a number: see `level_of`."""
+        return np.array([level_of(label) for label in self.labels], dtype=np.int32)
+
     def history(self, node: int) -> str:
         """The actions from the root to a node."""
         labels = []
@@ -61,6 +68,37 @@ class BettingTree:
             labels.append(self.labels[node])
             node = int(self.nodes.parent[node])
         return "".join(reversed(labels))
+
+
+def level_of(label: str) -> int:
+    """An action as a number: the chips that a raise goes to (1 where raises have one size), FOLDS or CALLS.
+
+    >>> [level_of(label) for label in ("f", "c", "r", "r300")]
+    [-1, 0, 1, 300]
+    """
+    if label.startswith(RAISE):
+        return int(label[1:] or 1)
+    return FOLDS if label == FOLD else CALLS
+
+
+def label_of(level: int, *, limit: bool) -> str:
+    """Inverse of `level_of`: the label of an action, raises without a number where the game is `limit`."""
+    if level == FOLDS:
+        return FOLD
+    return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"
+
+
+def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
+    """Which action of a decision is the call: 1 (True) where the first action is a fold, otherwise 0 (False).
+
+    `level` is that of `BettingTree`; `node` one decision or an array of them. Where it is 1, the player faces a bet.
+
+    >>> from kilt.games import load_game
+    >>> kuhn = betting_tree(load_game("kuhn"))
+    >>> [int(call_place(kuhn.nodes, kuhn.level, node)) for node in np.flatnonzero(kuhn.nodes.actor >= 0)]
+    [0, 0, 1, 1]
+    """
+    return level[nodes.first_child[node]] == FOLDS
 
 
 def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:

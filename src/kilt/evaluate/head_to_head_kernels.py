@@ -1,4 +1,4 @@
-"""The compiled walk of `meeting`."""
+"""The compiled walk of `head_to_head`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.solve.external_kernels import SHOWDOWN, Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """A player of an abstract game."""
+    """A strategy and the buckets that it sees, for some deals."""
 
     nodes: Records  # [node] as in `Rules`, with a word for each slot
     bucket: Words  # [deal, round, player]
@@ -22,7 +22,7 @@ class Seat(NamedTuple):
 
 @kernel
 def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Put all that a player may do at a node into the queue; where the free places begin now."""
+    """Put the children of a node that a player may go to into the queue; returns the first free place after them."""
     here = seat.nodes[queue[place].link]
     n, link, reach = np.uint64(here.count), np.uint64(here.link), queue[place].value
     slot = here.first + np.uint64(seat.bucket[deal, here.round, actor]) * n
@@ -47,9 +47,9 @@ def meet(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Write [deal, seat] what the first player wins from the second, in each seat: the mean over all that they may do.
+    """Write to `won` [deal, seat] the chips that the first player is expected to win from the second in each seat.
 
-    Where a strategy says nothing, `call` [node] is taken. `queue` is scratch.
+    Where a strategy has only zeros, the action `call` [node] is taken. `queue` is scratch, one place per node.
     """
     one, zero = np.uint64(1), np.uint64(0)
     for deal in range(len(outcome)):
