@@ -359,7 +359,7 @@ def test_time_is_that_of_solving(monkeypatch):
         return slow
 
     problem = problems.load_problem("leduc", "cfr+", form="vector")
-    monkeypatch.setattr(loop, "perf_counter", lambda: now)
+    monkeypatch.setattr(loop, "clock", lambda: now)
     monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, float))
     evaluate = passing(problems.VectorProblem.evaluate, lambda table: 100.0)
     monkeypatch.setattr(problems.VectorProblem, "evaluate", evaluate)
