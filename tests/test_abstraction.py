@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 import threading
 import time
 import tomllib
@@ -753,7 +752,6 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no locks")
 def test_two_builds_at_a_time_are_refused(built, tmp_path):
     with artifact.alone(tmp_path / "out"), pytest.raises(ArtifactError, match="another process is at work on"):
         build_again(built, "PR-KE-KO 4-3-2", tmp_path / "out")

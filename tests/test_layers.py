@@ -12,7 +12,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors", "__init__"},
-    {"arrays", "compiling", "jit", "draws", "lanes", "artifact", "config", "engines"},
+    {"arrays", "compiling", "jit", "draws", "lanes", "artifact", "config", "engines", "machine"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -26,10 +26,12 @@ LAYERS = [
     {"__main__"},
 ]
 ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
+    "filelock": ["machine.py"],
     "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],
     "numba": ["jit.py", "lanes.py"],
     "phevaluator": ["bench"],
+    "psutil": ["machine.py"],
     "pyspiel": ["tree", "bench"],
     "ray": ["engines"],
     "rich": ["cli"],

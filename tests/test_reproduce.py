@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import ArtifactError, GameError, RunError
@@ -177,7 +177,7 @@ def test_agents_need_no_tables_by_board(monkeypatch, tmp_path):
     file.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 4"))
     monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
     wanted = answer("evaluate", "exploitability", "--game", file, "--agent", "always-call")
-    monkeypatch.setattr(problems, "available_memory", lambda: 0.0)
+    monkeypatch.setattr(machine, "available_memory", lambda: 0.0)
     assert answer("evaluate", "exploitability", "--game", file, "--agent", "always-call") == wanted
     assert "of memory" in refused("evaluate", "exploitability", "--game", file, "--agent", "uniform")
 

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve import ALGORITHMS, FLAT, VECTOR
@@ -278,7 +278,6 @@ def test_room_is_looked_for_before_the_work(tmp_path, kuhn, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
 def test_one_process_at_a_time(tmp_path, kuhn):
     folder, _ = begin(tmp_path / "run", kuhn)
     code = (
@@ -418,15 +417,11 @@ def test_solvers_need_their_form(vector_leduc):
 
 
 def test_tables_fit_into_memory_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(problems, "available_memory", lambda: 20_000.0)
+    monkeypatch.setattr(machine, "available_memory", lambda: 20_000.0)
     monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
     with pytest.raises(RunError, match=r"or 0\.0 GB of memory for the tables of leduc, and 0\.0 GB are available:"):
         load_problem("leduc", "cfr+")  # two tables of 224 × 6 numbers
     assert load_problem("leduc").form == VECTOR  # one
-
-
-def test_the_system_says_how_much_memory_there_is():
-    assert problems.available_memory() > 2**20
 
 
 def test_large_tables_are_in_single_precision(monkeypatch, tmp_path):

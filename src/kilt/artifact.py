@@ -19,7 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -31,6 +31,7 @@ import numpy.typing as npt
 from kilt import __version__
 from kilt.arrays import Array
 from kilt.errors import ArtifactError
+from kilt.machine import locked
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"
@@ -255,15 +256,11 @@ def write_text(path: Path, text: str) -> None:
 @contextmanager
 def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Work on an artifact while no other process does; where one does, wait for it, or raise ArtifactError."""
-    with os_errors(f"{path} cannot be written"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.with_name(f".{path.name}.lock").open("ab")
-    with file:
-        if sys.platform != "win32":
-            import fcntl
-
+    with ExitStack() as held:
+        with os_errors(f"{path} cannot be written"):
+            path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                held.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=wait))
             except BlockingIOError:
                 raise ArtifactError(f"another process is at work on {path}: wait for it, or stop it") from None
         yield

@@ -8,9 +8,9 @@ kernels compiles nothing: that happens at the first call.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from numba.core import event
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
+from kilt.machine import locked
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,16 +61,9 @@ def _guard(compiled: Any) -> None:
 
 
 def _alone(method: Callable[..., Any], folder: str, *arguments: Any) -> Any:
-    if sys.platform == "win32":
-        return method(*arguments)
-    import fcntl
-
-    try:
-        lock = Path(folder, ".kilt-lock").open("a")  # noqa: SIM115, closed below
-    except OSError:  # nothing is kept there, or nobody can write to it
-        return method(*arguments)
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+    with ExitStack() as held:
+        with suppress(OSError):  # nothing is kept there, or nobody can write to it
+            held.enter_context(locked(Path(folder, ".kilt-lock")))
         return method(*arguments)
 
 

@@ -83,11 +83,11 @@ def plan(
 
     With blades, say what each of them takes; with --simulate, how a run would go on more of them than there are here.
     """
+    from kilt import machine
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.solve.abstract_problem import pace, takes
     from kilt.solve.distributed.simulator import latency_of
-    from kilt.solve.problem import available_memory
 
     if example:
         out.print(EXAMPLE, end="", markup=False, highlight=False, soft_wrap=True)
@@ -104,7 +104,8 @@ def plan(
     with errors.status("counting …"):
         found = takes(said)
     parts = _parts(said, found, shares) if shares else None
-    fits = found.memory < available_memory()
+    there = machine.available_memory()
+    fits = found.memory < there
     walked = None
     if probe and fits and not simulate:
         with errors.status("walking the game for some seconds …"):
@@ -135,7 +136,7 @@ def plan(
     say(_words(found))
     if not fits:
         say(
-            f"that is more memory than the {in_bytes(available_memory())} that are available: use fewer buckets or "
+            f"that is more memory than the {in_bytes(there)} that are available: use fewer buckets or "
             "bets, or blades on other machines"
         )
     if parts:
@@ -175,7 +176,7 @@ class _Parts:
         }
 
     def words(self) -> str:
-        from kilt.solve.problem import available_memory
+        from kilt import machine
 
         said = self.data()
         kinds = ["blades", "blades below them", *(f"blades of level {n}" for n in range(3, len(said["blades"]) + 1))]
@@ -183,7 +184,7 @@ class _Parts:
             f"each of {count(n)} {kind} {_small(size)}"
             for n, size, kind in zip(said["blades"], said["blade_bytes"], kinds, strict=False)
         ]
-        most, there = max(said["blade_bytes"]) + self.tables, available_memory()
+        most, there = max(said["blade_bytes"]) + self.tables, machine.available_memory()
         fits = "a blade fits" if most < there else "a blade does not fit"
         there_blade, there_memory = in_bytes(said["tartanian7_blade_bytes"]), said["tartanian7_blade_memory_bytes"]
         return (
@@ -319,15 +320,15 @@ def _small(size: float) -> str:
 
 def say_estimate(config: Config, run: Path) -> None:
     """Say what a run takes; ArtifactError or RunError where there is no room for it."""
+    from kilt import machine
     from kilt.artifact import cache_folder, require_room
     from kilt.errors import RunError
     from kilt.solve.abstract_problem import takes
-    from kilt.solve.problem import available_memory
 
     with errors.status("counting …"):
         found = takes(config, run)
     say(_words(found))
-    there = available_memory()
+    there = machine.available_memory()
     if found.memory > there and not config.engine.address:  # a cluster is asked for room of its own
         raise RunError(
             f"the table of {run} takes {in_bytes(found.memory)} of memory, and {in_bytes(there)} are available: use "

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from math import nan
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from kilt import __version__, artifact
 from kilt.errors import RunError
+from kilt.machine import locked
 from kilt.solve.abstract_problem import CONFIG
 from kilt.solve.problem import Problem
 from kilt.solve.run import Budget, Step
@@ -124,14 +124,12 @@ class RunFolder:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Open the log, which `log` and `restore` need; one process at a time may do so."""
-        with artifact.os_errors(f"{self.path} cannot be written"), (self.path / "log.jsonl").open("a+b") as self._log:
-            if sys.platform != "win32":
-                import fcntl
-
-                try:
-                    fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise RunError(f"another process is at work on {self.path}: wait for it, or stop it") from None
+        with artifact.os_errors(f"{self.path} cannot be written"), ExitStack() as held:
+            try:
+                held.enter_context(locked(self.path / ".lock", wait=False))
+            except BlockingIOError:
+                raise RunError(f"another process is at work on {self.path}: wait for it, or stop it") from None
+            self._log = held.enter_context((self.path / "log.jsonl").open("a+b"))
             yield
 
     def restore(self, solver: Solver, budget: Budget) -> float:

@@ -16,18 +16,17 @@ for both is `Problem`: whoever runs a solver or judges a strategy need not know 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from math import inf, nan, prod
+from math import nan, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.arrays import Array
 from kilt.errors import ArtifactError, RunError
 from kilt.games import load_game
@@ -365,7 +364,7 @@ class _Source:
         if isinstance(self.game, Holdem) and self.size.actions.total >= most:  # every action leads to a node
             actions = Decimal(self.size.actions.total)
             return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
-        wanted, there = self._bytes(tables, self._dtype(tables)), available_memory()
+        wanted, there = self._bytes(tables, self._dtype(tables)), machine.available_memory()
         if wanted > there:
             tables_of = f"the tables of {self.name}"
             return f"{wanted / 1e9:,.1f} GB of memory for {tables_of}, and {there / 1e9:,.1f} GB are available"
@@ -406,15 +405,6 @@ def _fitting(source: _Source, form: str | None) -> list[str]:
         if (source.threads == 1 or entry.threads)
         and any(form in (None, own) and source.lacks(own, entry.tables) is None for own in entry.forms)
     ]
-
-
-def available_memory() -> float:
-    """Bytes that are free, or can be freed; without end where the system does not say."""
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return inf
 
 
 def _big_blind(game: Game) -> float | None:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
 from kilt.abstraction.pipeline import bucket_numbers
@@ -46,7 +47,6 @@ from kilt.solve.distributed.blades import Child, Head, SharedGame
 from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
 from kilt.solve.distributed.solver import MOST, TRIED, Chosen, Distributed, Times, batch_size, limits, start
 from kilt.solve.external import PROBED
-from kilt.solve.problem import available_memory
 from kilt.tree.betting import BettingTree
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def measured(game: SharedGame, together: int = 1, seconds: float = 3.0) -> Costs
     slots, classes = partition.part(0).slots, partition.classes
     together = min(together, classes)
     walked = min(classes, max(together, PROBED // max(slots, 1)))  # the others will cost as much as these
-    if 8 * slots * walked > available_memory():
+    if 8 * slots * walked > machine.available_memory():
         raise RunError(
             f"{walked} classes of boards take {8 * slots * walked / 1e9:.1f} GB of memory, more than there is, and are "
             "measured together: use fewer buckets or bets"

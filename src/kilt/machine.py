@@ -1,0 +1,117 @@
+"""The machine that kilt runs on: locks between processes, and how much memory a process may still take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+POLL = 0.01  # seconds between attempts to take a lock that another process holds
+
+
+@contextmanager
+def locked(file: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock that a file stands for. It goes with the process: one that is killed leaves none behind.
+
+    Parameters
+    ----------
+    file : Path
+        The lock file, made where it is missing. Its content means nothing, and it stays.
+    wait : bool
+        Whether to wait for another process, or thread, that holds the lock.
+
+    Raises
+    ------
+    BlockingIOError
+        If somebody else holds it and `wait` is false.
+    OSError
+        If the file cannot be made or opened.
+    """
+    from filelock import FileLock, Timeout  # dear to import
+
+    lock = FileLock(file, poll_interval=POLL)
+    try:
+        lock.acquire(blocking=wait)
+    except Timeout:
+        raise BlockingIOError(f"{file} is locked by another process") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Controller(NamedTuple):
+    """Where a version of Linux control groups says what memory a group has."""
+
+    key: str  # of the controllers in /proc/self/cgroup
+    mount: str
+    limit: str
+    used: str
+    freeable: str  # of memory.stat: what the page cache gives back
+
+
+_CONTROLLERS = (
+    _Controller("", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    _Controller(
+        "memory",
+        "sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
+
+
+def available_memory(root: Path = Path("/")) -> int:
+    """How much memory this process can still take, in bytes.
+
+    The least of what the machine has left, what the limits of its container or batch job leave (control groups of
+    either version, up to the root of the tree), and what `ulimit -v` leaves.
+
+    Parameters
+    ----------
+    root : Path
+        Where ``proc`` and ``sys`` are found.
+    """
+    import psutil  # dear to import
+
+    return max(0, min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_in_address_space()]))
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """What each control group that this process is in has left, where it has a limit."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        _, keys, group = line.split(":", 2)
+        for own in (own for own in _CONTROLLERS if own.key in keys.split(",")):
+            top = root / own.mount
+            folder = top / group.strip("/")
+            # Inside a container the path may be that of the host: then its own group is the top.
+            for place in (folder, *folder.parents) if folder.is_dir() else (top,):
+                with suppress(OSError, ValueError):  # no such group here, or "max"
+                    yield _left_in_group(place, own)
+                if place == top:
+                    break
+
+
+def _left_in_group(folder: Path, own: _Controller) -> int:
+    limit, used = (int((folder / name).read_text()) for name in (own.limit, own.used))
+    said = dict(line.split(" ", 1) for line in (folder / "memory.stat").read_text().splitlines())
+    return limit - used + int(said.get(own.freeable, 0))
+
+
+def _left_in_address_space() -> Iterator[int]:
+    """What `ulimit -v` leaves, where the system has it and it is set."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    import psutil
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        yield most - psutil.Process().memory_info().vms
