@@ -32,7 +32,7 @@ unit: env
 	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: env
-	$(BIN)/mkdocs build --strict --quiet --site-dir .site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site
 
 # From the rules of no-limit hold'em to an agent, its matches and a report in runs/demo: some minutes.
 demo: env

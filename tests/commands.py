@@ -1,10 +1,12 @@
 """Commands as tests run them."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
 
+import typer
 from typer.testing import CliRunner
 
 from kilt import artifact
@@ -33,6 +35,19 @@ def refused(*arguments):
     assert isinstance(result.exception, KiltError), result.output + repr(result.exception)
     assert result.stdout == ""
     return str(result.exception)
+
+
+def check_command(line):
+    """See that a command is one of ours, with options that exist; it is not run."""
+    words = shlex.split(line, comments=True)
+    command = typer.main.get_command(app)
+    context, rest = command.make_context("kilt", words[1:], resilient_parsing=True), words[1:]
+    while hasattr(command, "commands"):
+        name, command, rest = command.resolve_command(context, rest)
+        assert command is not None, f"No such command: {line}"
+        context = command.make_context(name, list(rest), resilient_parsing=True)
+    context.resilient_parsing = False
+    command.make_parser(context).parse_args(list(rest))
 
 
 def start(*arguments, cwd=None):

@@ -1,0 +1,180 @@
+"""The documentation: what its blocks of code say is what happens.
+
+A block of Python is run. A block of console whose commands show what they print is run too, in a folder of its page,
+and what is printed has to be what is shown: `…` stands for anything, and seconds, minutes and speeds may be others.
+Console blocks that show nothing are a list of what one could type: each command has to exist, with its options.
+`<!-- not run: WHY -->` before a block asks for no more than that, `<!-- run -->` for a run where nothing is shown.
+A block with a title is a file that the reader writes.
+"""
+
+import ast
+import doctest
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from commands import check_command
+from kilt.cli import app
+from kilt.errors import KiltError
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(
+    r'(?:^<!-- (not run|run)(?:: [^\n]*)? -->\n)?^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
+)
+KINDS = {"", "console", "pycon", "python", "text", "toml"}
+
+# Programs that are not ours and not on every machine: what is typed there is not looked at.
+FOREIGN = {"cp", "docker", "export", "git", "kubectl", "pip", "ray", "sbatch", "ssh", "tail", "umask", "."}
+VOLATILE = re.compile(r"[\d.,:]+(?= (?:ms|s|µs|min|seconds|minutes|iterations a second|million nodes)\b)")
+BOXES = str.maketrans(dict.fromkeys(map(chr, range(0x2500, 0x2580)), " "))
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: Path
+    line: int
+    mark: str  # "run", "not run", or nothing
+    kind: str
+    title: str  # the name of a file that the reader writes, or nothing
+    text: str
+
+    @property
+    def commands(self):
+        """What is typed, with what is shown below it."""
+        found = []
+        for line in self.text.replace("\\\n", " ").splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)  # a block begins with a command
+        return [(typed, "\n".join(shown).strip()) for typed, shown in found]
+
+    @property
+    def shown(self):
+        return self.mark == "run" or (self.mark != "not run" and any(shown for _, shown in self.commands))
+
+    def __str__(self):
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks_of(page):
+    text = page.read_text()
+    return [
+        Block(page, text[: match.start()].count("\n") + 1, match[1] or "", match[2], match[3] or "", match[4])
+        for match in FENCE.finditer(text)
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+CONSOLES = [block for block in BLOCKS if block.kind == "console"]
+RUN = [
+    page
+    for page in PAGES
+    if any(b.kind in ("python", "pycon") or (b.kind == "console" and b.shown) for b in blocks_of(page))
+]
+
+
+def plain(text):
+    """Words only: how wide a table is drawn does not matter."""
+    return " ".join(text.translate(BOXES).split())
+
+
+def agree(shown, printed):
+    """Whether what was printed is what a page shows."""
+    parts = [VOLATILE.sub("0", part) for part in plain(shown).split("…")]
+    pattern = ".*".join(re.escape(part.strip()) for part in parts)
+    return re.fullmatch(pattern, VOLATILE.sub("0", plain(printed)), re.DOTALL)
+
+
+def run_kilt(typed):
+    """Run a command in this process; what a terminal would show."""
+    typed, _, target = typed.partition(" > ")
+    result = CliRunner().invoke(app, shlex.split(typed, comments=True)[1:])
+    if target:
+        Path(target.partition("#")[0].strip()).write_text(result.stdout)
+        return result.stderr
+    if isinstance(result.exception, KiltError):
+        return f"error: {result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), (typed, result.exception)
+    return result.output
+
+
+def look_at(typed):
+    """See that a command exists, with its options; it is not run."""
+    program = shlex.split(typed.partition("#")[0] or typed)[0].lstrip("(")
+    if program == "kilt":
+        check_command(typed.partition(" > ")[0])
+    elif program == "make":
+        (target,) = shlex.split(typed, comments=True)[1:]
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), typed
+    elif program.startswith("deploy/"):
+        assert (ROOT / program).exists(), typed
+    else:
+        assert program in FOREIGN or program.startswith("./"), f"{typed}: what is {program}?"
+
+
+@pytest.mark.parametrize("block", CONSOLES, ids=str)
+def test_commands_exist(block):
+    for typed, _ in block.commands:
+        look_at(typed)
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_page(page, tmp_path, monkeypatch, capsys):
+    """Run the blocks of a page one after another, in one folder and one namespace."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__page__"}
+    for block in blocks_of(page):
+        if block.title:
+            Path(block.title).write_text(block.text)
+        elif block.kind == "console" and block.shown:
+            for typed, shown in block.commands:
+                printed = run_kilt(typed)
+                assert agree(shown, printed), f"{block}: {typed}\n{printed}"
+        elif block.kind == "pycon":
+            test = doctest.DocTestParser().get_doctest(block.text, names, str(block), str(page), block.line)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            runner.run(test, clear_globs=False)
+            names.update(test.globs)
+            assert not runner.failures, capsys.readouterr().out
+        elif block.kind == "python":
+            tree = ast.parse(block.text, str(block))
+            if block.mark == "not run":  # names that it imports have to be there
+                tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
+            exec(compile(tree, str(block), "exec"), names)
+
+
+def test_kinds_of_blocks():
+    """No block is of a kind that nobody looks at; configurations are TOML."""
+    for block in BLOCKS:
+        assert block.kind in KINDS, block
+        if block.kind == "toml":
+            tomllib.loads(block.text)
+
+
+def test_fences_are_found():
+    """As many blocks as there are pairs of fences: none has slipped through the pattern."""
+    for page in PAGES:
+        assert 2 * len(blocks_of(page)) == len(re.findall(r"^ *```", page.read_text(), re.MULTILINE)), page
+
+
+def test_what_agrees():
+    assert agree("│ time │ 0.5 │ s │\n… all", "time   12.75 s\nmuch more\nall")
+    assert not agree("equity 27.7%", "equity 27.8%")
+    assert not agree("exploitability 0.1", "exploitability 0.1\nand more")
+
+
+def test_commands_that_do_not_exist():
+    with pytest.raises(Exception, match="No such option"):
+        look_at("kilt solve --game leduc --swords 3")
+    with pytest.raises(Exception, match="No such command"):
+        look_at("kilt slove --game leduc")
+    with pytest.raises(AssertionError, match="what is klit"):
+        look_at("klit solve")
