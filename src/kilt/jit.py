@@ -46,7 +46,18 @@ def inlined(function: F) -> F:
 def _compiled(function: F, **flags: Any) -> F:
     compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
     _guard(compiled)
+    _generalise(compiled)
     return compiled
+
+
+def _generalise(compiled: Any) -> None:
+    """Compile a kernel once for all constants that other kernels call it with: numba would do so for each of them."""
+    template = compiled.get_call_template
+
+    def general(args: Any, kws: Any) -> Any:
+        return template(tuple(map(types.unliteral, args)), {name: types.unliteral(kws[name]) for name in kws})
+
+    compiled.get_call_template = general
 
 
 def _guard(compiled: Any) -> None:

@@ -27,7 +27,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 
 @kernel
-def cost_of(points: Singles, i: int, centroids: Singles, c: Index, absolute: bool) -> np.float32:
+def cost_of(points: Singles, i: int, centroids: Singles, c: int, absolute: bool) -> np.float32:
     """What a point costs at a centroid: the sum of x · (a + b·x), which is x or x².
 
     Four dimensions at a time, and what is left one by one: no branches, so that it is compiled into its callers.
@@ -82,7 +82,8 @@ def seed(
                     break
         if chosen < 0:  # all points are centroids already
             chosen = c % n
-        centroids[c] = points[chosen]
+        for d in range(points.shape[1]):
+            centroids[c, d] = points[chosen, d]
         for before in range(c):
             limit[before] = cost_of(centroids, before, centroids, c, absolute) / divisor
         for i in range(n):
@@ -102,7 +103,7 @@ def neighbours(
     are half or a quarter of what they cost there, infinite where the group has no more of them.
     """
     divisor = np.float32(2 if absolute else 4)
-    apart, among = np.empty(group, dtype=np.float32), np.empty(group, dtype=np.int32)
+    apart = np.empty(group, dtype=np.float32)
     lists = near.shape[1]
     for c in range(start, end if lists else start):
         first = c - c % group
@@ -115,16 +116,15 @@ def neighbours(
             else:
                 for o in range(group):
                     apart[o] += (others[o] - here) * (others[o] - here) / divisor
-        apart[c - first] = np.inf
-        last, count = np.partition(apart, lists - 1)[lists - 1], 0
+        filled = 0  # a list in order, as long as there are enough: sorting functions of numba compile for ten seconds
         for o in range(group):
-            if apart[o] <= last and o != c - first:
-                among[count] = o
-                count += 1
-        order = np.argsort(apart[among[:count]])
-        for j in range(lists):
-            near[c, j] = first + among[order[j]]
-            limits[c, j] = apart[among[order[j]]]
+            if o != c - first and (filled < lists or apart[o] < limits[c, lists - 1]):
+                filled = min(filled + 1, lists)
+                j = filled - 1
+                while j > 0 and limits[c, j - 1] > apart[o]:
+                    near[c, j], limits[c, j] = near[c, j - 1], limits[c, j - 1]
+                    j -= 1
+                near[c, j], limits[c, j] = first + o, apart[o]
 
 
 @kernel
@@ -149,7 +149,7 @@ def nearest(
     enough = _half(cost, second, absolute)
     while j < lists and limits[best, j] < enough:
         other = np.uint64(near[best, j])
-        there = cost_of(points, i, centroids, other, absolute)
+        there = cost_of(points, i, centroids, np.int64(other), absolute)
         j += ONE
         if there < cost:
             second = cost if two else there
@@ -168,7 +168,7 @@ def nearest(
         for o in range(group):
             other = first + np.uint64(o)
             if other != best:
-                there = cost_of(points, i, centroids, other, absolute)
+                there = cost_of(points, i, centroids, np.int64(other), absolute)
                 if there < cost:
                     best, cost, second = other, there, cost
                 elif there < second:
@@ -225,9 +225,9 @@ def assign(
     for i in range(start, end):
         before = labels[i]
         if before >= 0:
-            hint, cost = np.int64(before), cost_of(points, i, centroids, before, absolute)
+            hint, cost = np.int64(before), cost_of(points, i, centroids, np.int64(before), absolute)
         else:
-            first = (-1 - before) * group
+            first = np.int64(-1 - before) * group
             hint, cost = np.int64(first), np.float32(np.inf)
             for other in range(first, first + group, apart_of_pivots):
                 there = cost_of(points, i, centroids, other, absolute)

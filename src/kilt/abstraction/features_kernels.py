@@ -102,7 +102,8 @@ def roll_back(
     spot_hand = np.empty(hands, dtype=np.int64)
     for board in range(start, end):
         count = open_board(t, board, numbers, spot_hand, rest)
-        cards[:known] = t.cards[board]
+        for k in range(known):
+            cards[k] = t.cards[board, k]
         first = t.first[board]
         for pick in range(picks.shape[0]):
             for k in range(dealt):

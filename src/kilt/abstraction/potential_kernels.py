@@ -51,7 +51,8 @@ def next_buckets(
             if rows[base + number] >= 0:
                 wanted[count] = number
                 count += 1
-        cards[:known] = t.cards[board]
+        for k in range(known):
+            cards[k] = t.cards[board, k]
         for pick in range(picks.shape[0] if count else 0):
             held = np.int64(0)
             for k in range(dealt):

@@ -45,12 +45,15 @@ def number_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32]) -> i
 def open_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
     """Number the hands of a board; write a hand of each spot to `held_by`, and the cards that are left to `rest`."""
     count: int = number_board(t, board, numbers)
+    held = np.int64(0)
+    for card in t.cards[board]:
+        held |= t.card_bit[card]
     for hand in range(len(numbers) - 1, -1, -1):
         if numbers[hand] >= 0:
             held_by[numbers[hand]] = hand
     left = 0
     for card in range(len(t.card_bit)):
-        if not np.any(t.cards[board] == card):
+        if not held & t.card_bit[card]:
             rest[left] = card
             left += 1
     return count

@@ -95,7 +95,8 @@ def iterate(
             if responds:
                 push_reach(nodes, before, 1 - player, reach)
                 pull_values(nodes, before, 1 - player, True, reach, value, slot_value, choice)
-                strategy[:] = before
+                for slot in range(len(before)):
+                    strategy[slot] = before[slot]
                 take_choices(nodes, choice, strategy)
             push_reach(nodes, strategy, player, reach)
             pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
@@ -106,6 +107,7 @@ def iterate(
             if not responds:
                 match_regrets(nodes, player, regret, expected, strategy)
         if responds:
-            match_regrets(nodes, 0, regret, expected, strategy)
-            match_regrets(nodes, 1, regret, expected, strategy)
-            before[:] = strategy
+            for player in range(2):
+                match_regrets(nodes, player, regret, expected, strategy)
+            for slot in range(len(before)):
+                before[slot] = strategy[slot]
