@@ -27,7 +27,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 
 @kernel
-def cost_of(points: Singles, i: int, centroids: Singles, c: int, absolute: bool) -> np.float32:
+def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
     """What a point costs at a centroid: the sum of x · (a + b·x), which is x or x².
 
     Four dimensions at a time, and what is left one by one: no branches, so that it is compiled into its callers.
