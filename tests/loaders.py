@@ -29,5 +29,5 @@ class Rooted:
 
     name: str = "rooted"
 
-    def act(self, spot):
-        return f"r{1000 + os.getpid() % 1000}" if spot.position.history in ("", "c") else "c"
+    def act(self, observation):
+        return f"r{1000 + os.getpid() % 1000}" if observation.position.history in ("", "c") else "c"

@@ -104,15 +104,15 @@ def test_hands_of_logs_are_read_and_written(game, line):
 def test_what_a_player_sees():
     state = read_state("MATCHSTATE:1:31:r300r900c/r1800:|JdTc/6dJc9c", NO_LIMIT)
     assert (state.viewer, state.number, state.my_turn, state.over) == (1, 31, True, False)
-    spot = state.spot(seed=5)
-    assert spot.position.facing == 900
-    assert NO_LIMIT.deck.name(spot.hand) == "JdTc"
-    assert NO_LIMIT.deck.name(spot.board) == "6dJc9c"
+    observation = state.observation(seed=5)
+    assert observation.position.facing == 900
+    assert NO_LIMIT.deck.name(observation.hand) == "JdTc"
+    assert NO_LIMIT.deck.name(observation.board) == "6dJc9c"
     later = read_state("MATCHSTATE:1:31:r300r900c/r1800c/cc/:|JdTc/6dJc9c/2c/2d", NO_LIMIT)
-    assert later.spot(5).key == spot.key == Dealer(NO_LIMIT, 5).keys(31)[1]
+    assert later.observation(5).key == observation.key == Dealer(NO_LIMIT, 5).keys(31)[1]
     assert not later.my_turn
-    assert state.spot(6).key != spot.key
-    assert read_state("MATCHSTATE:1:32::|JdTc", NO_LIMIT).spot(5).key != spot.key
+    assert state.observation(6).key != observation.key
+    assert read_state("MATCHSTATE:1:32::|JdTc", NO_LIMIT).observation(5).key != observation.key
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -331,7 +331,7 @@ def test_lines_without_end():
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     """Compile what agents draw with before anybody's time is taken."""
-    BASELINES["probe"].act(seen_by(1, 0, LIMIT.start(), Dealer(LIMIT).deal(0)).spot(0))
+    BASELINES["probe"].act(seen_by(1, 0, LIMIT.start(), Dealer(LIMIT).deal(0)).observation(0))
 
 
 PlayerAt: Any = Callable[[int], object]  # what a player does with the port it is given
@@ -816,7 +816,7 @@ def test_an_agent_that_breaks_the_rules():
     class Cheat:
         name: str = "cheat"
 
-        def act(self, spot: object) -> str:
+        def act(self, observation: object) -> str:
             return "r1"
 
     ours, theirs = socket.socketpair()

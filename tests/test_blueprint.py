@@ -74,7 +74,7 @@ def drawn(game, cards, menu, seed=0, near=0.8):
     return abstract, Blueprint.of(abstract, shares.astype(np.uint8))
 
 
-def spot_after(game, history, key=0, hand=(0, 1), board=(2, 3, 4, 5)):
+def observation_after(game, history, key=0, hand=(0, 1), board=(2, 3, 4, 5)):
     """The position after a history, with the cards of its round."""
     position = game.start()
     moves = history.replace("c", " c ").replace("f", " f ").replace("/", " / ").replace("r", " r").split()
@@ -151,11 +151,11 @@ def test_players_may_see_different_cards(folder, cards, tmp_path):
             expected = [one.bucket(hand, board[:size]) for one in both.each]
             assert [found.bucket(player, r, hand, board[:size]) for player in (0, 1)] == expected
     for name in ("r", "cr", "cc/", "cc/c"):
-        spot = spot_after(game, name.replace("r", "r12"))
-        place = BlueprintAgent("it", found).follow(spot)
-        bucket = both.each[spot.position.actor].bucket(spot.hand, spot.board)
+        observation = observation_after(game, name.replace("r", "r12"))
+        place = BlueprintAgent("it", found).follow(observation)
+        bucket = both.each[observation.position.actor].bucket(observation.hand, observation.board)
         row = made.row(place.node, bucket)
-        shares = BlueprintAgent("it", found).shares(spot)
+        shares = BlueprintAgent("it", found).shares(observation)
         assert [share for _, share in shares] == pytest.approx(row) or (not any(row) and shares == [("c", 1.0)])
 
 
@@ -226,8 +226,8 @@ def test_another_game_is_refused(cards):
     agent = BlueprintAgent("mine", made)
     other = short("41 41")
     with pytest.raises(PlayError, match="mine plays short, and not this game"):
-        agent.act(spot_after(other, "c"))
-    assert agent.act(spot_after(short(), "c"))
+        agent.act(observation_after(other, "c"))
+    assert agent.act(observation_after(short(), "c"))
 
 
 # ── whatever the opponent does ──
@@ -242,27 +242,28 @@ class Watched:
     places: dict = field(default_factory=dict)  # [key, seat] those of the hand so far
     seen: Counter = field(default_factory=Counter)
 
-    def act(self, spot):
+    def act(self, observation):
         nodes = self.agent.blueprint.nodes
-        place = self.agent.follow(spot)
-        shares = self.agent.shares(spot)
+        place = self.agent.follow(observation)
+        shares = self.agent.shares(observation)
         assert sum(share for _, share in shares) == pytest.approx(1)
         assert all(share >= 0 for _, share in shares)
         for action, _ in shares:
-            spot.position.after(action)  # it is legal
+            observation.position.after(action)  # it is legal
         if place.node is None:
             assert shares == [("c", 1.0)]
         else:
-            assert nodes.actor[place.node] == spot.position.actor and nodes.round[place.node] == spot.position.round
-        before = self.places.setdefault((spot.key, spot.position.actor), [])
+            where = observation.position
+            assert nodes.actor[place.node] == where.actor and nodes.round[place.node] == where.round
+        before = self.places.setdefault((observation.key, observation.position.actor), [])
         assert place.acted == bool(before)
         known = [node for node in before if node is not None]
         if known:  # what was once decided about the hand stays so
             assert place.node is None or known[-1] in ancestors(nodes, place.node)
         before.append(place.node)
         self.seen["lost" if place.node is None else "followed"] += 1
-        action = self.agent.act(spot)
-        assert action == self.agent.act(spot) and action in {label for label, share in shares if share > 0}
+        action = self.agent.act(observation)
+        assert action == self.agent.act(observation) and action in {label for label, share in shares if share > 0}
         return action
 
 
@@ -280,13 +281,13 @@ class Bold:
 
     name: str = "bold"
 
-    def act(self, spot):
-        bounds, number = spot.position.raise_bounds(), 2 * len(spot.position.history)
-        if bounds is None or spot.draw(number) < 0.5:
+    def act(self, observation):
+        bounds, number = observation.position.raise_bounds(), 2 * len(observation.position.history)
+        if bounds is None or observation.draw(number) < 0.5:
             return "c"
-        if spot.position.rules.betting == "limit":
+        if observation.position.rules.betting == "limit":
             return "r"
-        spread = spot.draw(number + 1) ** 3
+        spread = observation.draw(number + 1) ** 3
         return f"r{bounds[0] + int(spread * (bounds[1] - bounds[0] + 1))}"
 
 
@@ -354,9 +355,9 @@ class Within:
     actions: dict  # [history] the labels there
     name: str = "within"
 
-    def act(self, spot):
-        labels = self.actions[spot.position.history]
-        return labels[int(spot.draw(2 * len(spot.position.history)) * len(labels))]
+    def act(self, observation):
+        labels = self.actions[observation.position.history]
+        return labels[int(observation.draw(2 * len(observation.position.history)) * len(labels))]
 
 
 @dataclass(frozen=True)
@@ -368,16 +369,16 @@ class InStep:
     seen: set = field(default_factory=set)
     name: str = "in step"
 
-    def act(self, spot):
-        place, position = self.agent.follow(spot), spot.position
+    def act(self, observation):
+        place, position = self.agent.follow(observation), observation.position
         assert place.node == self.node[position.history]
         assert self.agent.blueprint.limit or place.level == max(position.spent)
         made = self.agent.blueprint
-        row = made.row(place.node, made.bucket(position.actor, position.round, spot.hand, spot.board))
+        row = made.row(place.node, made.bucket(position.actor, position.round, observation.hand, observation.board))
         expected = list(zip(made.labels(place.node), row, strict=True)) if any(row) else [("c", 1.0)]
-        assert self.agent.shares(spot) == expected
+        assert self.agent.shares(observation) == expected
         self.seen.add(place.node)
-        return self.agent.act(spot)
+        return self.agent.act(observation)
 
 
 @pytest.mark.parametrize("name", ["pot", "per player", "by rounds", "all", "uneven", "capped", "no raises", "limit"])
@@ -399,8 +400,8 @@ def test_bets_of_the_tree_are_what_they_are(cards, name):
 
 def taken_for(agent, abstract, history, number=4000):
     """How often a history is taken for which one of the tree, over many keys."""
-    rng, spot = random.Random(5), spot_after(abstract.game, history)
-    places = (agent.follow(spot._replace(key=rng.getrandbits(64))) for _ in range(number))
+    rng, observation = random.Random(5), observation_after(abstract.game, history)
+    places = (agent.follow(observation._replace(key=rng.getrandbits(64))) for _ in range(number))
     return Counter(abstract.betting.history(place.node) for place in places)
 
 
@@ -446,10 +447,10 @@ def test_the_same_key_gives_the_same_answer(cards):
     line = ["r7", "r7c/", "r7c/cr20", "r7c/cr20c/", "r7c/cr20c/cr90"]
     for key in range(300):
         agent, other = BlueprintAgent("one", made), BlueprintAgent("two", made)
-        theirs = [spot_after(game, history, key) for history in line]
-        places = [agent.follow(spot) for spot in theirs]
-        assert places == [other.follow(spot) for spot in reversed(theirs)][::-1]
-        assert [agent.act(spot) for spot in theirs] == [other.act(spot) for spot in theirs]
+        theirs = [observation_after(game, history, key) for history in line]
+        places = [agent.follow(observation) for observation in theirs]
+        assert places == [other.follow(observation) for observation in reversed(theirs)][::-1]
+        assert [agent.act(observation) for observation in theirs] == [other.act(observation) for observation in theirs]
         known = [place.node for place in places]
         assert all(a in ancestors(nodes, b) for a, b in pairwise(known) if b is not None)
         ways[tuple(known)] += 1
@@ -474,36 +475,36 @@ def test_a_large_bet_is_taken_for_all_in_and_chips_are_left(cards):
     game = short()
     abstract = AbstractGame(game, cards, actions_of("1x, a"))
     agent = BlueprintAgent("mine", always(abstract, "r"), mapping=NEAREST)
-    taken = agent.follow(spot_after(game, "r38"))
+    taken = agent.follow(observation_after(game, "r38"))
     assert (abstract.betting.history(taken.node), taken.level) == ("r40", 40)
-    assert agent.blueprint.labels(taken.node) == ["f", "c"] and agent.act(spot_after(game, "r38")) == "c"
+    assert agent.blueprint.labels(taken.node) == ["f", "c"] and agent.act(observation_after(game, "r38")) == "c"
     # The abstract hand is over; in the real one there are bets of up to two chips.
     for history in ("r38c/", "r38c/cr40", "r38c/cc/", "r38c/cc/cc/", "r38c/cc/cc/cr40"):
-        spot = spot_after(game, history)
-        assert spot.position.actor == 0
-        assert agent.follow(spot).node is None
-        assert agent.shares(spot) == [("c", 1.0)]
+        observation = observation_after(game, history)
+        assert observation.position.actor == 0
+        assert agent.follow(observation).node is None
+        assert agent.shares(observation) == [("c", 1.0)]
     # It would fold where the strategy folds, which is legal.
     folding = BlueprintAgent("mine", always(abstract, "f"), mapping=NEAREST)
-    assert folding.act(spot_after(game, "r38")) == "f"
+    assert folding.act(observation_after(game, "r38")) == "f"
 
 
 def test_all_in_is_taken_for_a_smaller_bet(cards):
     game = short()
     abstract = AbstractGame(game, cards, actions_of("1x"))
     agent = BlueprintAgent("mine", always(abstract, "r"))
-    spot = spot_after(game, "r40")
-    taken = agent.follow(spot)
+    observation = observation_after(game, "r40")
+    taken = agent.follow(observation)
     assert (abstract.betting.history(taken.node), taken.level) == ("r6", 6)
     assert agent.blueprint.labels(taken.node) == ["f", "c", "r18"]
-    assert agent.shares(spot) == [("f", 0.0), ("c", 0.0), ("c", 1.0)]  # there is nothing to raise
-    assert agent.act(spot) == "c"
+    assert agent.shares(observation) == [("f", 0.0), ("c", 0.0), ("c", 1.0)]  # there is nothing to raise
+    assert agent.act(observation) == "c"
     folding = BlueprintAgent("mine", always(abstract, "f"))
-    assert folding.act(spot) == "f"
+    assert folding.act(observation) == "f"
     # Nearly all-in: a raise is legal, and it is all-in.
-    spot = spot_after(game, "r36")
-    assert abstract.betting.history(agent.follow(spot).node) == "r6"
-    assert agent.act(spot) == "r40"
+    observation = observation_after(game, "r36")
+    assert abstract.betting.history(agent.follow(observation).node) == "r6"
+    assert agent.act(observation) == "r40"
 
 
 def test_a_small_bet_is_taken_for_a_check(cards):
@@ -513,33 +514,33 @@ def test_a_small_bet_is_taken_for_a_check(cards):
     small = Deterministic(lambda a, b, x: 1.0)  # always the smaller one
     agent = BlueprintAgent("mine", always(abstract, "c"), mapping=small)
     # The opponent is the big blind and bets first.
-    spot = spot_after(game, "cc/r40")
-    taken = agent.follow(spot)
+    observation = observation_after(game, "cc/r40")
+    taken = agent.follow(observation)
     assert (histories(taken.node), taken.level) == ("cc/c", 20)
     assert agent.blueprint.labels(taken.node) == ["c", "r60", "r400"]
-    assert agent.shares(spot) == [("c", 1.0), ("r120", 0.0), ("r400", 0.0)]
+    assert agent.shares(observation) == [("c", 1.0), ("r120", 0.0), ("r400", 0.0)]
     # What is a check there is a call here, and the hand goes on in step, with more in the pot.
-    after = agent.follow(spot_after(game, "cc/r40c/c"))
+    after = agent.follow(observation_after(game, "cc/r40c/c"))
     assert (histories(after.node), after.level) == ("cc/cc/c", 20)
     # A bet of the pot there is a raise by the pot here, 80 more; when it is raised, all three are in the tree.
-    after = agent.follow(spot_after(game, "cc/r40r120r360"))
+    after = agent.follow(observation_after(game, "cc/r40r120r360"))
     assert (histories(after.node), after.level) == ("cc/cr60r180", 180)
     # All-in is all-in, whatever is in the pot.
-    assert histories(agent.follow(spot_after(game, "cc/r40r120r400")).node) == "cc/cr60r400"
+    assert histories(agent.follow(observation_after(game, "cc/r40r120r400")).node) == "cc/cr60r400"
     # Where a check would end the round, a bet is a bet: the agent has to answer it.
-    assert histories(agent.follow(spot_after(game, "cc/cr40")).node) == "cc/cr60"
+    assert histories(agent.follow(observation_after(game, "cc/cr40")).node) == "cc/cr60"
     # The agent answers a raise of its own bet; a call would end the round.
-    assert histories(agent.follow(spot_after(game, "cc/cr60r110")).node) == "cc/cr60r180"
+    assert histories(agent.follow(observation_after(game, "cc/cr60r110")).node) == "cc/cr60r180"
 
 
 def test_a_small_raise_before_the_flop_is_taken_for_a_call(cards):
     game = short("400 400", "20 10")
     abstract = AbstractGame(game, cards, actions_of("1x, a"))
     agent = BlueprintAgent("mine", always(abstract, "c"), mapping=lambda a, b, x: 1.0)
-    taken = agent.follow(spot_after(game, "r40"))
+    taken = agent.follow(observation_after(game, "r40"))
     assert (abstract.betting.history(taken.node), taken.level) == ("c", 20)
-    assert agent.act(spot_after(game, "r40")) == "c"
-    after = agent.follow(spot_after(game, "r40c/"))
+    assert agent.act(observation_after(game, "r40")) == "c"
+    after = agent.follow(observation_after(game, "r40c/"))
     assert (abstract.betting.history(after.node), after.level) == ("cc/", 20)
 
 
@@ -548,12 +549,12 @@ def test_a_small_raise_that_would_end_the_round_is_called(cards):
     game = short("4000 4000", "20 10")
     abstract = AbstractGame(game, cards, actions_of("1x; a"))
     agent = BlueprintAgent("mine", always(abstract, "f"), mapping=lambda a, b, x: 0.0)
-    spot = spot_after(game, "cr60r100")
-    assert agent.follow(spot).node is None
-    assert agent.shares(spot) == [("c", 1.0)]
-    after = agent.follow(spot_after(game, "cr60r100c/"))
+    observation = observation_after(game, "cr60r100")
+    assert agent.follow(observation).node is None
+    assert agent.shares(observation) == [("c", 1.0)]
+    after = agent.follow(observation_after(game, "cr60r100c/"))
     assert (abstract.betting.history(after.node), after.level) == ("cr60c/", 60)
-    assert agent.act(spot_after(game, "cr60r3000")) == "f"  # that is all-in, nearly
+    assert agent.act(observation_after(game, "cr60r3000")) == "f"  # that is all-in, nearly
 
 
 def test_bets_are_as_large_in_pots(cards):
@@ -561,15 +562,15 @@ def test_bets_are_as_large_in_pots(cards):
     game = short("1000 1000", "20 10")
     abstract = AbstractGame(game, cards, actions_of("1x / 33%, 66%, a"))
     agent = BlueprintAgent("mine", always(abstract, "r"), mapping=lambda a, b, x: 0.0)
-    spot = spot_after(game, "r46c/")
-    place = agent.follow(spot)
+    observation = observation_after(game, "r46c/")
+    place = agent.follow(observation)
     assert (abstract.betting.history(place.node), place.level) == ("r60c/", 60)
     assert agent.blueprint.labels(place.node) == ["c", "r100", "r139", "r1000"]
-    assert [label for label, _ in agent.shares(spot)] == ["c", "r77", "r107", "r1000"]  # whole chips
-    assert agent.act(spot) == "r1000"  # all the chips, not as many pots
+    assert [label for label, _ in agent.shares(observation)] == ["c", "r77", "r107", "r1000"]  # whole chips
+    assert agent.act(observation) == "r1000"  # all the chips, not as many pots
     # Its own bets are those that it meant, whatever the mapping makes of others.
     for own, meant in (("r77", "r100"), ("r107", "r139")):
-        after = agent.follow(spot_after(game, f"r46c/{own}r1000"))
+        after = agent.follow(observation_after(game, f"r46c/{own}r1000"))
         assert abstract.betting.history(after.node) == f"r60c/{meant}r1000"
 
 
@@ -577,9 +578,9 @@ def test_no_raises_on_the_menu(cards):
     game = short()
     abstract = AbstractGame(game, cards, actions_of(""))
     agent = BlueprintAgent("mine", always(abstract, "c"))
-    assert abstract.betting.history(agent.follow(spot_after(game, "r6")).node) == "c"  # the nearest there is
-    assert agent.shares(spot_after(game, "r6")) == [("c", 1.0)]
-    assert agent.follow(spot_after(game, "cc/c")).node is not None
+    assert abstract.betting.history(agent.follow(observation_after(game, "r6")).node) == "c"  # the nearest there is
+    assert agent.shares(observation_after(game, "r6")) == [("c", 1.0)]
+    assert agent.follow(observation_after(game, "cc/c")).node is not None
 
 
 def test_first_actions_may_be_spared(cards):
@@ -593,18 +594,18 @@ def test_first_actions_may_be_spared(cards):
     made = Blueprint.of(abstract, shares)
     agent = BlueprintAgent("mine", made, rule_named("purification-after-first"))
     for history in ("", "r6"):
-        assert [share for _, share in agent.shares(spot_after(short(), history))] == pytest.approx(
+        assert [share for _, share in agent.shares(observation_after(short(), history))] == pytest.approx(
             [1 / 6, 1 / 3, 1 / 2]
         )
-    assert dict(agent.shares(spot_after(short(), "cr6")))["r18"] == 1
-    assert dict(agent.shares(spot_after(short(), "cc/")))["r6"] == 1
+    assert dict(agent.shares(observation_after(short(), "cr6")))["r18"] == 1
+    assert dict(agent.shares(observation_after(short(), "cc/")))["r6"] == 1
 
 
 def test_where_nobody_has_been(cards):
     abstract = AbstractGame(short(), cards, actions_of("1x"))
     agent = BlueprintAgent("mine", Blueprint.of(abstract, np.zeros(abstract.slots, dtype=np.uint8)))
     for history in ("", "r6", "cc/", "cc/cr6"):
-        assert agent.shares(spot_after(short(), history)) == [("c", 1.0)]
+        assert agent.shares(observation_after(short(), history)) == [("c", 1.0)]
     watched = Watched(agent)
     for hand in range(50):
         found = Dealer(short(), 2).play(hand, (watched, BASELINES["always-raise"]))

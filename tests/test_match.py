@@ -43,8 +43,8 @@ class Stubborn:
 
     name: str = "stubborn"
 
-    def act(self, spot):
-        return "r101" if spot.position.history == "" else "c"
+    def act(self, observation):
+        return "r101" if observation.position.history == "" else "c"
 
 
 class Bound:
@@ -53,7 +53,7 @@ class Bound:
     name = "bound"
 
     def __init__(self):
-        self.act = lambda spot: "c"
+        self.act = lambda observation: "c"
 
 
 # Play ----------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
 from kilt.play.agent import BASELINES, Observation
-from kilt.play.person import Person, Session, advice, in_words, menu, read_action, round_name, seat_name, to_call
+from kilt.play.person import Person, Session, advice, in_words, menu, read_action, to_call
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
 POSITIONS = [
@@ -182,9 +182,9 @@ def test_menu_has_only_what_is_legal():
 
 
 def test_names():
-    assert [round_name(LIMIT.rules, r) for r in range(4)] == ["before the flop", "flop", "turn", "river"]
-    assert [seat_name(LIMIT.rules, seat) for seat in (0, 1)] == ["big blind", "small blind"]
-    assert [seat_name(LEDUC.rules, seat) for seat in (0, 1)] == ["first to act", "second to act"]
+    assert LIMIT.rules.round_names == ("preflop", "flop", "turn", "river")
+    assert LIMIT.rules.seat_names == ("big blind", "small blind")
+    assert LEDUC.rules.seat_names == ("first to act", "second to act")
 
 
 # Advice
@@ -196,17 +196,17 @@ class Wise:
 
     name: str = "wise"
 
-    def act(self, spot):
+    def act(self, observation):
         return "c"
 
-    def shares(self, spot):
+    def shares(self, observation):
         return [("f", 0.0), ("c", 0.25), ("r300", 0.5), ("r300", 0.25)]
 
 
 def test_advice():
-    spot = Observation(NOLIMIT.start(), (50, 51), (), 0)
-    assert advice(Wise(), spot) == [("raise to 300", 0.75), ("call 50", 0.25)]
-    assert advice(BASELINES["random"], spot) is None
+    observation = Observation(NOLIMIT.start(), (50, 51), (), 0)
+    assert advice(Wise(), observation) == [("raise to 300", 0.75), ("call 50", 0.25)]
+    assert advice(BASELINES["random"], observation) is None
 
 
 class Script:

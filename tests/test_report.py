@@ -127,13 +127,14 @@ def test_raises_get_darker():
 
 
 def test_pictures_of_ranges(blueprint, tmp_path):
-    plot_ranges(blueprint, None, tmp_path / "ranges.png")
+    found = grids(blueprint, first_decisions(blueprint))
+    plot_ranges(found, "starting hands", tmp_path / "ranges.png")
     assert (tmp_path / "ranges.png").read_bytes().startswith(b"\x89PNG")
     forgotten = replace(blueprint, shares=np.zeros_like(blueprint.shares))
-    plot_ranges(forgotten, first_decisions(forgotten, 1), tmp_path / "grey.svg")
+    plot_ranges(grids(forgotten, first_decisions(forgotten, 1)), "starting hands", tmp_path / "grey.svg")
     assert "never reached" in (tmp_path / "grey.svg").read_text()
     with pytest.raises(ArtifactError, match="cannot be written"):
-        plot_ranges(blueprint, [0], tmp_path / "nowhere" / "ranges.png")
+        plot_ranges(found[:1], "starting hands", tmp_path / "nowhere" / "ranges.png")
     last = int(np.flatnonzero(blueprint.nodes.round == 1)[-1])
     with pytest.raises(RunError, match=rf"node {last} is no decision of the first round, which has \d+: take some"):
         grids(blueprint, [0, last])

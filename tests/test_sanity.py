@@ -17,7 +17,8 @@ from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan, plan_n
 from kilt.cli import sanity as commands
 from kilt.errors import PlayError
 from kilt.evaluate import sanity
-from kilt.evaluate.sanity import SelfPlay, report, seen_by
+from kilt.evaluate.sanity import report
+from kilt.evaluate.self_play import SelfPlay, seen_by, shuffled
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -222,7 +223,7 @@ def test_what_was_never_reached_is_loud(solved):
     def forget(node, rows):
         rows[:2] = 0
 
-    finding = found(sanity.self_play(changed(solved, 3, forget), DEALS, random()), UNSEEN)
+    finding = found(sanity.actions_and_value(changed(solved, 3, forget), DEALS, random()), UNSEEN)
     assert finding.figures["preflop"] == finding.figures["turn"] == 0
     assert 0.05 < finding.figures["river"] < 0.4
 
@@ -241,7 +242,7 @@ def test_a_seat_that_throws_away_its_chips_is_loud(solved):
     """The small blind calls, and folds to the bet that always comes on the flop."""
     bad = changed(solved, 0, lambda node, rows: always(folds(solved, node))(node, rows))
     bad = changed(bad, 1, lambda node, rows: always(0 if folds(solved, node) else 1)(node, rows))
-    finding = found(sanity.self_play(bad, 100, random()), "value of self-play")
+    finding = found(sanity.actions_and_value(bad, 100, random()), "value of self-play")
     assert finding.off
     assert finding.figures == {"big blind": 1000, "small blind": -1000}
     assert finding.seen == "big blind +1,000 mbb/h, small blind -1,000 mbb/h, ± 0"
@@ -273,7 +274,7 @@ def test_walks_are_what_agents_play(which, request):
 def test_walks_draw_as_often_as_agents(solved):
     agent, dealer = BlueprintAgent("it", solved), Dealer(solved.game, seed=1)
     opened = [dealer.play(number, (agent, agent)).position.history[0] for number in range(1500)]
-    walk = SelfPlay(solved, seen_by(solved, sanity.shuffled(solved, 20_000, random())), random())
+    walk = SelfPlay(solved, seen_by(solved, shuffled(solved, 20_000, random())), random())
     first = next(iter(walk)).chance.mean(axis=0)
     for place, sign in enumerate("fc"):
         assert opened.count(sign) / 1500 == pytest.approx(first[place], abs=0.05)
@@ -299,7 +300,7 @@ def test_other_games_have_reports(leduc):
     assert "answers that are not legal" not in names
     assert list(said.findings[4].figures) == ["fold", "call", "raise"]
     value = said.findings[-1]
-    assert value.figures["player 1"] == pytest.approx(-85.6, abs=value.margin + 20)  # the value of Leduc
+    assert value.figures["first to act"] == pytest.approx(-85.6, abs=value.margin + 20)  # the value of Leduc
 
 
 def test_the_command(solved, folder):

@@ -50,3 +50,8 @@ class EngineError(KiltError):
 
 class MissingPeerError(KiltError):
     """A package that kilt measures itself against is not installed."""
+
+
+def quoted(text: str, most: int = 80) -> str:
+    """A text in quotes for an error message, cut after `most` characters."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r} …"

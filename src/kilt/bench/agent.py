@@ -91,9 +91,9 @@ class _Timed:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name, self.seconds = agent, agent.name, list[float]()
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         began = perf_counter()
-        action = self.agent.act(spot)
+        action = self.agent.act(observation)
         self.seconds.append(perf_counter() - began)
         return action
 

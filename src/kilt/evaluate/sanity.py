@@ -7,7 +7,7 @@ Each is a `Finding` with its figures and, where there is one, a bound; whatever 
 a bound say what the strategy does, for people to judge.
 
 What happens before the flop is computed exactly. The rest is sampled, so that it takes seconds whatever the size of the
-game; equal seeds give equal reports. Where a blueprint has nothing to say, players check and call, as its agent does.
+game; equal seeds give equal reports. How hands are played is in `self_play`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from kilt.arrays import Array, FloatArray, IntArray
+from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
+from kilt.evaluate.self_play import SelfPlay, apart, first_round, seen_by, shuffled
 from kilt.evaluate.stats import estimate
-from kilt.games.game import CHANCE
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
@@ -34,29 +33,42 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
-ACES = 0.001  # of all hands with aces: so often they may fold before the flop
-NUTS = 0.01  # of all bets that the best hand faces on the river: so many it may fold to
-UNSEEN = 0.01  # of all decisions in self-play: so many may be where the solver has never been
+ACES = 0.001  # bound: share of hands with aces that fold before the flop
+NUTS = 0.01  # bound: share of the bets on the river to which the best possible hand folds
+UNSEEN = 0.01  # bound: share of the decisions in self-play that the solver has never been to
 LOOKED_AT = 20_000_000  # slots of a round that are read at most
 RARE = 0.005  # bet sizes that have less than this of all actions are counted together
-BOARDS = 10  # one board with its best hand for so many deals
+BOARDS = 10  # deals of self-play for each board with its best hand
 BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes and random numbers that translation is tried with; hands
-TEXAS = (0, 3, 1, 1)  # cards that the rounds add where they are called flop, turn and river
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was looked at."""
+    """One thing that a sanity report looks at, with its figures.
+
+    Attributes
+    ----------
+    name, meaning : str
+        What was looked at, and in one line why.
+    figures : dict of str to float
+        By what they are of: a seat, a round, an action; ``""`` for the whole.
+    unit : str
+        ``"%"``: figures are shares of 1; ``"mbb/h"``; or what is counted.
+    bound : str
+        What is fine, in words; empty where there is no bound.
+    off : bool
+        Whether a figure is beyond the bound.
+    margin : float or None
+        Half-width of the 95% interval of figures that are estimates, in their unit.
+    """
 
     name: str
-    meaning: str  # in a line
-    figures: dict[str, float]  # by what they are of
-    unit: str  # %: figures are shares of 1; mbb/h; or what is counted
-    bound: str = ""  # in words; empty where there is none
+    meaning: str
+    figures: dict[str, float]
+    unit: str
+    bound: str = ""
     off: bool = False
-    margin: float | None = None  # of figures that are estimates: their 95% interval reaches so far to each side
+    margin: float | None = None
 
     @property
     def seen(self) -> str:
@@ -78,32 +90,32 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What was found."""
+    """The findings about a blueprint."""
 
-    game: str
-    deals: int
+    game: str  # its name
+    deals: int  # of self-play
     seed: int
     findings: tuple[Finding, ...]
 
     @property
     def off(self) -> tuple[Finding, ...]:
-        """What is beyond its bound."""
+        """The findings that are beyond their bounds."""
         return tuple(finding for finding in self.findings if finding.off)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is."""
+        """Whether no finding is beyond its bound."""
         return not self.off
 
     def rows(self) -> list[list[str]]:
-        """A table: what was looked at, what was seen, the bound, and whether it is off."""
+        """A row of text per finding: what was looked at, the figures, the bound, and ``fine``, ``OFF`` or nothing."""
         verdicts = [("OFF" if this.off else "fine") if this.bound else "" for this in self.findings]
         return [
             [this.name, this.seen, this.bound, verdict] for this, verdict in zip(self.findings, verdicts, strict=True)
         ]
 
     def data(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The report as a JSON-serialisable dict: `ok`, and one entry per finding with the keys of `Finding`."""
         return {"ok": self.ok} | asdict(self)
 
     def __str__(self) -> str:
@@ -114,7 +126,24 @@ class Report:
 
 
 def report(blueprint: Blueprint, deals: int = DEALS, seed: int = 0, mapping: Mapping = pseudo_harmonic) -> Report:
-    """Look a blueprint over, with so many deals of self-play; `mapping` is how its agent translates bets."""
+    """Check whether a blueprint is fit to play.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+        The strategy to look over.
+    deals : int
+        Number of hands of self-play that the sampled findings are estimated from, at least 1.
+    seed : int
+        Equal seeds give equal reports.
+    mapping : Mapping
+        How the blueprint's agent translates bets that its tree does not have: see `strategy.translate`.
+
+    Returns
+    -------
+    Report
+        `ok` is False where a figure is beyond its bound.
+    """
     if deals < 1:
         raise PlayError(f"{deals} deals show nothing: use 1 or more, best {DEALS:,}")
     random = np.random.default_rng(seed)
@@ -122,79 +151,14 @@ def report(blueprint: Blueprint, deals: int = DEALS, seed: int = 0, mapping: Map
         *aces(blueprint),
         *nuts(blueprint, max(deals // BOARDS, 1), random),
         unsolved(blueprint, random),
-        *self_play(blueprint, deals, random),
+        *actions_and_value(blueprint, deals, random),
         *translation(blueprint, mapping, random),
     ]
     return Report(blueprint.game.name, deals, seed, tuple(findings))
 
 
-def round_names(game: Holdem) -> tuple[str, ...]:
-    """What rounds are called.
-
-    >>> from kilt.games import load_game
-    >>> round_names(load_game("holdem.limit.2p")), round_names(load_game("leduc"))
-    (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
-    """
-    added = tuple(game.rules.board_cards)
-    names = ("preflop", "flop", "turn", "river")
-    return names[: len(added)] if added == TEXAS[: len(added)] else tuple(f"round {r + 1}" for r in range(len(added)))
-
-
-def seat_names(game: Holdem) -> tuple[str, str]:
-    """What players are called, by seat.
-
-    >>> from kilt.games import load_game
-    >>> seat_names(load_game("holdem.limit.2p")), seat_names(load_game("leduc"))
-    (('big blind', 'small blind'), ('player 1', 'player 2'))
-    """
-    first, second = game.rules.blinds
-    if first == second:
-        return "player 1", "player 2"
-    return ("big blind", "small blind") if first > second else ("small blind", "big blind")
-
-
-# Before the flop: all hands at once.
-
-
-class Early(NamedTuple):
-    """A decision of the first round."""
-
-    node: int
-    seat: int
-    reach: FloatArray  # [seat, hand] the probability that a player with this hand plays up to here
-    chance: FloatArray  # [hand, action] what the player does
-    seen: Flags  # [hand] whether the solver has been there
-
-
-def first_round(blueprint: Blueprint) -> Iterator[Early]:
-    """All decisions of the first round, in the order of the tree."""
-    nodes = blueprint.nodes
-    buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
-    hands = len(buckets[0])
-    reach: dict[int, FloatArray] = {0: np.ones((2, hands))}
-    for node in range(int(nodes.block[1])):
-        if nodes.actor[node] < 0:
-            continue
-        seat, here = int(nodes.actor[node]), reach.pop(node)
-        count, first = int(nodes.children[node]), int(nodes.first_child[node])
-        chance, seen = _rows(blueprint, np.full(hands, node), buckets[seat])
-        yield Early(node, seat, here, chance[:, :count], seen)
-        for action in range(count):
-            if nodes.actor[first + action] >= 0:
-                after = reach[first + action] = here.copy()
-                after[seat] *= chance[:, action]
-
-
-def apart(game: Holdem, hands: IntArray) -> Flags:
-    """[place, hand] whether a hand shares no card with one of these."""
-    holes = game.deck.holes(game.rules.hole_cards)
-    held = np.zeros((len(holes), game.deck.size), dtype=np.float32)
-    np.put_along_axis(held, holes.astype(np.int64), 1.0, axis=1)
-    return np.asarray(held[hands] @ held.T == 0)
-
-
 def aces(blueprint: Blueprint) -> Iterator[Finding]:
-    """How often aces fold in the first round, in each seat, when both players follow the blueprint."""
+    """How often aces fold in the first round, by seat, when both players follow the blueprint; exact."""
     game = blueprint.game
     holes, ace = game.deck.holes(game.rules.hole_cards), game.deck.ranks - 1
     hands = np.flatnonzero((holes // game.deck.suits == ace).all(axis=1))
@@ -206,7 +170,7 @@ def aces(blueprint: Blueprint) -> Iterator[Finding]:
         if blueprint.faces_bet(node):
             theirs = (free * reach[1 - seat]).sum(axis=1) / free.sum(axis=1)
             folded[seat] += float(np.mean(reach[seat, hands] * theirs * chance[hands, 0]))
-    names, first = seat_names(game), round_names(game)[0]
+    names, first = game.rules.seat_names, game.rules.round_names[0]
     worst = max(folded)
     yield Finding(
         f"aces fold {'preflop' if first == 'preflop' else f'in {first}'}",
@@ -218,94 +182,8 @@ def aces(blueprint: Blueprint) -> Iterator[Finding]:
     )
 
 
-# Many deals at once.
-
-
-class Deals(NamedTuple):
-    """Cards as a blueprint sees them."""
-
-    bucket: IntArray  # [deal, round, seat]
-    outcome: IntArray  # [deal] at a showdown: 1 where seat 0 wins, −1 where seat 1 does, 0 where they split
-
-
-class Moves(NamedTuple):
-    """The next decision of each deal in which somebody has to act."""
-
-    deal: IntArray
-    node: IntArray
-    seat: IntArray
-    round: IntArray
-    chance: FloatArray  # [move, action] what the player does; whoever changes it changes what is drawn
-    seen: Flags  # whether the solver has been there
-
-
-class SelfPlay:
-    """Hands that are played side by side, in the tree of the blueprint. Iterate over it for the `Moves`."""
-
-    def __init__(self, blueprint: Blueprint, deals: Deals, random: np.random.Generator) -> None:
-        self.blueprint, self.deals, self.random = blueprint, deals, random
-        self.node = np.zeros(len(deals.outcome), dtype=np.int64)
-        self.spent: IntArray = np.tile(np.array(blueprint.game.rules.blinds, dtype=np.int64), (len(self.node), 1))
-        self.folded = np.full(len(self.node), -1)  # [deal] the seat
-
-    def __iter__(self) -> Iterator[Moves]:
-        nodes = self.blueprint.nodes
-        while True:
-            while (turned := nodes.actor[self.node] == CHANCE).any():
-                self.node[turned] = nodes.first_child[self.node[turned]]
-            deal = np.flatnonzero(nodes.actor[self.node] >= 0)
-            if not len(deal):
-                return
-            node = self.node[deal]
-            seat, r = nodes.actor[node].astype(np.int64), nodes.round[node].astype(np.int64)
-            moves = Moves(deal, node, seat, r, *_rows(self.blueprint, node, self.deals.bucket[deal, r, seat]))
-            yield moves
-            self._take(moves)
-
-    def _take(self, moves: Moves) -> None:
-        """Draw actions."""
-        upto = moves.chance.cumsum(axis=1)
-        drawn = self.random.random(len(upto)) * upto[:, -1]
-        action = np.minimum((upto <= drawn[:, None]).sum(axis=1), self.blueprint.nodes.children[moves.node] - 1)
-        child = self.blueprint.nodes.first_child[moves.node] + action
-        rules, raised = self.blueprint.game.rules, self.blueprint.level[child].astype(np.int64)
-        level = self.spent[moves.deal].max(axis=1)
-        to = level + np.array(rules.raise_sizes)[moves.round] if self.blueprint.limit else raised
-        after = np.minimum(np.where(raised > 0, to, level), np.array(rules.stacks)[moves.seat])
-        stays = raised != FOLDS
-        self.spent[moves.deal[stays], moves.seat[stays]] = after[stays]
-        self.folded[moves.deal[~stays]] = moves.seat[~stays]
-        self.node[moves.deal] = child
-
-    def won(self) -> FloatArray:
-        """[deal] what seat 0 has won when all is over, in chips."""
-        sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
-        return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
-
-
-def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
-    """[deal, card] private cards of seat 0 and of seat 1, then the board."""
-    rules = blueprint.game.rules
-    needed = 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
-    return random.random((deals, rules.deck.size)).argsort(axis=1)[:, :needed]
-
-
-def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
-    """Cards that are dealt as `shuffled` says."""
-    rules = blueprint.game.rules
-    held = rules.hole_cards
-    board = np.ascontiguousarray(cards[:, 2 * held :])
-    holes = cards[:, :held], cards[:, held : 2 * held]
-    hands = np.stack([_hole_index(hole) for hole in holes], axis=1)
-    bucket = np.empty((len(cards), rules.rounds, 2), dtype=np.uint32)
-    for r in range(rules.rounds):
-        blueprint.cards.look_up(r, board[:, : rules.board_size(r)], hands, bucket[:, r])
-    mine, theirs = (strengths(np.hstack([hole, board]), rules.deck).astype(np.int64) for hole in holes)
-    return Deals(bucket.astype(np.int64), np.sign(mine - theirs))
-
-
-def self_play(blueprint: Blueprint, deals: int, random: np.random.Generator) -> Iterator[Finding]:
-    """What both players do when they follow the blueprint, and what that is worth."""
+def actions_and_value(blueprint: Blueprint, deals: int, random: np.random.Generator) -> Iterator[Finding]:
+    """Self-play: decisions without a strategy, how often each action is taken by round, and the value of each seat."""
     game = blueprint.game
     walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random)
     rounds = game.rules.rounds
@@ -317,7 +195,7 @@ def self_play(blueprint: Blueprint, deals: int, random: np.random.Generator) -> 
         taken = moves.chance > 0
         children.append((blueprint.nodes.first_child[moves.node][:, None] + np.arange(taken.shape[1]))[taken])
         masses.append(moves.chance[taken])
-    names, share = round_names(game), float(unseen.sum() / max(decisions.sum(), 1))
+    names, share = game.rules.round_names, float(unseen.sum() / max(decisions.sum(), 1))
     yield Finding(
         "self-play without a strategy",
         "decisions of self-play that the solver has never been to: solve longer, or a smaller game",
@@ -365,7 +243,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
             moves.chance[stuck, facing[stuck].astype(np.int64)] = 1.0
         figures[name] = folded / faced if faced else 0.0
     yield Finding(
-        f"the nuts fold {'on the river' if round_names(blueprint.game)[last] == 'river' else 'in the last round'}",
+        f"the nuts fold {'on the river' if blueprint.game.rules.round_names[last] == 'river' else 'in the last round'}",
         "nobody can beat the best possible hand, so folding it is always wrong: solve longer, or post-process",
         figures,
         "%",
@@ -375,9 +253,9 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
 
 
 def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
-    """The share of all information sets that have no strategy, by round. In large games some of them are looked at."""
+    """Share of the information sets that have no strategy, by round; of a sample where the table is large."""
     nodes, figures = blueprint.nodes, {}
-    for r, name in enumerate(round_names(blueprint.game)):
+    for r, name in enumerate(blueprint.game.rules.round_names):
         decisions = np.flatnonzero((nodes.round == r) & (nodes.actor >= 0))
         if not len(decisions):
             continue
@@ -389,7 +267,7 @@ def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
         rows = without = 0
         for node in decisions.tolist():
             part = blueprint.shares[blueprint.first[node] : blueprint.first[node + 1]]
-            reached: Flags = np.asarray(part.reshape(-1, nodes.children[node]).any(axis=1))
+            reached: BoolArray = np.asarray(part.reshape(-1, nodes.children[node]).any(axis=1))
             rows, without = rows + len(reached), without + int(len(reached) - reached.sum())
         figures[name] = without / rows
     return Finding(
@@ -408,12 +286,12 @@ class _Bold(NamedTuple):
 
     name: str = "bold"
 
-    def act(self, spot: Observation) -> str:
-        bounds, number = spot.position.raise_bounds(), 2 * len(spot.position.history)
-        if bounds is None or spot.draw(number) < 0.5:
+    def act(self, observation: Observation) -> str:
+        bounds, number = observation.position.raise_bounds(), 2 * len(observation.position.history)
+        if bounds is None or observation.draw(number) < 0.5:
             return CALL
         least, most = bounds  # small raises are as likely as large ones
-        return f"{RAISE}{min(int(least * (most / least) ** spot.draw(number + 1)), most)}"
+        return f"{RAISE}{min(int(least * (most / least) ** observation.draw(number + 1)), most)}"
 
 
 def translation(blueprint: Blueprint, mapping: Mapping, random: np.random.Generator) -> Iterator[Finding]:
@@ -431,9 +309,9 @@ def translation(blueprint: Blueprint, mapping: Mapping, random: np.random.Genera
             levels = []
             for to in _sizes(position):
                 answering = position.after(f"{RAISE}{to}")
-                spot = Observation(answering, hand, board, key)
-                tried, illegal = tried + 1, illegal + (not _answers(agent, spot))
-                levels.append(agent.follow(spot).level)
+                observation = Observation(answering, hand, board, key)
+                tried, illegal = tried + 1, illegal + (not _answers(agent, observation))
+                levels.append(agent.follow(observation).level)
             backwards += sum(later < before for before, later in pairwise(levels))
     dealer, bold = Dealer(blueprint.game, int(random.integers(2**31))), _Bold()
     for number in range(HANDS):
@@ -471,10 +349,9 @@ def _before_bets(
         moves.chance[:] = np.arange(moves.chance.shape[1]) < blueprint.nodes.children[moves.node][:, None]
         moves.chance[blueprint.faces_bet(moves.node), 0] = 0.0
         met += zip(moves.node.tolist(), moves.deal.tolist(), strict=True)
-    known: dict[int, Betting] = {0: blueprint.game.start()}
     found = 0
     for node, deal in random.permutation(np.array(met)).tolist():
-        position = _position(blueprint, node, known)
+        position = blueprint.position(node)
         if found == BETS:
             return
         if position.raise_bounds():
@@ -484,16 +361,6 @@ def _before_bets(
             yield position, hand, tuple(cards[deal, 2 * held :][: rules.board_size(position.round)].tolist())
 
 
-def _position(blueprint: Blueprint, node: int, known: dict[int, Betting]) -> Betting:
-    """The position at a node of the tree."""
-    if node not in known:
-        parent = int(blueprint.nodes.parent[node])
-        before = _position(blueprint, parent, known)
-        labels = ["/"] if before.actor == CHANCE else blueprint.labels(parent)
-        known[node] = before.after(labels[node - int(blueprint.nodes.first_child[parent])])
-    return known[node]
-
-
 def _sizes(position: Betting) -> list[int]:
     """Levels to raise to, from the least to all-in, each by the same factor above the one before."""
     bounds = position.raise_bounds()
@@ -501,41 +368,18 @@ def _sizes(position: Betting) -> list[int]:
     return sorted({*bounds, *np.geomspace(*bounds, SIZES).astype(int).clip(*bounds).tolist()})
 
 
-def _answers(agent: BlueprintAgent, spot: Observation) -> bool:
+def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
     """Whether all that an agent may do is legal, and it does something."""
-    if spot.position.actor < 0:
+    if observation.position.actor < 0:
         return True
-    shares = agent.shares(spot)
+    shares = agent.shares(observation)
     try:
         for action, share in shares:
             if share:
-                spot.position.after(action)
+                observation.position.after(action)
     except GameError:
         return False
     return abs(sum(share for _, share in shares) - 1) < 1e-6
-
-
-# Small things.
-
-
-def _rows(blueprint: Blueprint, node: IntArray, bucket: IntArray) -> tuple[FloatArray, Flags]:
-    """[row, action] probabilities, with the agent's call where there are none; and [row] whether there are."""
-    nodes = blueprint.nodes
-    count = nodes.children[node].astype(np.int64)
-    place = np.arange(int(count.max()))
-    slot: Array = (blueprint.first[node] + bucket * count)[:, None] + np.minimum(place, count[:, None] - 1)
-    row: FloatArray = np.where(place < count[:, None], blueprint.shares[slot], 0).astype(np.float64)
-    seen: Flags = np.asarray(row.any(axis=1))
-    row[~seen, blueprint.faces_bet(node[~seen]).astype(np.int64)] = 1.0
-    return row / row.sum(axis=1, keepdims=True), seen
-
-
-def _hole_index(holes: IntArray) -> IntArray:
-    """[row] the numbers of hands: see `Deck.hole_index`."""
-    if holes.shape[1] == 1:
-        return holes[:, 0]
-    low, high = holes.min(axis=1), holes.max(axis=1)
-    return np.asarray(high * (high - 1) // 2 + low)
 
 
 def _with_nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> IntArray:
@@ -587,13 +431,13 @@ def _value(game: Holdem, won: FloatArray) -> Finding:
     """What self-play is worth to each seat. Whoever folds always loses their blind and no more."""
     mbb = 1000 / game.rules.big_blind
     mean, margin = estimate(won * mbb)
-    values, blinds = (mean, -mean), [blind * mbb for blind in game.rules.blinds]
+    seats, values, blinds = game.rules.seat_names, (mean, -mean), [blind * mbb for blind in game.rules.blinds]
     return Finding(
         "value of self-play",
         "a seat that loses more than its blind does better to fold every hand: solve longer",
-        dict(zip(seat_names(game), values, strict=True)),
+        dict(zip(seats, values, strict=True)),
         "mbb/h",
-        " and ".join(f"{name} at least {-blind:,.0f}" for name, blind in zip(seat_names(game), blinds, strict=True)),
+        " and ".join(f"{name} at least {-blind:,.0f}" for name, blind in zip(seats, blinds, strict=True)),
         any(value + margin < -blind for value, blind in zip(values, blinds, strict=True)),
         margin,
     )

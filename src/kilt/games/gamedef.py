@@ -41,6 +41,7 @@ from kilt.errors import GameError
 
 UNLIMITED = 2**31 - 1  # chips of a player when a limit game does not say
 UNLIMITED_RAISES = 255  # raises per round when the file does not say
+TEXAS_BOARD = (0, 3, 1, 1)  # new public cards of each round of Texas hold'em
 MOST_SEEN = 7  # hole and board cards that a hand's strength is computed from
 
 
@@ -156,6 +157,28 @@ class GameDef:
     def board_size(self, round: int) -> int:  # noqa: A002
         """How many cards lie on the board in `round`, old and new."""
         return sum(self.board_cards[: round + 1])
+
+    @cached_property
+    def round_names(self) -> tuple[str, ...]:
+        """What the betting rounds are called, in order; those of Texas hold'em have names of their own.
+
+        >>> ready_made("holdem.limit.2p").round_names, ready_made("leduc").round_names
+        (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
+        """
+        if self.board_cards == TEXAS_BOARD[: self.rounds]:
+            return ("preflop", "flop", "turn", "river")[: self.rounds]
+        return tuple(f"round {number + 1}" for number in range(self.rounds))
+
+    @cached_property
+    def seat_names(self) -> tuple[str, ...]:
+        """What the two seats are called: by their blinds, or by who acts first where both post the same.
+
+        >>> ready_made("holdem.limit.2p").seat_names, ready_made("leduc").seat_names
+        (('big blind', 'small blind'), ('first to act', 'second to act'))
+        """
+        if len(set(self.blinds)) > 1:
+            return tuple("big blind" if blind == self.big_blind else "small blind" for blind in self.blinds)
+        return tuple("first to act" if self.first_player[0] == seat else "second to act" for seat in (0, 1))
 
     def _values(self, name: str) -> tuple[int, ...]:
         """The values of a key, as a file has them."""

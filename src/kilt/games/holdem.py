@@ -9,13 +9,17 @@ The betting and the cards do not meet before the end: `Betting` is the position,
 (1, (200, 20000))
 >>> position.after("r300").after("c").history
 'r300c'
+>>> flop = game.replay("r300c/")
+>>> flop.round, flop.actor, [(before.actor, action) for before, action in game.positions.moves(flop)]
+(1, 0, [(1, 'r300'), (0, 'c'), (-1, '/')])
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import comb
 
 import numpy as np
@@ -23,11 +27,14 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck, subsets
 from kilt.cards.hands import strength
-from kilt.errors import GameError
+from kilt.errors import GameError, quoted
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 FOLD, CALL, RAISE = "f", "c", "r"
+KEPT = 1 << 16  # positions of a game that are remembered: some 30 MB
+
+_ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Betting:
     round: int
     actor: int
     spent: tuple[int, int]  # chips that each player has put in
+    opened_at: int  # chips that each had put in when the round began: antes are such, blinds are bets of the round
     raises: int  # in this round
     last_raise: int  # by how much, at least, the next raise must go up in no-limit
     to_act: int  # how many players have yet to answer before the round ends
@@ -49,7 +57,8 @@ class Betting:
         """Blinds are posted, nobody has acted."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
-        return cls(rules, "", 0, first, blinds, 0, rules.big_blind, 2)._turn_to(first)
+        ante = blinds[0] if blinds[0] == blinds[1] else 0
+        return cls(rules, "", 0, first, blinds, ante, 0, rules.big_blind, 2)._turn_to(first)
 
     @property
     def facing(self) -> int:
@@ -99,7 +108,13 @@ class Betting:
         if me == CHANCE and action == REVEAL:
             first = self.rules.first_player[self.round + 1]
             begun = self._with(
-                action, round=self.round + 1, raises=0, last_raise=self.rules.big_blind, to_act=2, actor=first
+                action,
+                round=self.round + 1,
+                opened_at=max(self.spent),
+                raises=0,
+                last_raise=self.rules.big_blind,
+                to_act=2,
+                actor=first,
             )
             return begun._turn_to(first)
         if me >= 0 and action == FOLD and self.facing:
@@ -153,6 +168,66 @@ class Betting:
         return replace(self, actor=CHANCE if self.round + 1 < self.rules.rounds else TERMINAL)
 
 
+class Positions:
+    """The positions of a game by history. The last 65,536 are remembered, so that most of a replay is looking up.
+
+    There is one for each game in a process: see `positions_of`.
+    """
+
+    def __init__(self, rules: GameDef) -> None:
+        self.rules, self.start = rules, Betting.start(rules)
+        self._known: dict[tuple[str, str], Betting] = {}  # by history and next action; "" stands for none
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return positions_of, (self.rules,)  # what is remembered stays in its process
+
+    def after(self, position: Betting, action: str) -> Betting:
+        """The position after an action: `position.after(action)`, remembered. GameError where it is not legal."""
+        found = self._known.get((position.history, action))
+        return found or self._keep(position.history, action, position.after(action))
+
+    def replay(self, history: str) -> Betting:
+        """The position after a history, labels one after another; GameError where it is not legal."""
+        position = self._known.get((history, ""))
+        if position is not None:
+            return position
+        # In a match each history adds an action to the last one, which is known then.
+        before = history[: max(history.rfind(label) for label in (FOLD, CALL, RAISE))]
+        position = self._known.get((before, ""), self.start)
+        at = len(position.history)
+        while at < len(history):
+            action = _ACTION.match(history, at)
+            if not action:
+                raise GameError(
+                    f"the betting {quoted(history)} has {history[at]!r} where f, c, r or / belongs, r with the chips "
+                    "it goes to in no-limit games only: check who wrote it"
+                )
+            try:
+                position, at = self.after(position, action[0]), action.end()
+            except GameError as error:
+                raise GameError(f"the betting {quoted(history)} cannot be: {error}") from None
+        return self._keep(history, "", position)
+
+    def moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
+        """Each action that led to a position, with the position before it. Chance's ``/`` is among them."""
+        at = self.start
+        for action in _ACTION.findall(position.history):
+            yield at, action
+            at = self.after(at, action)
+
+    def _keep(self, history: str, action: str, position: Betting) -> Betting:
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[history, action] = position
+        return position
+
+
+@lru_cache(maxsize=16)
+def positions_of(rules: GameDef) -> Positions:
+    """The positions of the game with these rules."""
+    return Positions(rules)
+
+
 @dataclass(frozen=True)
 class Holdem:
     """A two-player game from its definition. Hands are numbered as in `Deck.holes`, boards are card numbers."""
@@ -198,9 +273,30 @@ class Holdem:
         probability: FloatArray = apart / apart.sum()
         return probability
 
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions of this game by history."""
+        return positions_of(self.rules)
+
     def start(self) -> Betting:
         """Blinds are posted, nobody has acted."""
-        return Betting.start(self.rules)
+        return self.positions.start
+
+    def replay(self, history: str) -> Betting:
+        """The position after a history.
+
+        Parameters
+        ----------
+        history : str
+            Labels as the ACPC writes them, one after another: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise
+            *to* 300 chips over the whole hand in no-limit games, ``/`` where a round begins.
+
+        Returns
+        -------
+        Betting
+            GameError is raised where an action is not legal.
+        """
+        return self.positions.replay(history)
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
         """All sets of cards for the next round that nobody holds, equally likely."""

@@ -35,21 +35,18 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from kilt.cards.deck import Deck
-from kilt.errors import CardError, GameError, PlayError
+from kilt.errors import CardError, GameError, PlayError, quoted
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
-from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Observation
 from kilt.play.dealer import Cards, Dealer, Hand
 
 COMMENTS = ("#", ";")  # lines that begin so are for people
-KEPT = 1 << 16  # positions that are remembered for a game
 
 _STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
 _HAND = re.compile(r"STATE:([0-9]{1,10}):([^:]*):([^:]*):([^:]*):([^:]*)")
 _SCORE = re.compile(r"SCORE:([^:]*):([^:]*)")
-_ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 _REPLY = re.compile(r"([fcr])(-?[0-9]{1,15})?")
 _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
@@ -79,7 +76,7 @@ class MatchState:
         """Whether the hand has ended."""
         return self.position.actor == TERMINAL
 
-    def spot(self, seed: int) -> Observation:
+    def observation(self, seed: int) -> Observation:
         """The same for an agent. All spots of a hand have one key, that of `Dealer.keys` for this seed.
 
         So a player over a network who is given a dealer's seed acts as that dealer's own player would.
@@ -116,13 +113,13 @@ def read_state(line: str, game: Holdem) -> MatchState:
     found = _STATE.fullmatch(line)
     if not found:
         raise PlayError(
-            f"{_short(line)} is no match state; it has the form MATCHSTATE:position:hand:betting:cards "
+            f"{quoted(line)} is no match state; it has the form MATCHSTATE:position:hand:betting:cards "
             "with position 0 or 1: check the dealer"
         )
     viewer, position = int(found[1]), read_betting(found[3], game)
     holes, board = _read_cards(found[4], game.rules, position.round)
     if not holes[viewer]:
-        raise PlayError(f"the private cards of position {viewer} are missing in {_short(line)}: check the dealer")
+        raise PlayError(f"the private cards of position {viewer} are missing in {quoted(line)}: check the dealer")
     return MatchState(viewer, int(found[2]), position, holes, board)
 
 
@@ -133,30 +130,12 @@ def read_betting(text: str, game: Holdem) -> Betting:
     >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
     300
     """
-    known = _known(game.rules).positions
-    found = known.get(text)
-    if found is not None:
-        return found
-    # In a match each state adds an action to the last one, which is known then.
-    position = known.get(text[: max(text.rfind(label) for label in (FOLD, CALL, RAISE))]) or game.start()
-    at = len(position.history)
-    while at < len(text):
-        action = _ACTION.match(text, at)
-        if not action:
-            raise PlayError(
-                f"the betting {_short(text)} has {_short(text[at])} where f, c, r or / belongs, r with the chips "
-                "it goes to in no-limit games only: check who wrote it"
-            )
-        try:
-            position = position.after(action[0])
-        except GameError as error:
-            raise PlayError(f"the betting {_short(text)} cannot be: {error}") from None
-        at = action.end()
+    try:
+        position = game.replay(text)
+    except GameError as error:
+        raise PlayError(str(error)) from None
     if position.actor == CHANCE:
-        raise PlayError(f"the betting {_short(text)} ends a round; the next one begins with /: add it")
-    if len(known) >= KEPT:
-        known.clear()
-    known[text] = position
+        raise PlayError(f"the betting {quoted(text)} ends a round; the next one begins with /: add it")
     return position
 
 
@@ -192,7 +171,7 @@ def corrected(position: Betting, action: str) -> str:
     limit = position.rules.betting == "limit"
     if not found or (found[1] == RAISE and not limit and not found[2]):
         sizes = "" if not bounds else f" or {RAISE}" if limit else f" or {RAISE}{bounds[0]} to {RAISE}{bounds[1]}"
-        raise PlayError(f"{_short(action)} is no action; use {', '.join(position.passive_actions())}{sizes}")
+        raise PlayError(f"{quoted(action)} is no action; use {', '.join(position.passive_actions())}{sizes}")
     if found[1] == RAISE and bounds:
         return RAISE if limit else f"{RAISE}{min(max(int(found[2]), bounds[0]), bounds[1])}"
     return found[1] if found[1] in position.passive_actions() else CALL
@@ -236,14 +215,14 @@ def read_hand(line: str, game: Holdem) -> Hand:
     """Read a hand as logs have it; the payoffs must be those of the cards."""
     found = _HAND.fullmatch(line)
     if not found:
-        raise PlayError(f"{_short(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
+        raise PlayError(f"{quoted(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
     position = read_betting(found[2], game)
     holes, board = _read_cards(found[3], game.rules, position.round)
     payoffs, players = _read_chips(found[4]), read_names(found[5].split("|"))
     if position.actor != TERMINAL:
-        raise PlayError(f"the betting {_short(found[2])} does not end the hand; logs have hands that are over")
+        raise PlayError(f"the betting {quoted(found[2])} does not end the hand; logs have hands that are over")
     if not all(holes):
-        raise PlayError(f"the cards {_short(found[3])} lack those of a player; logs show all")
+        raise PlayError(f"the cards {quoted(found[3])} lack those of a player; logs show all")
     hand = Dealer(game).ended(int(found[1]), position, Cards(holes, board), players)
     if hand.payoffs != payoffs:
         raise PlayError(
@@ -286,7 +265,7 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
     """The names of two players, if a log can hold them."""
     for name in names:
         if not name.strip() or not name.isprintable() or ":" in name or "|" in name:
-            raise PlayError(f"the name {_short(name)} cannot be in a log; use printable characters other than : and |")
+            raise PlayError(f"the name {quoted(name)} cannot be in a log; use printable characters other than : and |")
     if len(names) != 2:
         raise PlayError(f"there are {len(names)} names, but 2 players; give two names")
     return names[0], names[1]
@@ -296,7 +275,7 @@ def _read_score(line: str, hands: Iterable[Hand]) -> Score:
     """Read the last line of a log; the hands must add up to it."""
     found = _SCORE.fullmatch(line)
     if not found:
-        raise PlayError(f"{_short(line)} is no score; it has the form SCORE:chips|chips:name|name")
+        raise PlayError(f"{quoted(line)} is no score; it has the form SCORE:chips|chips:name|name")
     score = Score(_read_chips(found[1]), read_names(found[2].split("|")))
     first, second = score.names
     if first != second:
@@ -313,18 +292,6 @@ def _read_score(line: str, hands: Iterable[Hand]) -> Score:
 # Cards and chips -----------------------------------------------------------------------------------------------------
 
 
-class _Known(NamedTuple):
-    """What is remembered for a game."""
-
-    deck: Deck
-    positions: dict[str, Betting]  # by the betting
-
-
-@lru_cache(maxsize=16)
-def _known(rules: GameDef) -> _Known:
-    return _Known(rules.deck, {})
-
-
 @lru_cache(maxsize=64)
 def _keys(rules: GameDef, seed: int, number: int) -> tuple[int, int]:
     return Dealer(Holdem(rules), seed).keys(number)
@@ -333,12 +300,12 @@ def _keys(rules: GameDef, seed: int, number: int) -> tuple[int, int]:
 @lru_cache(maxsize=64)  # they stay the same for a round
 def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
     """Private cards by position, none where they are not shown, and the board of the rounds so far."""
-    deck = _known(rules).deck
+    deck = rules.deck
     private, *rounds = text.split("/")
     new = rules.board_cards[1 : round + 1]
     if private.count("|") != 1 or len(rounds) != len(new):
         raise PlayError(
-            f"the cards {_short(text)} do not fit round {round + 1}; they need one | between the players and "
+            f"the cards {quoted(text)} do not fit round {round + 1}; they need one | between the players and "
             f"{len(new)} / between rounds"
         )
     found: list[tuple[int, ...]] = []
@@ -348,9 +315,9 @@ def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
         try:
             cards = deck.cards(part, count, dead=dead)
         except CardError as error:
-            raise PlayError(f"the cards {_short(text)} cannot be: {error}") from None
+            raise PlayError(f"the cards {quoted(text)} cannot be: {error}") from None
         if deck.name(cards) != part:
-            raise PlayError(f"the cards {_short(part)} in {_short(text)} should be written {deck.name(cards)}")
+            raise PlayError(f"the cards {quoted(part)} in {quoted(text)} should be written {deck.name(cards)}")
         found.append(cards)
         dead.extend(cards)
     return Cards((found[0], found[1]), tuple(card for cards in found[2:] for card in cards))
@@ -358,7 +325,7 @@ def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
 
 def _write_cards(position: Betting, holes: Sequence[tuple[int, ...]], board: Sequence[int]) -> str:
     """The cards of a state: ``|`` between players, ``/`` before each round but the first."""
-    deck = _known(position.rules).deck
+    deck = position.rules.deck
     ends = [0, *accumulate(position.rules.board_cards[1 : position.round + 1])]
     private = "|".join(deck.name(held) for held in holes)
     return "/".join([private, *(deck.name(board[start:end]) for start, end in pairwise(ends))])
@@ -375,10 +342,5 @@ def _write_chips(chips: Iterable[float]) -> str:
 def _read_chips(text: str) -> tuple[float, float]:
     parts = text.split("|")
     if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
-        raise PlayError(f"the chips {_short(text)} cannot be read; they are two numbers with | between them")
+        raise PlayError(f"the chips {quoted(text)} cannot be read; they are two numbers with | between them")
     return float(parts[0]), float(parts[1])
-
-
-def _short(text: str) -> str:
-    """A text in quotes, the beginning of it where it is long."""
-    return repr(text) if len(text) <= 80 else f"{text[:80]!r} …"

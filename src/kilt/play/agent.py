@@ -5,8 +5,8 @@ happened is in the observation, and all that it draws at random comes from the o
 played again, elsewhere too.
 
 >>> from kilt.games import load_game
->>> spot = Observation(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
->>> BASELINES["always-call"].act(spot), BASELINES["always-raise"].act(spot)
+>>> observation = Observation(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
+>>> BASELINES["always-call"].act(observation), BASELINES["always-raise"].act(observation)
 ('c', 'r200')
 """
 
@@ -44,7 +44,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called in tables and logs."""
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         """A legal action: ``f``, ``c``, ``r`` in limit games, ``r300`` to raise to 300 chips in no-limit games."""
 
 
@@ -55,13 +55,13 @@ class Fixed:
     name: str
     habits: str  # the name they have there
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         """The action that a habit picks."""
-        position = spot.position
+        position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
         share = _share(self.habits, kinds)
-        kind = kinds[share.index(1)] if 1 in share else pick(kinds, share, spot.draw(2 * len(position.history)))
+        kind = kinds[share.index(1)] if 1 in share else pick(kinds, share, observation.draw(2 * len(position.history)))
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
 
 
@@ -76,16 +76,16 @@ class Random:
 
     name: str = "random"
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         """Any action."""
-        position, number = spot.position, 2 * len(spot.position.history)
+        position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
-        kind = pick(kinds, [1 / len(kinds)] * len(kinds), spot.draw(number))
+        kind = pick(kinds, [1 / len(kinds)] * len(kinds), observation.draw(number))
         if kind != RAISE or bounds is None or position.rules.betting == "limit":
             return kind
         least, most = bounds
-        return f"{RAISE}{least + int(spot.draw(number + 1) * (most - least + 1))}"
+        return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:

@@ -12,21 +12,18 @@ legal; where it has none, the agent checks and calls, as one does who is all-in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
-from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
 from kilt.play.agent import Observation, pick
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
 
-KEPT = 1 << 16  # positions that are remembered
-_MOVE = re.compile(r"[fc/]|r\d*")
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
 
 
@@ -56,8 +53,6 @@ class BlueprintAgent:
     blueprint: Blueprint
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
-    # What was found out before, by history.
-    _positions: dict[str, Betting] = field(default_factory=dict, repr=False, compare=False)
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -65,25 +60,27 @@ class BlueprintAgent:
         """The game that it plays."""
         return self.blueprint.game
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         """A legal action."""
-        actions, shares = zip(*self.shares(spot), strict=True)
-        return pick(actions, shares, spot.draw(2 * len(spot.position.history)))
+        actions, shares = zip(*self.shares(observation), strict=True)
+        return pick(actions, shares, observation.draw(2 * len(observation.position.history)))
 
-    def shares(self, spot: Observation) -> list[tuple[str, float]]:
+    def shares(self, observation: Observation) -> list[tuple[str, float]]:
         """The actions that it may take, as the ACPC writes them, and the probability of each."""
-        menu = self._menus.get(spot.position.history) or self._menu(spot)
+        menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
             return [(CALL, 1.0)]
-        at = spot.position
-        row = self.blueprint.row(menu.node, self.blueprint.bucket(at.actor, at.round, spot.hand, spot.board))
+        at = observation.position
+        row = self.blueprint.row(
+            menu.node, self.blueprint.bucket(at.actor, at.round, observation.hand, observation.board)
+        )
         if not any(row):  # nobody has been there
             return [(CALL, 1.0)]
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
-    def _menu(self, spot: Observation) -> ChoiceSet:
+    def _menu(self, observation: Observation) -> ChoiceSet:
         """What there is to choose from; it is remembered where it does not depend on how bets are translated."""
-        position, place = spot.position, self.follow(spot)
+        position, place = observation.position, self.follow(observation)
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
         menu = ChoiceSet(place.node, place.acted, labels, actions)
@@ -93,13 +90,13 @@ class BlueprintAgent:
             self._menus[position.history] = menu
         return menu
 
-    def follow(self, spot: Observation) -> Place:
+    def follow(self, observation: Observation) -> Place:
         """Where a hand stands in the abstract game, with what chance decides about bets that it does not have."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
-        me = spot.position.actor
+        me = observation.position.actor
         node: int | None = 0
         level, acted, sure = max(self.game.rules.blinds), False, True
-        for before, action in self._moves(spot.position):
+        for before, action in self._moves(observation.position):
             mine = before.actor == me
             acted |= mine
             if node is None:
@@ -114,21 +111,21 @@ class BlueprintAgent:
             elif action == CALL:
                 node = self.blueprint.after_call(node)
             else:
-                node, plain = self._raised(node, level, before, action, spot)
+                node, plain = self._raised(node, level, before, action, observation)
                 level = int(levels[node]) if node is not None and levels[node] > 0 else level
                 sure &= plain
-        if node is not None and (nodes.actor[node] != me or nodes.round[node] != spot.position.round):
+        if node is not None and (nodes.actor[node] != me or nodes.round[node] != observation.position.round):
             node = None
         return Place(node, level, acted, sure)
 
     def _raised(
-        self, node: int, level: int, before: Betting, action: str, spot: Observation
+        self, node: int, level: int, before: Betting, action: str, observation: Observation
     ) -> tuple[int | None, bool]:
         """The node after a raise, the one that it is taken for; and whether it is that whatever is drawn."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
-        theirs = before.actor != spot.position.actor
+        theirs = before.actor != observation.position.actor
         if self.blueprint.limit or not (places or theirs):
             return (places[0] if places else None), True
         real, to, stack = max(before.spent), int(action[1:]), self.game.rules.stacks[before.actor]
@@ -138,11 +135,11 @@ class BlueprintAgent:
         size = (to - real) / (2 * real)
         if theirs:
             called = self.blueprint.after_call(node)
-            if nodes.actor[called] == spot.position.actor:
+            if nodes.actor[called] == observation.position.actor:
                 places, sizes = [called, *places], [0.0, *sizes]
             elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):  # nothing is drawn: see above
                 return called, True
-        draw = spot.draw(2 * len(before.history) + 1)
+        draw = observation.draw(2 * len(before.history) + 1)
         return places[translate(sizes, size, self.mapping if theirs else _NEAREST, draw)], size in sizes
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
@@ -162,16 +159,7 @@ class BlueprintAgent:
         return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
-        """Each move of a hand with the position before it. Positions are remembered."""
+        """Each action of a hand with the position before it, if it is a hand of the agent's game."""
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")
-        if len(self._positions) >= KEPT:
-            self._positions.clear()
-        at = self.game.start()
-        for match in _MOVE.finditer(position.history):
-            yield at, match[0]
-            prefix = position.history[: match.end()]
-            known = self._positions.get(prefix)
-            if known is None:
-                known = self._positions[prefix] = at.after(match[0])
-            at = known
+        return self.game.positions.moves(position)

@@ -17,11 +17,9 @@ import random
 from typing import NamedTuple
 
 from kilt.errors import GameError, PlayError
-from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.agent import Agent, Observation
-
-KEPT = 1 << 16  # positions that are remembered: some 30 MB
 
 
 class Cards(NamedTuple):
@@ -51,9 +49,7 @@ class Dealer:
 
     def __init__(self, game: Holdem, seed: int = 0) -> None:
         self.game, self.seed = game, seed
-        self._start = game.start()
         self._sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
-        self._after: dict[tuple[str, str], Betting] = {}
 
     def deal(self, number: int) -> Cards:
         """The cards of a hand."""
@@ -74,28 +70,19 @@ class Dealer:
         """Play a hand; `agents` are by seat. Cards and keys are those of hand `deal`: left out, its own."""
         deal = number if deal is None else deal
         cards, keys, sizes = self.deal(deal), self.keys(deal), self._sizes
-        position = self._start
+        position, after = self.game.start(), self.game.positions.after
         while position.actor != TERMINAL:
             seat = position.actor
             if seat == CHANCE:
-                position = self.after(position, "/")
+                position = after(position, REVEAL)
                 continue
-            spot = Observation(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
-            action = agents[seat].act(spot)
+            observation = Observation(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
+            action = agents[seat].act(observation)
             try:
-                position = self.after(position, action)
+                position = after(position, action)
             except GameError as error:
                 raise PlayError(f"{agents[seat].name} cannot go on in hand {number}: {error}") from None
         return self.ended(number, position, cards, (agents[0].name, agents[1].name))
-
-    def after(self, position: Betting, action: str) -> Betting:
-        """The position after an action; GameError where it is not legal. Positions are remembered."""
-        found = self._after.get((position.history, action))
-        if found is None:
-            if len(self._after) >= KEPT:
-                self._after.clear()
-            found = self._after[position.history, action] = position.after(action)
-        return found
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
         """The record of a hand that is over."""

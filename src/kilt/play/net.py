@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from kilt.errors import GameError, PlayError
-from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.play.acpc import (
     COMMENTS,
@@ -278,7 +278,7 @@ class NetworkMatch:
         while position.actor != TERMINAL:
             states = self._tell(number, position, cards)
             action = self._ask(self._player(number, position.actor), states[position.actor])
-            position = self._dealt(self.dealer.after(position, action))
+            position = self._dealt(self.game.positions.after(position, action))
         names = (self.lines[self._player(number, seat)].who for seat in (0, 1))
         hand = self.dealer.ended(number, position, cards, (next(names), next(names)))
         self._write(log_line(hand))
@@ -288,7 +288,7 @@ class NetworkMatch:
     def _dealt(self, position: Betting) -> Betting:
         """The position when all cards that are due have been dealt."""
         while position.actor == CHANCE:
-            position = self.dealer.after(position, "/")
+            position = self.game.positions.after(position, REVEAL)
         return position
 
     def _tell(self, number: int, position: Betting, cards: Cards) -> tuple[MatchState, MatchState]:
@@ -402,7 +402,7 @@ def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int =
 
 def _legal(agent: Agent, game: Holdem, state: MatchState, seed: int) -> str:
     """What an agent does; one that breaks the rules is told so here, not corrected by the dealer."""
-    action = agent.act(state.spot(seed))
+    action = agent.act(state.observation(seed))
     try:
         state.position.after(action)
     except GameError as error:

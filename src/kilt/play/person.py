@@ -19,16 +19,16 @@ kilt.errors.PlayError: 150 is too little: raise to 200–20,000 chips
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kilt.abstraction.actions import actions_of
 from kilt.cards.hands import describe
-from kilt.errors import AbstractionError, KiltError, PlayError
+from kilt.errors import AbstractionError, KiltError, PlayError, quoted
 from kilt.games.game import REVEAL
-from kilt.games.gamedef import UNLIMITED, GameDef
-from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.games.gamedef import UNLIMITED
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
 from kilt.play.agent import Agent, Observation
 from kilt.play.dealer import Dealer, Hand
 
@@ -41,7 +41,6 @@ _SIZES = {"all-in": "a", "all in": "a", "allin": "a", "min": "m", "pot": "1x"}  
 _RAISE = re.compile(r"(?:(raise|bet|r|b)(?: ?to\b)? ?)?(.*)", re.DOTALL)
 _CHIPS = re.compile(r"[0-9]{1,3}(?:[, _]?[0-9]{3})*|[0-9]{1,15}")
 _POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
-_MOVE = re.compile(r"[fc/]|r[0-9]*")
 
 
 # What is typed -------------------------------------------------------------------------------------------------------
@@ -65,7 +64,7 @@ def read_action(text: str, position: Betting) -> str:
     assert found
     size = _SIZES.get(found[2], found[2]).replace("% ", "%").replace(" x", "x")
     if not ((size and (_CHIPS.fullmatch(size) or _POTS.fullmatch(size))) or (found[1] and not size)):
-        asked = f"{_short(text)} is no action here" if typed else "nothing is typed"
+        asked = f"{quoted(text, 40)} is no action here" if typed else "nothing is typed"
         raise PlayError(f"{asked}: type {_keys(position)}, h for help or q to leave")
     return _raise(size, position)
 
@@ -86,7 +85,7 @@ def _raise(size: str, position: Betting) -> str:
         if size == "a" and position.spent[position.actor] + to_call(position) == stack:
             return CALL  # all-in is all that is meant
         raise PlayError(f"{_why_no_raise(position)}: type {_keys(position)}")
-    before = _level_before(position)
+    before = position.opened_at
     least, most = bounds[0] - before, bounds[1] - before
     chips = _number(size) if _CHIPS.fullmatch(size) else None
     verb = _raise_verb(position)
@@ -121,11 +120,6 @@ def _number(text: str) -> int:
     return int(re.sub("[, _]", "", text))
 
 
-def _short(text: str) -> str:
-    """A text in quotes, the beginning of it where it is long."""
-    return repr(text) if len(text) <= 40 else f"{text[:40]!r} …"
-
-
 # What is said --------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +131,7 @@ def in_words(position: Betting, action: str, *, third: bool = False) -> str:
     >>> in_words(start, "c"), in_words(start, "r", third=True), in_words(start.after("r"), "r")
     ('check', 'bets 2', 'raise to 4')
     """
-    before, after = _level_before(position), position.after(action)
+    after = position.after(action)
     me = position.actor
     rest = ""
     if action == FOLD:
@@ -147,7 +141,7 @@ def in_words(position: Betting, action: str, *, third: bool = False) -> str:
         verb, rest = ("call", f" {due:,}") if due else ("check", "")
     else:
         verb, _, to = _raise_verb(position).partition(" ")
-        rest = f"{' ' if to else ''}{to} {after.spent[me] - before:,}"
+        rest = f"{' ' if to else ''}{to} {after.spent[me] - position.opened_at:,}"
     if after.spent != position.spent and after.spent[me] == position.rules.stacks[me]:
         rest += ", all-in"
     return f"{verb}{'s' if third else ''}{rest}"
@@ -159,51 +153,8 @@ def to_call(position: Betting) -> int:
     return min(max(position.spent), position.rules.stacks[me]) - position.spent[me]
 
 
-def moves(position: Betting) -> Iterator[tuple[Betting, str]]:
-    """Each move of a hand with the position before it.
-
-    >>> from kilt.games import load_game
-    >>> end = load_game("leduc").start().after("r").after("c").after("/").after("c")
-    >>> [(before.actor, action) for before, action in moves(end)]
-    [(0, 'r'), (1, 'c'), (-1, '/'), (0, 'c')]
-    """
-    at = Betting.start(position.rules)
-    for action in _MOVE.findall(position.history):
-        yield at, action
-        at = at.after(action)
-
-
-def round_name(rules: GameDef, number: int) -> str:
-    """What a round is called; those of hold'em have names of their own.
-
-    >>> from kilt.games import load_game
-    >>> round_name(load_game("holdem.limit.2p").rules, 1), round_name(load_game("leduc").rules, 1)
-    ('flop', 'round 2')
-    """
-    if rules.board_cards == (0, 3, 1, 1)[: rules.rounds]:
-        return ("before the flop", "flop", "turn", "river")[number]
-    return f"round {number + 1}"
-
-
-def seat_name(rules: GameDef, seat: int) -> str:
-    """What a seat is called: by its blind, or by who acts first where both pay the same."""
-    if len(set(rules.blinds)) > 1:
-        return "big blind" if rules.blinds[seat] == rules.big_blind else "small blind"
-    return "first to act" if rules.first_player[0] == seat else "second to act"
-
-
-def _level_before(position: Betting) -> int:
-    """Chips that each player had put in before this round. Antes count as such, blinds are bets."""
-    blinds = position.rules.blinds
-    level = blinds[0] if blinds[0] == blinds[1] else 0
-    for before, action in moves(position):
-        if action == REVEAL:
-            level = max(before.spent)
-    return level
-
-
 def _raise_verb(position: Betting) -> str:
-    return "raise to" if max(position.spent) > _level_before(position) else "bet"
+    return "raise to" if max(position.spent) > position.opened_at else "bet"
 
 
 def _span(least: int, most: int) -> str:
@@ -233,7 +184,7 @@ def menu(position: Betting) -> list[Choice]:
     choices = [Choice(action, in_words(position, action)) for action in position.passive_actions()]
     bounds = position.raise_bounds()
     if bounds:
-        before = _level_before(position)
+        before = position.opened_at
         words = f"{_raise_verb(position)} {_span(bounds[0] - before, bounds[1] - before)}"
         if position.rules.betting == "limit":
             choices.append(Choice("r", words))
@@ -251,19 +202,19 @@ def menu(position: Betting) -> list[Choice]:
 class Adviser(Protocol):
     """An agent that can say how often it would do what."""
 
-    def shares(self, spot: Observation) -> list[tuple[str, float]]:
+    def shares(self, observation: Observation) -> list[tuple[str, float]]:
         """Actions, as the ACPC writes them, and the probability of each."""
 
 
-def advice(agent: Agent, spot: Observation) -> list[tuple[str, float]] | None:
-    """What an agent would do in a spot: words and shares, the most frequent first; None where it cannot say."""
+def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
+    """What an agent would do in a observation: words and shares, the most frequent first; None where it cannot say."""
     if not isinstance(agent, Adviser):
         return None
     said: dict[str, float] = {}
-    for action, share in agent.shares(spot):  # several may have become one where they were made legal
+    for action, share in agent.shares(observation):  # several may have become one where they were made legal
         said[action] = said.get(action, 0.0) + share
     ordered = sorted(said.items(), key=lambda item: -item[1])
-    return [(in_words(spot.position, action), share) for action, share in ordered if share > 0]
+    return [(in_words(observation.position, action), share) for action, share in ordered if share > 0]
 
 
 # The table -----------------------------------------------------------------------------------------------------------
@@ -327,10 +278,10 @@ class Person:
         """A new hand: nothing has been told."""
         self._told = 0
 
-    def act(self, spot: Observation) -> str:
+    def act(self, observation: Observation) -> str:
         """What the person wants; asked again until it is legal."""
-        position = spot.position
-        self.follow(position, spot.hand, spot.board, position.actor)
+        position = observation.position
+        self.follow(position, observation.hand, observation.board, position.actor)
         view = TurnView(sum(position.spent), _left(position, position.actor), menu(position))
         again = False
         while True:
@@ -341,7 +292,7 @@ class Person:
                 if word in LEAVE:
                     raise EOFError
                 if word in ADVICE:
-                    self.screen.advise(advice(self.adviser, spot))
+                    self.screen.advise(advice(self.adviser, observation))
                 elif word in HELP:
                     self.screen.explain()
                 else:
@@ -352,12 +303,12 @@ class Person:
     def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
         """Tell what has happened in the hand since the last time."""
         rules, deck = position.rules, position.rules.deck
-        played = list(moves(position))
+        played = list(positions_of(rules).moves(position))
         for before, action in played[self._told :]:
             if action == REVEAL:
                 seen = board[: rules.board_size(before.round + 1)]
                 cards = _cards(deck.name(seen)), _cards(deck.name(hand))
-                self.screen.dealt(round_name(rules, before.round + 1), *cards, describe([*hand, *seen], deck))
+                self.screen.dealt(rules.round_names[before.round + 1], *cards, describe([*hand, *seen], deck))
             else:
                 mine = before.actor == me
                 self.screen.acted(mine, in_words(before, action, third=not mine))
@@ -407,7 +358,7 @@ class Session:
         seat = number % 2
         rules, deck = self.game.rules, self.game.deck
         mine = self._dealer.deal(number).holes[seat]
-        self.screen.begin(number, seat_name(rules, seat), _cards(deck.name(mine)))
+        self.screen.begin(number, rules.seat_names[seat], _cards(deck.name(mine)))
         self.person.begin()
         hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent))
         self.person.follow(hand.position, mine, hand.board, seat)

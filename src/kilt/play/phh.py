@@ -20,13 +20,12 @@ finishing_stacks = [20300, 19700]
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 
 from kilt.errors import PlayError
 from kilt.games.game import REVEAL
-from kilt.games.gamedef import GameDef
-from kilt.games.holdem import CALL, FOLD, Betting
+from kilt.games.gamedef import TEXAS_BOARD, GameDef
+from kilt.games.holdem import CALL, FOLD, positions_of
 from kilt.play.dealer import Hand
 
 MOST_RAISES = 4  # in a round of limit hold'em, as readers of the format have it
@@ -64,27 +63,26 @@ def _fields(hand: Hand) -> dict[str, object]:
 def _actions(hand: Hand) -> Iterator[str]:
     """What happened, in order. Bets are in chips of the round, not of the whole hand as kilt and the ACPC have them."""
     rules, deck = hand.position.rules, hand.position.rules.deck
-    position, before = Betting.start(rules), 0
+    positions = positions_of(rules)
     for player, held in enumerate(hand.cards.holes, start=1):
         yield f"d dh p{player} {deck.name(held)}"
-    for action in re.findall(r"[fc/]|r[0-9]*", hand.position.history):
-        player, position = position.actor, position.after(action)
+    for before, action in positions.moves(hand.position):
+        player, position = before.actor, positions.after(before, action)
         if action == REVEAL:
-            before = max(position.spent)
-            seen, new = rules.board_size(position.round - 1), rules.board_size(position.round)
+            seen, new = rules.board_size(before.round), rules.board_size(position.round)
             yield f"d db {deck.name(hand.cards.board[seen:new])}"
         elif action in (FOLD, CALL):
             yield f"p{player + 1} {'f' if action == FOLD else 'cc'}"
         else:
-            yield f"p{player + 1} cbr {position.spent[player] - before}"
-    if position.folded is None:
+            yield f"p{player + 1} cbr {position.spent[player] - position.opened_at}"
+    if hand.position.folded is None:
         for player, held in enumerate(hand.cards.holes, start=1):
             yield f"p{player} sm {deck.name(held)}"
 
 
 def _check(rules: GameDef) -> None:
     """PlayError unless it is Texas hold'em, with the blinds and the order of play that the format takes for granted."""
-    texas = rules.hole_cards == 2 and rules.board_cards == (0, 3, 1, 1) and rules.deck.size == 52
+    texas = rules.hole_cards == 2 and rules.board_cards == TEXAS_BOARD and rules.deck.size == 52
     usual = rules.blinds[0] > rules.blinds[1] > 0 and rules.first_player == (1, 0, 0, 0)
     sizes = rules.raise_sizes
     if rules.betting == "limit":

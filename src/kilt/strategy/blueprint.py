@@ -24,8 +24,9 @@ from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import PlayerAbstractions, load_abstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import AbstractionError, ArtifactError
+from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import Betting, Holdem
 from kilt.tree.betting import BettingNodes, call_place, label_of
 
 KIND = "blueprint"
@@ -71,6 +72,16 @@ class Blueprint:
         """The actions of a decision, as the ACPC writes them."""
         child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
         return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
+
+    def position(self, node: int) -> Betting:
+        """The position at a node of the betting tree, in the real game."""
+        actions = []
+        while node > 0:
+            parent = int(self.nodes.parent[node])
+            chance = self.nodes.actor[parent] == CHANCE
+            actions.append(REVEAL if chance else label_of(int(self.level[node]), limit=self.limit))
+            node = parent
+        return self.game.replay("".join(reversed(actions)))
 
     def faces_bet(self, node: int | IntArray) -> Any:
         """Whether the player at a decision, or at each of an array of them, faces a bet: action 0 is a fold then."""

@@ -23,9 +23,8 @@ from kilt.arrays import FloatArray
 from kilt.artifact import os_errors
 from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
-from kilt.evaluate.sanity import Early, apart, first_round, seat_names
-from kilt.games.game import CHANCE
-from kilt.games.holdem import CALL, FOLD, Betting
+from kilt.evaluate.self_play import FirstRoundDecision, apart, first_round
+from kilt.games.holdem import CALL, FOLD, Betting, positions_of
 from kilt.strategy.blueprint import Blueprint
 
 FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
@@ -71,8 +70,18 @@ def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
     return [_grid(blueprint, found[node]) for node in decisions]
 
 
-def draw_ranges(panels: Sequence[Grid], title: str) -> Figure:
-    """A picture with a square for each grid."""
+def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
+    """Draw hand grids, a square for each, into a picture file.
+
+    Parameters
+    ----------
+    panels : sequence of Grid
+        At least one; three fit beside one another.
+    title : str
+        Above all of them.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     size = max(len(grid.ranks) for grid in panels)
@@ -86,35 +95,28 @@ def draw_ranges(panels: Sequence[Grid], title: str) -> Figure:
             _draw(panel, panels[place])
         else:
             panel.set_visible(False)
-    return figure
-
-
-def plot_ranges(blueprint: Blueprint, decisions: Sequence[int] | None, path: str | Path) -> None:
-    """Draw hand grids of decisions before the flop into a picture file; of the first ones where None is given."""
-    chosen = first_decisions(blueprint) if decisions is None else decisions
-    figure = draw_ranges(grids(blueprint, chosen), f"{blueprint.game.name}: starting hands")
     with os_errors(f"{path} cannot be written"):
         figure.savefig(path)
 
 
-def describe(before: Sequence[tuple[Betting, str]], seats: tuple[str, str], actor: int) -> str:
-    """A decision in words, from the positions and actions before it.
+def describe(position: Betting) -> str:
+    """A decision of the first round in words: who acts, and what has happened before.
 
     >>> from kilt.games import load_game
-    >>> start = load_game("holdem.nolimit.2p").start()
-    >>> seats = ("big blind", "small blind")
-    >>> describe([], seats, 1), describe([(start, "c")], seats, 0), describe([(start, "r300")], seats, 0)
-    ('small blind opens', 'big blind after a call', 'big blind facing a raise to 300')
+    >>> game = load_game("holdem.nolimit.2p")
+    >>> [describe(game.replay(history)) for history in ("", "c", "r300")]
+    ['small blind opens', 'big blind after a call', 'big blind facing a raise to 300']
     """
-    if not before:
-        return f"{seats[actor]} opens"
-    words = [_words(position, action) for position, action in before]
+    actor = position.rules.seat_names[position.actor]
+    words = [_words(before, action) for before, action in positions_of(position.rules).moves(position)]
+    if not words:
+        return f"{actor} opens"
     *earlier, last = [word if word == "all-in" else f"a {word}" for word in words]
     if words[-1] in ("call", "check"):
         earlier, facing = [*earlier, last], ""
     else:
         facing = f" facing {last}"
-    return f"{seats[actor]}{facing}" + (f" after {' and '.join(earlier)}" if earlier else "")
+    return f"{actor}{facing}" + (f" after {' and '.join(earlier)}" if earlier else "")
 
 
 def _words(position: Betting, action: str) -> str:
@@ -126,13 +128,9 @@ def _words(position: Betting, action: str) -> str:
     return "all-in" if int(action[1:]) == position.rules.stacks[position.actor] else f"raise to {int(action[1:]):,}"
 
 
-def _grid(blueprint: Blueprint, early: Early) -> Grid:
+def _grid(blueprint: Blueprint, early: FirstRoundDecision) -> Grid:
     game = blueprint.game
-    before: list[tuple[Betting, str]] = []
-    position = game.start()
-    for action in _actions_to(blueprint, early.node):
-        before.append((position, action))
-        position = position.after(action)
+    position = blueprint.position(early.node)
     chance = early.chance * early.seen[:, None]
     theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]  # hands of the opponent that are left
     weight = early.reach[early.seat] * theirs
@@ -145,24 +143,13 @@ def _grid(blueprint: Blueprint, early: Early) -> Grid:
                 share[i, j], reach[i, j] = chance[hand], early.reach[early.seat, hand]
     overall = weight @ early.chance / max(weight.sum(), 1e-300)
     return Grid(
-        describe(before, seat_names(game), early.seat),
+        describe(position),
         game.deck.rank_names[::-1],
         tuple(_words(position, label) for label in blueprint.labels(early.node)),
         share,
         reach,
         overall,
     )
-
-
-def _actions_to(blueprint: Blueprint, node: int) -> list[str]:
-    """The actions from the root to a decision of the first round."""
-    actions = []
-    while node > 0:
-        parent = int(blueprint.nodes.parent[node])
-        assert blueprint.nodes.actor[parent] != CHANCE
-        actions.append(blueprint.labels(parent)[node - int(blueprint.nodes.first_child[parent])])
-        node = parent
-    return actions[::-1]
 
 
 def _hand(deck: Deck, i: int, j: int) -> int | None:

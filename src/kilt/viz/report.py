@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from kilt import __version__, artifact
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.evaluate.sanity import Report, round_names
+from kilt.evaluate.sanity import Report
 from kilt.evaluate.stats import Estimate
 from kilt.solve.run import Step
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
-from kilt.viz.ranges import Grid, draw_ranges, first_decisions, grids
+from kilt.viz.ranges import Grid, first_decisions, grids, plot_ranges
 from kilt.viz.winrates import opponents, plot_win_rates
 
 PAGE = "report.html"
@@ -88,7 +88,7 @@ def contents_of(
 ) -> Contents:
     """The contents of a page about a blueprint, with its hand grids where it has two private cards."""
     game, rules = blueprint.game, blueprint.game.rules
-    names = round_names(game)
+    names = rules.round_names
     seen = {cards.fingerprint: cards for cards in blueprint.cards.each}  # once, if both see the same
     blinds = " and ".join(f"{blind:,}" for blind in sorted(rules.blinds))
     said = blueprint.figures
@@ -217,16 +217,13 @@ def _convergence(contents: Contents) -> str:
 def _ranges(contents: Contents) -> str:
     if not contents.ranges:
         return ""
-
-    def draw(path: Path) -> None:
-        draw_ranges(contents.ranges, "Starting hands").savefig(path)
-
     said = (
         "Pairs are on the diagonal, suited hands above it, offsuit hands below. Red folds, blue calls, green raises: "
         "the darker, the more. A bar is as high as the player is likely to come there with the hand."
     )
     titles = "; ".join(grid.title for grid in contents.ranges)
-    return f'<h2>Before the flop</h2>\n<p class="soft">{said}</p>\n{_picture(draw, f"hand grids: {titles}")}'
+    picture = _picture(lambda path: plot_ranges(contents.ranges, "Starting hands", path), f"hand grids: {titles}")
+    return f'<h2>Before the flop</h2>\n<p class="soft">{said}</p>\n{picture}'
 
 
 def _matches(contents: Contents) -> str:

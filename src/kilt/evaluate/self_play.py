@@ -1,0 +1,171 @@
+"""Self-play of a blueprint, many hands side by side, and its first round exactly, all hands at once.
+
+Both follow the blueprint's own betting tree: no bets are translated. Where the blueprint has nothing to say, players
+check and call, as its agent does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import Array, BoolArray, FloatArray, IntArray
+from kilt.cards.hands import strengths
+from kilt.games.game import CHANCE
+from kilt.games.holdem import Holdem
+from kilt.strategy.blueprint import Blueprint
+from kilt.tree.betting import FOLDS
+
+
+class FirstRoundDecision(NamedTuple):
+    """What a blueprint does at one decision of the first round, with every private hand."""
+
+    node: int  # of the betting tree
+    seat: int  # who acts
+    reach: FloatArray  # [seat, hand] probability that the player in that seat, with that hand, plays up to here
+    chance: FloatArray  # [hand, action] probabilities
+    seen: BoolArray  # [hand] whether the solver has been there
+
+
+def first_round(blueprint: Blueprint) -> Iterator[FirstRoundDecision]:
+    """Walk all decisions of the first round, parents before children."""
+    nodes = blueprint.nodes
+    buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
+    hands = len(buckets[0])
+    reach: dict[int, FloatArray] = {0: np.ones((2, hands))}
+    for node in range(int(nodes.block[1])):
+        if nodes.actor[node] < 0:
+            continue
+        seat, here = int(nodes.actor[node]), reach.pop(node)
+        count, first = int(nodes.children[node]), int(nodes.first_child[node])
+        chance, seen = strategy_rows(blueprint, np.full(hands, node), buckets[seat])
+        yield FirstRoundDecision(node, seat, here, chance[:, :count], seen)
+        for action in range(count):
+            if nodes.actor[first + action] >= 0:
+                after = reach[first + action] = here.copy()
+                after[seat] *= chance[:, action]
+
+
+def apart(game: Holdem, hands: IntArray) -> BoolArray:
+    """[row, hand] Whether `hands[row]` and a hand have no card in common."""
+    holes = game.deck.holes(game.rules.hole_cards)
+    held = np.zeros((len(holes), game.deck.size), dtype=np.float32)
+    np.put_along_axis(held, holes.astype(np.int64), 1.0, axis=1)
+    return np.asarray(held[hands] @ held.T == 0)
+
+
+class Deals(NamedTuple):
+    """Dealt hands as a blueprint sees them, and how their showdowns end."""
+
+    bucket: IntArray  # [deal, round, seat]
+    outcome: IntArray  # [deal] at a showdown: 1 where seat 0 wins, −1 where seat 1 does, 0 where they split
+
+
+class Moves(NamedTuple):
+    """The next decision of each deal in which somebody has to act: arrays with an entry per such deal."""
+
+    deal: IntArray  # its number
+    node: IntArray  # of the betting tree
+    seat: IntArray  # who acts
+    round: IntArray
+    chance: FloatArray  # [move, action] probabilities; actions are drawn from what the reader leaves here
+    seen: BoolArray  # whether the solver has been there
+
+
+class SelfPlay:
+    """Hands of a blueprint against itself, played side by side: iterating gives the next `Moves` of all of them.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+    deals : Deals
+        The cards: see `shuffled` and `seen_by`.
+    random : numpy.random.Generator
+        Draws the actions.
+    """
+
+    def __init__(self, blueprint: Blueprint, deals: Deals, random: np.random.Generator) -> None:
+        self.blueprint, self.deals, self.random = blueprint, deals, random
+        self.node = np.zeros(len(deals.outcome), dtype=np.int64)
+        self.spent: IntArray = np.tile(np.array(blueprint.game.rules.blinds, dtype=np.int64), (len(self.node), 1))
+        self.folded = np.full(len(self.node), -1)  # [deal] the seat
+
+    def __iter__(self) -> Iterator[Moves]:
+        nodes = self.blueprint.nodes
+        while True:
+            while (turned := nodes.actor[self.node] == CHANCE).any():
+                self.node[turned] = nodes.first_child[self.node[turned]]
+            deal = np.flatnonzero(nodes.actor[self.node] >= 0)
+            if not len(deal):
+                return
+            node = self.node[deal]
+            seat, r = nodes.actor[node].astype(np.int64), nodes.round[node].astype(np.int64)
+            moves = Moves(deal, node, seat, r, *strategy_rows(self.blueprint, node, self.deals.bucket[deal, r, seat]))
+            yield moves
+            self._take(moves)
+
+    def _take(self, moves: Moves) -> None:
+        """Draw an action for each move and go to its node."""
+        upto = moves.chance.cumsum(axis=1)
+        drawn = self.random.random(len(upto)) * upto[:, -1]
+        action = np.minimum((upto <= drawn[:, None]).sum(axis=1), self.blueprint.nodes.children[moves.node] - 1)
+        child = self.blueprint.nodes.first_child[moves.node] + action
+        rules, raised = self.blueprint.game.rules, self.blueprint.level[child].astype(np.int64)
+        level = self.spent[moves.deal].max(axis=1)
+        to = level + np.array(rules.raise_sizes)[moves.round] if self.blueprint.limit else raised
+        after = np.minimum(np.where(raised > 0, to, level), np.array(rules.stacks)[moves.seat])
+        stays = raised != FOLDS
+        self.spent[moves.deal[stays], moves.seat[stays]] = after[stays]
+        self.folded[moves.deal[~stays]] = moves.seat[~stays]
+        self.node[moves.deal] = child
+
+    def won(self) -> FloatArray:
+        """[deal] Chips that seat 0 has won, once all hands are over."""
+        sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
+        return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
+
+
+def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
+    """[deal, card] Cards drawn at random: private cards of seat 0, of seat 1, then the board of all rounds."""
+    rules = blueprint.game.rules
+    needed = 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
+    return random.random((deals, rules.deck.size)).argsort(axis=1)[:, :needed]
+
+
+def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
+    """Buckets and showdowns of cards [deal, card] in the order of `shuffled`."""
+    rules = blueprint.game.rules
+    held = rules.hole_cards
+    board = np.ascontiguousarray(cards[:, 2 * held :])
+    holes = cards[:, :held], cards[:, held : 2 * held]
+    hands = np.stack([_hole_index(hole) for hole in holes], axis=1)
+    bucket = np.empty((len(cards), rules.rounds, 2), dtype=np.uint32)
+    for r in range(rules.rounds):
+        blueprint.cards.look_up(r, board[:, : rules.board_size(r)], hands, bucket[:, r])
+    mine, theirs = (strengths(np.hstack([hole, board]), rules.deck).astype(np.int64) for hole in holes)
+    return Deals(bucket.astype(np.int64), np.sign(mine - theirs))
+
+
+def strategy_rows(blueprint: Blueprint, node: IntArray, bucket: IntArray) -> tuple[FloatArray, BoolArray]:
+    """[row, action] probabilities at decisions `node` with `bucket`, and [row] whether the blueprint has them.
+
+    Rows that it does not have are all on the call, as its agent plays.
+    """
+    nodes = blueprint.nodes
+    count = nodes.children[node].astype(np.int64)
+    place = np.arange(int(count.max()))
+    slot: Array = (blueprint.first[node] + bucket * count)[:, None] + np.minimum(place, count[:, None] - 1)
+    row: FloatArray = np.where(place < count[:, None], blueprint.shares[slot], 0).astype(np.float64)
+    seen: BoolArray = np.asarray(row.any(axis=1))
+    row[~seen, blueprint.faces_bet(node[~seen]).astype(np.int64)] = 1.0
+    return row / row.sum(axis=1, keepdims=True), seen
+
+
+def _hole_index(holes: IntArray) -> IntArray:
+    """[row] the numbers of hands: see `Deck.hole_index`."""
+    if holes.shape[1] == 1:
+        return holes[:, 0]
+    low, high = holes.min(axis=1), holes.max(axis=1)
+    return np.asarray(high * (high - 1) // 2 + low)
