@@ -42,7 +42,7 @@ from kilt.play.agent import BASELINES
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import write_phh, write_phhs
-from kilt.play.players import load_holdem, load_player
+from kilt.play.players import load_agent, load_holdem, load_player
 
 GAMES = {
     name: Holdem(rules, name)
@@ -882,6 +882,62 @@ def test_a_dealer_whom_nobody_meets_leaves_no_log(tmp_path):
     out, err = dealer.communicate(timeout=60)
     assert (out, log.read_text()) == ("", "precious")
     assert "choose another --log" in err
+
+
+OWN = """
+from dataclasses import dataclass
+
+from helper_of_mine import ACTION
+
+
+@dataclass(frozen=True)
+class Mine:
+    name: str = "mine"
+
+    def act(self, observation):
+        return ACTION
+
+
+class Needy:
+    def __init__(self, something):
+        pass
+
+
+class Nameless:
+    def act(self, observation):
+        return "c"
+
+
+class Mute(Mine):
+    def act(self, observation):
+        return None
+"""
+
+
+def test_classes_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", list(sys.path))
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    (tmp_path / "helper_of_mine.py").write_text("ACTION = 'c'\n")
+    agent, game = load_player(f"{file}:Mine", LIMIT)
+    assert (agent.name, game) == ("mine", LIMIT) and load_agent(f"{file}:Mine") == agent
+    assert Dealer(LIMIT, 3).play(0, (agent, BASELINES["always-call"])).position.history == "cc/cc/cc/cc"
+    with pytest.raises(PlayError, match="mine cannot go on in hand 0: None is not legal after '': use one of f, c, r"):
+        Dealer(LIMIT, 3).play(0, (BASELINES["always-call"], load_agent(f"{file}:Mute")))
+    for name, words in {
+        "Mine": "mine plays any poker game: say which one with --game",
+        "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Mute",
+        "Needy": r"Needy of .*own.py cannot be made \(TypeError: .*something.*\): it is called without arguments",
+        "Nameless": "Nameless of .* is no agent: give it a `name`, which is text, and a method `act",
+    }.items():
+        with pytest.raises(PlayError, match=words):
+            load_player(f"{file}:{name}")
+    with pytest.raises(PlayError, match=r"there is no file nowhere.py: give a Python file and a class of it"):
+        load_agent("nowhere.py:Mine")
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0")
+    with pytest.raises(PlayError, match=r"broken.py cannot be run \(ZeroDivisionError: division by zero\): mend it"):
+        load_agent(f"{broken}:Mine")
 
 
 def test_players_by_name():

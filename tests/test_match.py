@@ -318,6 +318,18 @@ def test_match_command_with_many_players():
     assert "mbb_per_hand" not in said
 
 
+def test_classes_of_ones_own_play_on_processes_too(tmp_path, monkeypatch):
+    """A process loads the file for itself: nothing is pickled."""
+    monkeypatch.setattr("sys.path", list(sys.path))
+    monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
+    file = tmp_path / "caller.py"
+    file.write_text("class Caller:\n    name = 'caller'\n\n    def act(self, observation):\n        return 'c'\n")
+    said = [answer("match", f"{file}:Caller", "random", "-g", "leduc", "-n", "1000", "--processes", n) for n in "12"]
+    rate = win_rate(play_match(LEDUC, pair("always-call", "random"), 1000))
+    assert [one["mbb_per_hand"] for one in said] == [pytest.approx(rate.mean)] * 2
+    assert said[0]["players"] == ["caller", "random"]
+
+
 def test_one_deal_has_no_interval():
     said = answer("match", "probe", "random", "-g", "leduc", "-n", "2")
     assert said["ci95"] is None

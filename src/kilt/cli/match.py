@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 UNIT = "mbb/h"
 
 Players = Annotated[
-    list[str], typer.Argument(metavar="PLAYER...", help="Two or more players, such as always-call and random.")
+    list[str],
+    typer.Argument(
+        metavar="PLAYER...", help="Two or more: baselines such as always-call, folders of runs, or FILE.py:CLASS."
+    ),
 ]
 GameOption = Annotated[
     str | None,
@@ -102,7 +105,7 @@ def first_meets_others(
     from kilt.jit import cores
     from kilt.play.match import play_match
 
-    rules, load = _seated(players, game)
+    rules = _common_game(players, game)
     matches: list[Match] = []
     opponents = players[1:]
     with interrupts(at_once=False) as stopped, _progress(hands * len(opponents)) as tick:
@@ -117,7 +120,7 @@ def first_meets_others(
                     hands,
                     seed,
                     duplicate=duplicate,
-                    load=load,
+                    load=_load,
                     processes=cores() if processes is None else processes,
                     engine=engine,
                     sink=sink.write if log else None,
@@ -159,7 +162,7 @@ def crosstable(
     from kilt.evaluate import crosstable as tables
     from kilt.jit import cores
 
-    rules, load = _seated(players, game)
+    rules = _common_game(players, game)
     pairs = len(players) * (len(players) - 1) // 2
     with (
         opened(engine, address, processes or cores()) as found,
@@ -172,7 +175,7 @@ def crosstable(
             hands,
             seed,
             duplicate=duplicate,
-            load=load,
+            load=_load,
             processes=cores() if processes is None else processes,
             engine=found,
             tick=partial(tick, f"{pairs} matches", 0),
@@ -199,33 +202,24 @@ def crosstable(
 
 
 @cache
-def _loaded(spec: str, game: Holdem | None) -> tuple[Agent, Holdem]:
-    """A player and its game, once in a process."""
-    from kilt.play.players import load_player
+def _load(spec: str) -> Agent:
+    """An agent by name, loaded once in a process."""
+    from kilt.play.players import load_agent
 
-    return load_player(spec, game)
-
-
-def _load(spec: str, game: Holdem) -> Agent:
-    """What a process calls to get a player."""
-    return _loaded(spec, game)[0]
+    return load_agent(spec)
 
 
-def _seated(players: list[str], name: str | None) -> tuple[Holdem, Callable[[str], Agent]]:
-    """The game that all players play, and the way to load one of them."""
+def _common_game(players: list[str], name: str | None) -> Holdem:
+    """The game that all players play: the one of that name, or that of the first player who was made for one."""
     from kilt.errors import PlayError
-    from kilt.play.agent import BASELINES
-    from kilt.play.players import load_holdem
+    from kilt.play.players import game_for, load_holdem, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")
-    picky = [spec for spec in players if spec not in BASELINES]  # they know which game they play
-    game = load_holdem(name) if name else _loaded(picky[0] if picky else players[0], None)[1]
-    for spec in players:
-        theirs = _loaded(spec, game)[1]
-        if theirs.rules != game.rules:
-            raise PlayError(f"{spec} plays {theirs.name}, and the match is {game.name}: choose players of one game")
-    return game, partial(_load, game=game)
+    agents = [_load(spec) for spec in players]
+    game = load_holdem(name) if name else next(filter(None, map(own_game, agents)), None)
+    first, *_ = (game_for(agent, game) for agent in agents)  # all of them are asked
+    return first
 
 
 def _figures(rate: Estimate) -> dict[str, Any]:

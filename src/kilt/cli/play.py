@@ -82,7 +82,7 @@ def dealer(
 
 
 def agent(
-    player: Annotated[str, typer.Argument(metavar="PLAYER", help="The folder of a run, or the name of a baseline.")],
+    player: Annotated[str, typer.Argument(metavar="PLAYER", help="The folder of a run, a baseline, or FILE.py:CLASS.")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
     port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
     game: Annotated[

@@ -43,7 +43,10 @@ HELP_LIMIT = (*HELP[:2], ("r, bet, raise", "bets and raises have one size in thi
 
 def play(
     agent: Annotated[
-        str, typer.Argument(metavar="RUN|NAME", help="Who you play: a run that holds a strategy, or a baseline.")
+        str,
+        typer.Argument(
+            metavar="PLAYER", help="Who you play: a run that holds a strategy, a baseline, or FILE.py:CLASS."
+        ),
     ],
     game: Annotated[
         str | None,
@@ -81,8 +84,6 @@ def play(
     wanted = None if game is None else load_holdem(game)
     with errors.status("the agent sits down …"):
         opponent, rules = load_player(agent, wanted)
-    if wanted and wanted.rules != rules.rules:
-        raise PlayError(f"{agent} plays {rules.name}, and not {wanted.name}: leave out --game")
     if log and len({*read_names((name, opponent.name))}) < 2:
         raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed

@@ -123,7 +123,10 @@ class Betting:
             called = min(max(self.spent), self.rules.stacks[me])
             return self._with(action, spent=self._spend(called), to_act=self.to_act - 1)._turn_to(1 - me)
         bounds = self.raise_bounds()
-        if bounds and (match := re.fullmatch(RAISE if self.rules.betting == "limit" else rf"{RAISE}(\d+)", action)):
+        # An agent of a user's own may answer something that is no text.
+        if bounds and (
+            match := re.fullmatch(RAISE if self.rules.betting == "limit" else rf"{RAISE}(\d+)", str(action))
+        ):
             level = bounds[0] if self.rules.betting == "limit" else int(match[1])
             if bounds[0] <= level <= bounds[1]:
                 raised_by = level - max(self.spent)

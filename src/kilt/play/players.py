@@ -1,6 +1,12 @@
-"""Players by name, as commands are given them.
+"""Agents by name, as commands and configurations are given them.
 
->>> from kilt.games import load_game
+======================  ==============================================================================================
+``always-call``         a baseline, see `kilt.play.agent.BASELINES`
+``my_agent.py:Mine``    a class of a Python file, made without arguments: it has a `name` and an `act(observation)`
+``runs/demo``           the blueprint of a run, or of what `kilt export` made
+``runs/demo@new-0.2``   … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
+======================  ==============================================================================================
+
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
 >>> agent.name, game.name
 ('always-call', 'leduc')
@@ -8,7 +14,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+import sys
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from kilt.errors import PlayError
 from kilt.games import load_game
@@ -19,44 +30,54 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 
-
-def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-    """A player and the game it plays. A baseline plays any game, so one must be given.
-
-    Anything else is a folder with a blueprint, as `kilt solve CONFIG` and `kilt export` make them; ``RUN@RULE`` plays
-    it with another post-processing than the run's own, ``RUN@RULE@TRANSLATION`` with another translation too.
-    """
-    if spec in BASELINES:
-        if game is None:
-            raise PlayError(f"{spec} plays any poker game: say which one with --game")
-        return BASELINES[spec], game
-    parts = spec.split("@")
-    place, rest = next(
-        (("@".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1) if Path("@".join(parts[:n])).exists()),
-        ("", []),
-    )
-    if not place or len(rest) > 2:
-        raise PlayError(f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}")
-    blueprint = Blueprint.load(place)
-    rule, mapping = (*rest, "", "")[:2]
-    said = blueprint.figures.get("agent", {})
-    agent = BlueprintAgent(
-        spec.rstrip("/"),
-        blueprint,
-        rule_named(rule or said.get("post", "none")),
-        mapping_named(mapping or said.get("translation", "pseudo-harmonic")),
-    )
-    if game is not None and game.rules != blueprint.game.rules:
-        raise PlayError(
-            f"{place} plays {blueprint.game.name} with {blueprint.game.rules.stacks[0]:,} chips, and this is "
-            f"{game.name}: use the game it was made for"
-        )
-    return agent, blueprint.game
+_CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 def load_agent(spec: str) -> Agent:
-    """A player who knows which game it plays: the folder of a run."""
-    return load_player(spec)[0]
+    """An agent by name.
+
+    Parameters
+    ----------
+    spec : str
+        The name of a baseline; ``FILE.py:CLASS``, a class with a `name` and an `act(observation)` that is made without
+        arguments; or the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE`` or
+        ``RUN@RULE@TRANSLATION``.
+
+    Returns
+    -------
+    Agent
+        One that plays a single game has it as `game`.
+    """
+    if spec in BASELINES:
+        return BASELINES[spec]
+    if own := _CLASS.fullmatch(spec):
+        return _own_agent(Path(own[1]), own[2])
+    return _blueprint_agent(spec)
+
+
+def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
+    """An agent by name (see `load_agent`) and the game it plays (see `game_for`)."""
+    agent = load_agent(spec)
+    return agent, game_for(agent, game)
+
+
+def own_game(agent: Agent) -> Holdem | None:
+    """The game that an agent was made for; None where it plays any."""
+    game = getattr(agent, "game", None)
+    return game if isinstance(game, Holdem) else None
+
+
+def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
+    """The game that an agent was made for, or `game` where it plays any; PlayError where it cannot play `game`."""
+    own = own_game(agent) or game
+    if own is None:
+        raise PlayError(f"{agent.name} plays any poker game: say which one with --game")
+    if game is not None and game.rules != own.rules:
+        raise PlayError(
+            f"{agent.name} plays {own.name} with {own.rules.stacks[0]:,} chips, and this is {game.name}: "
+            "use the game it was made for"
+        )
+    return own
 
 
 def load_holdem(name: str | Path) -> Holdem:
@@ -65,3 +86,66 @@ def load_holdem(name: str | Path) -> Holdem:
     if not isinstance(game, Holdem):
         raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
     return game
+
+
+def _blueprint_agent(spec: str) -> BlueprintAgent:
+    """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
+    parts = spec.split("@")
+    place, rest = next(
+        (("@".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1) if Path("@".join(parts[:n])).exists()),
+        ("", []),
+    )
+    if not place or len(rest) > 2:
+        raise PlayError(
+            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS"
+        )
+    blueprint = Blueprint.load(place)
+    rule, mapping = (*rest, "", "")[:2]
+    said = blueprint.figures.get("agent", {})
+    return BlueprintAgent(
+        spec.rstrip("/"),
+        blueprint,
+        rule_named(rule or said.get("post", "none")),
+        mapping_named(mapping or said.get("translation", "pseudo-harmonic")),
+    )
+
+
+def _own_agent(file: Path, name: str) -> Agent:
+    """An agent of a class in a Python file."""
+    if not file.is_file():
+        raise PlayError(f"there is no file {file}: give a Python file and a class of it, such as my_agent.py:MyAgent")
+    module = _module(file.resolve())
+    found = vars(module).get(name)
+    if not isinstance(found, type):
+        classes = [
+            what for what, it in vars(module).items() if isinstance(it, type) and it.__module__ == module.__name__
+        ]
+        raise PlayError(f"{file} has no class {name!r}: use one of {', '.join(classes) or 'its own, it has none yet'}")
+    try:
+        agent: Agent = found()
+    except Exception as error:
+        raise PlayError(
+            f"{name} of {file} cannot be made ({type(error).__name__}: {error}): it is called without arguments"
+        ) from error
+    if not isinstance(getattr(agent, "name", None), str) or not callable(getattr(agent, "act", None)):
+        raise PlayError(
+            f"{name} of {file} is no agent: give it a `name`, which is text, and a method `act(observation)`"
+        )
+    return agent
+
+
+@cache
+def _module(file: Path) -> ModuleType:
+    """A Python file as a module, run once in a process. It may import what lies beside it."""
+    module_spec = importlib.util.spec_from_file_location(f"{file.stem} ({file.parent})", file)
+    assert module_spec and module_spec.loader
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module.__name__] = module
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[module.__name__]
+        raise PlayError(f"{file} cannot be run ({type(error).__name__}: {error}): mend it first") from error
+    return module
