@@ -43,7 +43,7 @@ DECISIONS, HANDS = 5_000, 20_000
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure walks of external sampling on a table of gigabytes, an agent's decisions, and matches."""
+    """Measure external sampling on a table of gigabytes, the time of an agent's decisions, and hands per second."""
     game, threads = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
     deal = Deal.of(game)
     with TemporaryDirectory() as name:

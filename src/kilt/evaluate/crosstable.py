@@ -28,13 +28,21 @@ from kilt.play.match import Load, Match, play_match
 
 @dataclass(frozen=True, eq=False)
 class Crosstable:
-    """Matches of all pairs. One that was stopped lacks some."""
+    """Matches between all pairs of players.
 
-    players: tuple[str, ...]  # their names
-    matches: dict[tuple[int, int], Match]  # by the places of the two, the lower one first
+    Attributes
+    ----------
+    players : tuple of str
+        Their names.
+    matches : dict of (int, int) to Match
+        By the places of the two in `players`, the lower one first. A crosstable that was stopped early lacks some.
+    """
+
+    players: tuple[str, ...]
+    matches: dict[tuple[int, int], Match]
 
     def rate(self, row: int, column: int) -> Estimate | None:
-        """What one player wins from another; None if they have not met."""
+        """Win rate of player `row` against player `column` in mbb/h; None if they have not met."""
         match = self.matches.get((min(row, column), max(row, column)))
         if match is None:
             return None
@@ -42,7 +50,7 @@ class Crosstable:
         return won if row < column else Estimate(0.0 - won.mean, won.margin)
 
     def mean(self, player: int) -> Estimate | None:
-        """What a player wins on average from all others; None if it has not met all.
+        """Mean win rate of a player against all others in mbb/h; None if it has not met all of them.
 
         All matches have the same deals, so that players are compared on equal cards. A unit of the statistics is
         therefore a deal against all opponents at once.
@@ -68,9 +76,25 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play a match of so many hands between any two of the players; what is passed on means the same as there.
+    """Play a match between any two of the players, all on the same deals.
 
-    `tick` gets the number of hands so far, over all matches.
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    players : sequence of Agent or str
+        At least two; names are for `load`.
+    hands : int
+        Of each match.
+    seed, duplicate, load, processes, engine, stop
+        As in `kilt.play.match.play_match`.
+    tick : callable
+        Is called with the number of hands so far, over all matches.
+
+    Returns
+    -------
+    Crosstable
+        `rate(row, column)` and `mean(player)` are win rates with 95% intervals.
     """
     if len(players) < 2:
         raise PlayError(f"a crosstable of {len(players)} players has no matches: give two or more")

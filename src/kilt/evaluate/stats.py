@@ -21,14 +21,14 @@ WIDTH = NormalDist().inv_cdf(0.975)  # of a 95% interval to each side, in standa
 
 
 class Estimate(NamedTuple):
-    """A mean that was estimated."""
+    """An estimated mean, and the half-width of its 95% interval in the same unit."""
 
     mean: float
-    margin: float  # the 95% interval reaches so far to each side
+    margin: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval."""
+        """The 95% interval: lower end, upper end."""
         return self.mean - self.margin, self.mean + self.margin
 
     def __str__(self) -> str:
@@ -36,9 +36,17 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: npt.ArrayLike) -> Estimate:
-    """The mean of independent values and its 95% interval, by the normal distribution: fair from some thirty values on.
+    """The mean of independent values with its 95% interval, by the normal distribution: fair from thirty values on.
 
-    One value alone says nothing of its error: the interval is infinite.
+    Parameters
+    ----------
+    values : array_like, shape (n,)
+        At least one. One value alone says nothing of its error: the interval is infinite.
+
+    Returns
+    -------
+    Estimate
+        In the unit of the values.
     """
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or not len(row):
@@ -48,8 +56,18 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 
 
 def win_rate(match: Match) -> Estimate:
-    """What the first player of a match wins from the second, in mbb/h.
+    """Win rate of the first player of a match, with its 95% interval.
 
     The two hands of a duplicate pair are one value: they share their cards, so they are not independent.
+
+    Parameters
+    ----------
+    match : Match
+        What `kilt.play.match.play_match` returns.
+
+    Returns
+    -------
+    Estimate
+        In mbb/h, thousandths of a big blind per hand; ten of them are one bb/100.
     """
     return estimate(match.results * (1000 / match.big_blind))

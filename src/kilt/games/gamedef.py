@@ -124,7 +124,7 @@ class GameDef:
 
     @classmethod
     def read(cls, path: str | Path) -> GameDef:
-        """Read a definition from a file."""
+        """Read a definition from a file; GameError where it cannot be read or is broken."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -134,7 +134,7 @@ class GameDef:
         return cls.parse(text, source=str(path))
 
     def text(self) -> str:
-        """Write the definition; `parse` reads it back."""
+        """The definition as an ACPC game file; `parse` reads it back."""
         rows = []
         for name, key in _KEYS.items():
             values = self._values(name)
@@ -155,7 +155,7 @@ class GameDef:
         return max(self.blinds)
 
     def board_size(self, round: int) -> int:  # noqa: A002
-        """How many cards lie on the board in `round`, old and new."""
+        """Number of cards on the board in `round`, old and new."""
         return sum(self.board_cards[: round + 1])
 
     @cached_property
@@ -314,7 +314,7 @@ def ready_made(name: str) -> GameDef:
 
 
 def describe(name: str) -> str:
-    """The game of that name in a few words.
+    """A ready-made game in a few words.
 
     >>> describe("kuhn")
     'Kuhn poker: three cards, one of them each, antes of 1, one bet of 1'

@@ -39,7 +39,11 @@ _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
 @dataclass(frozen=True)
 class Betting:
-    """A public position: the betting so far. Labels are the ACPC's: ``f``, ``c``, ``r`` or ``r300``, and ``/``."""
+    """A public position: the betting so far. It is a value; `after` makes a new one.
+
+    Labels of actions are the ACPC's: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise *to* 300 chips over the
+    whole hand in no-limit games, and ``/`` where a round begins. Chips are counted over the whole hand.
+    """
 
     rules: GameDef
     history: str
@@ -54,7 +58,7 @@ class Betting:
 
     @classmethod
     def start(cls, rules: GameDef) -> Betting:
-        """Blinds are posted, nobody has acted."""
+        """The position before anybody has acted: blinds are posted."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
@@ -62,16 +66,16 @@ class Betting:
 
     @property
     def facing(self) -> int:
-        """Chips the actor must add to call."""
+        """Chips that the actor has to add to match the other; 0 where checking is free."""
         return max(self.spent) - self.spent[self.actor]
 
     @property
     def stake(self) -> int:
-        """What the loser loses: chips that the other has not matched go back."""
+        """Chips that the loser loses: what the other has not matched goes back."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """The least and the most that the actor can raise to, or None where no raise is legal.
+        """The least and the most chips that the actor can raise *to*, or None where no raise is legal.
 
         Whoever cannot afford the least may still go all-in. Against a player who is all-in there is no raise.
         """
@@ -88,13 +92,13 @@ class Betting:
         return min(least, stack), min(most, stack)
 
     def passive_actions(self) -> tuple[str, ...]:
-        """The legal labels that are no raises. Folding is not legal where checking is free."""
+        """The legal actions other than raises. Folding is not legal where checking is free."""
         if self.actor < 0:
             return (REVEAL,) if self.actor == CHANCE else ()
         return (FOLD, CALL) if self.facing else (CALL,)
 
     def actions(self) -> tuple[str, ...]:
-        """All legal labels. No-limit games have many: `raise_bounds` says the same in short."""
+        """All legal actions. No-limit games have thousands: `raise_bounds` gives the range of raises."""
         bounds = self.raise_bounds()
         if bounds is None:
             return self.passive_actions()
@@ -282,7 +286,7 @@ class Holdem:
         return positions_of(self.rules)
 
     def start(self) -> Betting:
-        """Blinds are posted, nobody has acted."""
+        """The position before anybody has acted: blinds are posted."""
         return self.positions.start
 
     def replay(self, history: str) -> Betting:
@@ -310,7 +314,7 @@ class Holdem:
         return [((*board, *cards), chance) for cards in rest[subsets(len(rest), count)].tolist()]
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """What each player wins, in chips."""
+        """Chips that each player wins at the end of a hand."""
         assert isinstance(position, Betting)
         if position.folded is not None:
             sign = 1 if position.folded == 1 else -1

@@ -53,7 +53,7 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """What a player is told. Its text is the dealer's line."""
+    """What a dealer tells one player about a hand. `str` of it is the dealer's line."""
 
     viewer: int  # the position of who is told
     number: int  # of the hand
@@ -77,7 +77,7 @@ class MatchState:
         return self.position.actor == TERMINAL
 
     def observation(self, seed: int) -> Observation:
-        """The same for an agent. All spots of a hand have one key, that of `Dealer.keys` for this seed.
+        """What the viewer sees, as agents take it. Its key is that of `Dealer.keys` for this seed and hand.
 
         So a player over a network who is given a dealer's seed acts as that dealer's own player would.
         """
@@ -191,7 +191,7 @@ class Score(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What is in a log."""
+    """The contents of a log: one match."""
 
     hands: list[Hand]
     score: Score | None  # None where the match broke off

@@ -25,38 +25,65 @@ from kilt.strategy.fixed import AGENTS, chances
 
 
 class Observation(NamedTuple):
-    """What a player sees when it is their turn."""
+    """What a player sees when it is their turn.
 
-    position: Betting  # they are its actor
-    hand: tuple[int, ...]  # their private cards
-    board: tuple[int, ...]  # in the order of dealing
-    key: int  # 64 random bits, the same all through a hand: see `draw`
+    Attributes
+    ----------
+    position : Betting
+        The betting so far; the player is its `actor`. It says what is legal: `passive_actions`, `raise_bounds`.
+    hand : tuple of int
+        The player's private cards: card = rank · suits + suit, as `position.rules.deck` numbers and names them.
+    board : tuple of int
+        The public cards of all rounds so far, in the order of dealing.
+    key : int
+        64 random bits, the same all through a hand: see `draw`.
+    """
+
+    position: Betting
+    hand: tuple[int, ...]
+    board: tuple[int, ...]
+    key: int
 
     def draw(self, number: int) -> float:
-        """A random number from 0 to 1, 1 excluded: equal for equal keys and numbers."""
+        """A uniform random number in [0, 1), a function of the key and `number`: agents use one number per draw."""
         return float(uniform(np.uint64(self.key), np.uint64(number)))
 
 
 class Agent(Protocol):
-    """A player."""
+    """Something that picks an action in a match: any class with a `name` and an `act` is one.
+
+    One that plays a single game says which by an attribute `game`.
+    """
 
     @property
     def name(self) -> str:
         """What it is called in tables and logs."""
 
     def act(self, observation: Observation) -> str:
-        """A legal action: ``f``, ``c``, ``r`` in limit games, ``r300`` to raise to 300 chips in no-limit games."""
+        """Pick an action.
+
+        Parameters
+        ----------
+        observation : Observation
+            What the player sees, and what it draws random numbers from.
+
+        Returns
+        -------
+        str
+            A legal action as the ACPC writes it: ``f`` (where there is a bet to fold to), ``c`` (call or check), ``r``
+            in limit games, ``r300`` to raise *to* 300 chips over the whole hand in no-limit games.
+        """
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """An agent of `strategy.fixed`: it has habits, and raises by the least in no-limit games."""
+    """An agent of `strategy.fixed`, which looks at no cards; it raises by the least in no-limit games."""
 
     name: str
-    habits: str  # the name they have there
+    habits: str  # its row of `strategy.fixed.AGENTS`
 
     def act(self, observation: Observation) -> str:
-        """The action that a habit picks."""
+        """The action of the agent's habit, or one drawn among those of several."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -77,7 +104,7 @@ class Random:
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Any action."""
+        """A random kind of action, and for raises a random legal level."""
         position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -89,7 +116,7 @@ class Random:
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """The action that a uniform random number picks, when each has its share.
+    """The action that a uniform random number `draw` picks when each has the probability in `share`.
 
     >>> pick(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'
@@ -101,6 +128,7 @@ def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
     return max(zip(share, actions, strict=True))[1]  # shares that add up to a little less than 1
 
 
+# Agents that are there without solving, by name.
 BASELINES: dict[str, Agent] = {
     **{name: Fixed(name, name) for name in AGENTS if name != "call-or-raise"},
     "probe": Fixed("probe", "call-or-raise"),  # [Johanson16 §6.3.2]: it never folds

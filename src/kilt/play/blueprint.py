@@ -30,24 +30,36 @@ _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are
 class Place(NamedTuple):
     """Where a hand stands in the abstract game."""
 
-    node: int | None  # a decision of the player; None where the tree has no answer
-    level: int  # chips that each player has to match there
+    node: int | None  # a decision of the player in the betting tree; None where the tree has no answer
+    level: int  # chips that each player has to match at that node
     acted: bool  # whether the player has acted before in this hand
-    sure: bool  # whether it is there whatever is drawn
+    sure: bool  # whether no random number had a part in it: no bet had to be translated
 
 
 class ChoiceSet(NamedTuple):
-    """What a player may choose from."""
+    """The actions of a decision in the abstract game, and what each becomes in the real one."""
 
-    node: int | None
-    acted: bool
+    node: int | None  # as in `Place`
+    acted: bool  # as in `Place`
     labels: list[str]  # in the abstract game
     actions: list[str]  # in the real one
 
 
 @dataclass(frozen=True)
 class BlueprintAgent:
-    """Plays a blueprint, in the game it was made for."""
+    """The agent that plays a blueprint, in the game it was made for.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and logs.
+    blueprint : Blueprint
+        The strategy.
+    rule : Rule
+        Post-processing of its probabilities: see `strategy.postprocess`.
+    mapping : Mapping
+        Translation of bets that its betting tree does not have: see `strategy.translate`.
+    """
 
     name: str
     blueprint: Blueprint
@@ -61,12 +73,12 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """A legal action."""
+        """A legal action, drawn from `shares`."""
         actions, shares = zip(*self.shares(observation), strict=True)
         return pick(actions, shares, observation.draw(2 * len(observation.position.history)))
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """The actions that it may take, as the ACPC writes them, and the probability of each."""
+        """Legal actions, as the ACPC writes them, and the probability of each; an action may occur more than once."""
         menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
             return [(CALL, 1.0)]
@@ -79,7 +91,7 @@ class BlueprintAgent:
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
     def _menu(self, observation: Observation) -> ChoiceSet:
-        """What there is to choose from; it is remembered where it does not depend on how bets are translated."""
+        """The actions to choose from; remembered where no bet had to be translated."""
         position, place = observation.position, self.follow(observation)
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
@@ -91,7 +103,7 @@ class BlueprintAgent:
         return menu
 
     def follow(self, observation: Observation) -> Place:
-        """Where a hand stands in the abstract game, with what chance decides about bets that it does not have."""
+        """Follow a hand in the abstract game; bets that its tree does not have are translated."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         me = observation.position.actor
         node: int | None = 0
@@ -121,7 +133,7 @@ class BlueprintAgent:
     def _raised(
         self, node: int, level: int, before: Betting, action: str, observation: Observation
     ) -> tuple[int | None, bool]:
-        """The node after a raise, the one that it is taken for; and whether it is that whatever is drawn."""
+        """The node after the raise that a real one is taken for, and whether that is so whatever is drawn."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
@@ -143,7 +155,7 @@ class BlueprintAgent:
         return places[translate(sizes, size, self.mapping if theirs else _NEAREST, draw)], size in sizes
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
-        """An abstract action as a legal one: bets are as large in pots."""
+        """An abstract action as a legal one of the real game; a bet keeps its size in pots."""
         if label == FOLD:
             return FOLD if position.facing else CALL
         bounds = position.raise_bounds()

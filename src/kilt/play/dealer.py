@@ -23,16 +23,16 @@ from kilt.play.agent import Agent, Observation
 
 
 class Cards(NamedTuple):
-    """What is dealt in a hand."""
+    """The cards of a hand, by number."""
 
-    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat]
-    board: tuple[int, ...]  # of all rounds
+    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat] private cards
+    board: tuple[int, ...]  # public cards of all rounds
 
 
 class Hand(NamedTuple):
-    """A hand that was played."""
+    """A hand that was played to its end."""
 
-    number: int
+    number: int  # in its match, from 0
     position: Betting  # at its end
     cards: Cards
     payoffs: tuple[float, float]  # [seat] in chips
@@ -40,19 +40,27 @@ class Hand(NamedTuple):
 
     @property
     def board(self) -> tuple[int, ...]:
-        """The cards that were seen."""
+        """The public cards that were dealt before the hand ended."""
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
 
 class Dealer:
-    """Deals and plays hands."""
+    """Shuffles, asks agents for their actions and says who won what.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    seed : int
+        Cards and keys of a hand are a function of the seed and of the number of the hand.
+    """
 
     def __init__(self, game: Holdem, seed: int = 0) -> None:
         self.game, self.seed = game, seed
         self._sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
 
     def deal(self, number: int) -> Cards:
-        """The cards of a hand."""
+        """The cards of a hand, by its number."""
         rules = self.game.rules
         held = rules.hole_cards
         drawn = self._random(number, "cards").sample(
@@ -62,12 +70,27 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """[seat] what agents draw at random from, in a hand."""
+        """[seat] The 64 random bits that an agent draws from in a hand: `Observation.key`."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def play(self, number: int, agents: tuple[Agent, Agent], deal: int | None = None) -> Hand:
-        """Play a hand; `agents` are by seat. Cards and keys are those of hand `deal`: left out, its own."""
+        """Play a hand.
+
+        Parameters
+        ----------
+        number : int
+            Of the hand, from 0.
+        agents : (Agent, Agent)
+            By seat: heads-up, seat 0 has the big blind.
+        deal : int, optional
+            The hand whose cards and keys are dealt; left out: `number`.
+
+        Returns
+        -------
+        Hand
+            PlayError is raised where an agent answers something that is not legal.
+        """
         deal = number if deal is None else deal
         cards, keys, sizes = self.deal(deal), self.keys(deal), self._sizes
         position, after = self.game.start(), self.game.positions.after
@@ -85,7 +108,7 @@ class Dealer:
         return self.ended(number, position, cards, (agents[0].name, agents[1].name))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """The record of a hand that is over."""
+        """The record of a hand that is over, with its payoffs; `players` are names by seat."""
         deck = self.game.deck
         hands = deck.hole_index(cards.holes[0]), deck.hole_index(cards.holes[1])
         return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)

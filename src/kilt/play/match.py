@@ -49,22 +49,34 @@ Chunk: TypeAlias = tuple[list[float], list[Hand]]  # results of units, and the h
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """What came of a match."""
+    """The result of a match.
 
-    players: tuple[str, str]  # their names
-    results: FloatArray  # [unit] what the first player won, in chips per hand
-    duplicate: bool  # a unit is a pair of hands with the same cards
+    Attributes
+    ----------
+    players : (str, str)
+        Their names.
+    results : ndarray, shape (units,)
+        What the first player won, in chips per hand. A unit is a hand, or a pair of hands in a duplicate match.
+    duplicate : bool
+        Whether units are pairs of hands with the same cards and the players swapped.
+    big_blind : int
+        In chips.
+    """
+
+    players: tuple[str, str]
+    results: FloatArray
+    duplicate: bool
     big_blind: int
 
     @property
     def hands(self) -> int:
-        """How many hands were played."""
+        """Number of hands that were played."""
         return len(self.results) * (2 if self.duplicate else 1)
 
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """Where a match is played: all that a process needs to know to play any hand of it."""
+    """All that a process needs to play any hand of a match."""
 
     game: Holdem
     players: tuple[Agent | str, Agent | str]  # agents, or specs that `load` makes agents from
@@ -74,16 +86,16 @@ class MatchSetup:
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
-        """The players; those that are given as specs are loaded at the first hand, in each process anew."""
+        """The players; those given by name are loaded at the first hand, in each process."""
         return self._agent(self.players[0]), self._agent(self.players[1])
 
     @cached_property
     def dealer(self) -> Dealer:
-        """Who deals here."""
+        """The dealer of the match in this process."""
         return Dealer(self.game, self.seed)
 
     def hands(self, unit: int) -> Iterator[Hand]:
-        """The hands of a unit: two of the same deal in a duplicate match, else one.
+        """Play the hands of a unit: two of the same deal in a duplicate match, otherwise one.
 
         Players draw at random by seat and deal: a player who meets itself plays the same hand twice.
         """
@@ -92,11 +104,11 @@ class MatchSetup:
             yield self.dealer.play(number, agents, deal=unit)
 
     def won(self, hand: Hand) -> float:
-        """What the first player won in a hand, in chips."""
+        """Chips that the first player won in a hand."""
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """The results of some units, and their hands if they are to be kept."""
+        """Results of units `first` to `last` − 1 in chips per hand, and their hands if they are to be kept."""
         results, kept = [], []
         for unit in range(first, last):
             hands = list(self.hands(unit))
@@ -127,15 +139,39 @@ def play_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match of so many hands.
+    """Play a match between two players, who swap seats every hand.
 
-    With an `engine`, the processes are workers of it. Players are agents, or specs for `load`. On more than one process
-    agents are pickled; those that hold much memory are better given as specs, which every process loads for itself.
-    `load` has to be a function of a module then, or a partial of one. Short matches stay in this process, whatever is
-    asked for.
+    Parameters
+    ----------
+    game : Holdem
+        The rules, of two players.
+    players : pair of Agent or str
+        Agents, or names for `load`. On more than one process agents are pickled; those that hold much memory are better
+        given by name, so that every process loads them for itself.
+    hands : int
+        Number of hands; even in a duplicate match.
+    seed : int
+        Of the cards and of what agents draw. The result depends on it, and not on the processes.
+    duplicate : bool
+        Play every deal twice, with the players swapped: most of the luck of the cards cancels.
+    load : callable, optional
+        Makes an agent from a name, such as `kilt.play.players.load_agent`. For several processes it has to be a
+        function of a module, or a partial of one.
+    processes : int
+        Number of processes at most. Short matches stay in this process.
+    engine : Engine, optional
+        Where the processes run; left out: on this machine.
+    sink : callable, optional
+        Is called with every `Hand`, in order.
+    tick : callable
+        Is called with the number of hands so far, now and then.
+    stop : callable
+        The match ends early, with fewer hands, once it returns True.
 
-    `sink` gets every hand, in order; `tick` the number of hands so far. Once `stop` says so the match ends early, and
-    has fewer hands.
+    Returns
+    -------
+    Match
+        `kilt.evaluate.stats.win_rate` makes a win rate with its 95% interval of it.
     """
     table = MatchSetup(game, players, seed, duplicate, load)
     per_unit = 2 if duplicate else 1
@@ -161,7 +197,7 @@ def play_match(
 def _chunks(
     table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The results of all units, in order, some at a time: here, or elsewhere once that is worth its start."""
+    """Results of all units, in order, some at a time: in this process, or in others once that is worth their start."""
     bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
     took = 0.0  # of the last chunk: the first one may have compiled or read something
     for done, (first, last) in enumerate(bounds):
@@ -182,7 +218,7 @@ def _chunks(
 def _on_engine(
     table: MatchSetup, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The rest of a match on workers of an engine, each with a table of its own."""
+    """The rest of a match on workers of an engine, each with a copy of the setup."""
     hired = engine.hire([Job(replace, (_fresh(table),))] * workers)
     turns = cycle(hired)
     try:
@@ -194,7 +230,7 @@ def _on_engine(
 def _on_processes(
     table: MatchSetup, bounds: list[tuple[int, int]], processes: int, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The same on processes that are started for it."""
+    """The rest of a match on processes that are started for it."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
     try:
         yield from _ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
@@ -208,7 +244,7 @@ def _on_processes(
 
 
 def _fresh(table: MatchSetup) -> MatchSetup:
-    """A table for other processes to play at, without what it has loaded."""
+    """A setup for other processes, without what this one has loaded."""
     fresh = replace(table)
     try:
         pickle.dumps(fresh)
@@ -225,7 +261,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def _ahead(
     ask: Callable[[tuple[int, int]], Callable[[], Chunk]], bounds: list[tuple[int, int]], processes: int
 ) -> Iterator[Chunk]:
-    """What comes of all parts, in order; so many are asked for ahead that nobody waits."""
+    """Results of all parts, in order; enough parts are asked for ahead that no process waits."""
     waiting: deque[Callable[[], Chunk]] = deque()
     rest = iter(bounds)
     while True:
@@ -239,7 +275,7 @@ _seats: list[MatchSetup] = []  # in a process of a match: where it plays
 
 
 def _sit_down(table: MatchSetup) -> None:
-    """Begin a process. It leaves Ctrl-C to its parent, and ends with it."""
+    """Begin a process of a match: it leaves Ctrl-C to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

@@ -58,7 +58,7 @@ _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a dealer puts up with. The times are the competition's, in seconds."""
+    """Times in seconds, and errors, that a dealer allows a player; by default those of the competition."""
 
     start: float = 600.0  # until both players have come
     response: float = 600.0  # for an action
@@ -155,11 +155,35 @@ def serve(
     announce: Callable[[tuple[int, int]], object] = lambda ports: None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> Score:
-    """Deal a match to two players who connect; the first has position 0 in the first hand, and in every other one.
+    """Deal a match to two players who connect, by the protocol of the ACPC.
 
-    Port 0 is any free one. `announce` is called with the ports when players can connect. The log gets a line as soon
-    as a hand is over. A player who is out of time or gone ends the match with a PlayError. `warn` is told of actions
-    that had to be corrected and of lines that were ignored.
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    hands : int
+        Number of hands. The first player has position 0 (the big blind) in the first and then in every other one.
+    seed : int
+        Of the cards.
+    names : (str, str)
+        Of the players, in the order of the ports, for the log.
+    host : str
+        Where to listen.
+    ports : (int, int)
+        One for each player; 0 is any free one.
+    log : text file, optional
+        Gets a line as soon as a hand is over.
+    limits : Limits, optional
+        Times and errors that a player is allowed; left out: the competition's.
+    announce : callable
+        Is called with the ports once players can connect.
+    warn : callable
+        Is told of actions that had to be corrected and of lines that were ignored.
+
+    Returns
+    -------
+    Score
+        Chips of each player. A player who is out of time or gone ends the match with a PlayError.
     """
     limits = limits or Limits()
     names = read_names(names)
@@ -357,7 +381,28 @@ class NetworkMatch:
 def play_agent(
     agent: Agent, game: Holdem, host: str, port: int, *, seed: int = 0, connect_seconds: float = 10.0
 ) -> int:
-    """Let an agent play a match with a dealer, to its end; how many hands it was. The seed is for the agent's luck."""
+    """Let an agent play a match with an ACPC dealer, to its end.
+
+    Parameters
+    ----------
+    agent : Agent
+        Who plays.
+    game : Holdem
+        What the dealer deals.
+    host : str
+        The dealer's machine.
+    port : int
+        Where the dealer waits for this player.
+    seed : int
+        Of what the agent draws at random.
+    connect_seconds : float
+        How long to wait for a dealer that does not listen yet.
+
+    Returns
+    -------
+    int
+        Number of hands played. PlayError is raised where the dealer hangs up in the middle.
+    """
     _check_port(port, 1)
     try:
         connection = _connected(host, port, connect_seconds)
@@ -383,7 +428,7 @@ def _connected(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int = 0) -> int:
-    """The same on a connection that is open."""
+    """Let an agent play a match on an open connection to a dealer; returns the number of hands."""
     lines = Lines(connection, "the dealer")
     lines.send(VERSION)
     state: MatchState | None = None

@@ -42,30 +42,52 @@ REMEMBERED = 4096  # buckets of hands
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A strategy of an abstract game."""
+    """The strategy of an abstract game, with the game, the buckets and the betting tree that it is for.
+
+    Attributes
+    ----------
+    game : Holdem
+        The real game.
+    actions : ActionAbstraction or None
+        The menu of bet sizes; None: all that are legal.
+    cards : PlayerAbstractions
+        The card abstraction of each player.
+    fingerprint : str
+        Of the abstract game.
+    nodes : BettingNodes
+        The betting tree.
+    level : ndarray of int32, shape (nodes,)
+        The action that led to each node: see `kilt.tree.betting.level_of`.
+    first : ndarray of int64, shape (nodes + 1,)
+        The first slot of each decision. Slots are ordered by decision, then bucket, then action.
+    shares : ndarray of uint8 or uint16, shape (slots,)
+        Weights of the actions; those of an information set are normalised. All 0 where the solver has not been.
+    figures : dict
+        What the solver says about it: algorithm, iterations, seconds, how it is to be played.
+    """
 
     game: Holdem
     actions: ActionAbstraction | None
     cards: PlayerAbstractions
-    fingerprint: str  # of the abstract game
+    fingerprint: str
     nodes: BettingNodes
-    level: npt.NDArray[np.int32]  # [node] the action that led there: see `BettingTree.level`
-    first: IntArray  # [node + 1] the first slot of a decision
-    shares: Array  # [slot] probabilities, the largest whole number for 1; all 0 where nobody has been
-    figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+    level: npt.NDArray[np.int32]
+    first: IntArray
+    shares: Array
+    figures: dict[str, Any] = field(default_factory=dict)
     _buckets: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], int] = field(
         default_factory=dict, repr=False, compare=False
     )
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
-        """A strategy over the slots of an abstract game."""
+        """A blueprint from a table over the slots of an abstract game: see `shares`."""
         said = abstract.game, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
     @cached_property
     def limit(self) -> bool:
-        """Whether raises have one size."""
+        """Whether it is a limit game, where raises have one size."""
         return self.game.rules.betting == "limit"
 
     def labels(self, node: int) -> list[str]:
@@ -92,7 +114,7 @@ class Blueprint:
         return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """The probability of each action; all 0 where nobody has been."""
+        """[action] Probabilities of a bucket at a decision; all 0 where the solver has not been."""
         count = int(self.nodes.children[node])
         first = int(self.first[node]) + bucket * count
         shares: list[int] = self.shares[first : first + count].tolist()
@@ -100,7 +122,7 @@ class Blueprint:
         return [share / whole for share in shares] if whole else [0.0] * count
 
     def bucket(self, player: int, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
-        """The bucket of a hand in a round. Those of the last hands are remembered: players act more than once."""
+        """The bucket of a player's hand in round `r`; remembered for a while, since players act more than once."""
         cards = player, r, tuple(hand), tuple(board)
         known = self._buckets.get(cards)
         if known is None:
@@ -128,7 +150,20 @@ class Blueprint:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
-        """Open a strategy: a folder that `save` or `export` has written, or the run that it is in."""
+        """Open a blueprint; its table is mapped from disk, so that a large one opens at once.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that `save` or `export` has written, or the folder of a run that has ended.
+        check : bool
+            Read all of it and compare checksums.
+
+        Returns
+        -------
+        Blueprint
+            ArtifactError is raised where the strategy or its card abstraction is missing or damaged.
+        """
         path = Path(path)
         if artifact.exists(path / STRATEGY):
             path = path / STRATEGY
@@ -162,12 +197,12 @@ class Blueprint:
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """Where a run has its card abstraction, or that of each player."""
+    """The folder of a run's card abstraction, or one per player where `number` is 2."""
     return [run / CARDS] if number == 1 else [run / CARDS / str(player + 1) for player in range(number)]
 
 
 def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
-    """Where the card abstraction of a strategy is, or that of each player."""
+    """The folder of a strategy's card abstraction, or one per player, as its manifest says."""
     folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]  # there was but one at first
     return [Path(os.path.normpath(path / folder)) for folder in folders]
 

@@ -22,7 +22,7 @@ from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-# An agent has habits and follows each of them equally often. A habit is to take the first action that is legal.
+# The habits of an agent, each followed equally often. A habit is a list of actions: the first legal one is taken.
 AGENTS: dict[str, tuple[str, ...]] = {
     "always-fold": (FOLD + CALL,),
     "always-call": (CALL,),
@@ -32,14 +32,14 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """The habits of an agent by its name."""
+    """The habits of an agent by its name; GameError where there is none."""
     if agent not in AGENTS:
         raise GameError(f"unknown agent {agent!r}: use one of {', '.join(AGENTS)}")
     return AGENTS[agent]
 
 
 def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """[action] how likely an agent takes each of the legal actions; in no-limit games it raises by the least.
+    """[action] Probability that an agent takes each of the legal `actions`; in no-limit games it raises by the least.
 
     >>> chances("always-raise", ("f", "c", "r200", "r201")).tolist()
     [0.0, 0.0, 1.0, 0.0]
@@ -55,12 +55,12 @@ def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """[slot] what an agent does on a flat tree."""
+    """[slot] The strategy of an agent on a flat tree: probabilities."""
     return np.concatenate([chances(agent, actions) for actions in tree.actions])
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """What an agent does on a public tree: a table as `VectorGame.table` makes them."""
+    """The strategy of an agent on a public tree: [(board, row), hand] probabilities, laid out as `VectorGame.table`."""
     if not isinstance(game.game.start(), Betting):
         raise GameError(f"{agent} plays poker, and {game.game.name} has no bets")
     start, table = game.tree.table_start, game.table(dtype)

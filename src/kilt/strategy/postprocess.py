@@ -46,7 +46,7 @@ def kind(label: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """What to do to a row of probabilities. Without arguments: nothing."""
+    """A post-processing rule for the probabilities of one decision. Without arguments it changes nothing."""
 
     fold: float = 1.0  # fold for sure where folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
@@ -103,11 +103,28 @@ def rule_named(name: str) -> Rule:
 
 
 def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, first: bool = False) -> list[float]:
-    """The probabilities after post-processing; `first` says that it is the player's first action of the hand.
+    """The probabilities of a decision after post-processing [Brown15 §4].
 
-    Labels are the ACPC's. Actions that are equally likely stay so, in purification too: ties are broken when an action
-    is drawn.
+    Actions that are equally likely stay so, in purification too: ties are broken when an action is drawn.
 
+    Parameters
+    ----------
+    rule : Rule
+        One of `RULES`, or what `rule_named` makes.
+    labels : sequence of str
+        The actions of the decision, as the ACPC writes them.
+    probabilities : iterable of float
+        One per action, adding up to 1.
+    first : bool
+        Whether it is the player's first action of the hand, which some rules spare.
+
+    Returns
+    -------
+    list of float
+        One per action, adding up to 1.
+
+    Examples
+    --------
     >>> apply(rule_named("threshold-0.15"), ("f", "c", "r"), (0.1, 0.45, 0.45))
     [0.0, 0.5, 0.5]
     >>> apply(rule_named("new-0.2"), ("f", "c", "r"), (0.25, 0.75, 0))  # folding exceeds its threshold

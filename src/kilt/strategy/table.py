@@ -32,22 +32,38 @@ _END = "\0"  # of a name: those of open_spiel may have line breaks in them
 
 @dataclass(frozen=True)
 class Strategy:
-    """What both players do, at every information set."""
+    """A behavioural strategy of both players for a flat tree: probabilities at every information set.
+
+    Attributes
+    ----------
+    game : str
+        The name of the game.
+    fingerprint : str
+        Of the tree it is for.
+    infosets : tuple of str
+        Names of the information sets.
+    actions : tuple of tuple of str
+        The labels of each information set's actions.
+    probabilities : ndarray, shape (slots,)
+        A slot for each action of each information set, in order.
+    figures : dict
+        What the solver says about it.
+    """
 
     game: str
-    fingerprint: str  # of the tree it is for
+    fingerprint: str
     infosets: tuple[str, ...]
-    actions: tuple[tuple[str, ...], ...]  # of each information set
-    probabilities: FloatArray  # [slot]
-    figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+    actions: tuple[tuple[str, ...], ...]
+    probabilities: FloatArray
+    figures: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
-        """A strategy for a tree, from its table over slots."""
+        """A strategy for a tree from its table of probabilities [slot]."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
-        """The probability of each action at an information set."""
+        """Probabilities by action at an information set, given by name."""
         if infoset not in self._number:
             raise GameError(f"{self.game} has no information set {infoset!r}: they look like {self.infosets[0]!r}")
         where = self._number[infoset]
@@ -63,12 +79,12 @@ class Strategy:
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """[slot] the probabilities, if the strategy is for this very tree."""
+        """[slot] The probabilities; GameError where the strategy is for another tree."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         return self.probabilities
 
     def save(self, path: str | Path) -> None:
-        """Write to a folder."""
+        """Write the strategy to a folder."""
         arrays: dict[str, Array] = {
             "probabilities": self.probabilities,
             "infosets": _pack(self.infosets),
@@ -80,7 +96,7 @@ class Strategy:
 
     @classmethod
     def load(cls, path: str | Path) -> Strategy:
-        """Read from a folder."""
+        """Read a strategy from a folder that `save` has written."""
         found = artifact.read(path, KIND, check=True)
         labels = iter(_unpack(found.arrays["actions"]))
         return cls(
@@ -94,7 +110,7 @@ class Strategy:
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
-    """Raise GameError where a strategy is for another game than this: both by name and fingerprint."""
+    """Raise GameError where a strategy was made for another game: both are given by name and fingerprint."""
     if made_for[1] != this[1]:
         raise GameError(
             f"the strategy is for {made_for[0]} with fingerprint {made_for[1]}; this is {this[0]} with {this[1]}: "
@@ -103,7 +119,7 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """A short name for a tree: its nodes and all names in it, but not the name of the game."""
+    """A hash of a tree: of its nodes and all names in it, but not of the name of the game."""
     return artifact.fingerprint(*tree.nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 
 

@@ -62,7 +62,7 @@ class Deterministic:
     mapping: Mapping
 
     def __call__(self, a: float, b: float, x: float) -> float:
-        """1 for A or 0 for B."""
+        """1 where the bet is taken for A, 0 where it is taken for B."""
         return float(self.mapping(a, b, x) > 0.5)
 
 
@@ -78,16 +78,30 @@ MAPPINGS: dict[str, Mapping] = _RANDOM | {
 
 
 def mapping_named(name: str) -> Mapping:
-    """One of `MAPPINGS`."""
+    """One of `MAPPINGS`, by name; PlayError where there is none."""
     if name not in MAPPINGS:
         raise PlayError(f"unknown translation {name!r}: use one of {', '.join(MAPPINGS)}")
     return MAPPINGS[name]
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """The place among `sizes`, which ascend, of the one that a bet of `x` is taken for; both in pots.
+    """The abstract size that a bet is taken for.
 
-    `draw` is a uniform random number. A bet below the smallest size is taken for it, one above the largest likewise.
+    Parameters
+    ----------
+    sizes : sequence of float
+        The sizes of the abstraction in pots, ascending; at least one.
+    x : float
+        The bet, in pots. One below the smallest size is taken for it, one above the largest likewise.
+    mapping : Mapping
+        With which probability a bet between two sizes is taken for the smaller one.
+    draw : float
+        A uniform random number in [0, 1).
+
+    Returns
+    -------
+    int
+        Its place in `sizes`.
     """
     if not sizes:
         raise PlayError(f"a bet of {x} pots has no size to be taken for: give one abstract size at least")

@@ -30,37 +30,50 @@ KIND = "vector strategy"
 
 @dataclass(frozen=True)
 class VectorStrategy:
-    """What both players do, on every board with every hand."""
+    """A strategy of both players for a public tree: weights on every board with every hand.
+
+    Attributes
+    ----------
+    game : str
+        The name of the game.
+    fingerprint : str
+        Of the rules it is for.
+    table : ndarray, shape (rows, hands)
+        Non-negative weights, a row for each action of each decision on each board; the actions of a decision are
+        normalised.
+    figures : dict
+        What the solver says about it.
+    """
 
     game: str
-    fingerprint: str  # of the rules it is for
+    fingerprint: str
     table: Table
-    figures: dict[str, Any] = field(default_factory=dict)  # what its maker says about it
+    figures: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, game: VectorGame, table: Table, **figures: Any) -> VectorStrategy:
-        """A strategy for a game, from its table."""
+        """A strategy for a game from its table of weights."""
         return cls(game.game.name, game_fingerprint(game.game), table, figures)
 
     def on(self, game: VectorGame) -> Table:
-        """The table, if the strategy is for this very game."""
+        """The table; GameError where the strategy is for another game."""
         require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game)))
         return self.table
 
     def save(self, path: str | Path) -> None:
-        """Write to a folder."""
+        """Write the strategy to a folder."""
         inputs, parameters = {"game": self.fingerprint}, {"game": self.game}
         artifact.write(path, KIND, {"table": self.table}, inputs=inputs, parameters=parameters, figures=self.figures)
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Map from a folder, after a look at all of it."""
+        """Map a strategy from a folder that `save` has written; checksums are compared first."""
         found = artifact.read(path, KIND, check=True, private=True)
         return cls(found.parameters["game"], found.inputs["game"], np.asarray(found.arrays["table"]), found.figures)
 
 
 def game_fingerprint(game: Game) -> str:
-    """A short name for the rules of a game, but not its name.
+    """A hash of the rules of a game, but not of its name.
 
     >>> from kilt.games import load_game
     >>> game_fingerprint(load_game("kuhn")) != game_fingerprint(load_game("leduc"))

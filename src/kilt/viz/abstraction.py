@@ -19,7 +19,16 @@ from kilt.cards.deck import Deck
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:
     """Draw the bucket of each starting hand of two cards: suited above the diagonal, pairs on it, offsuit below.
 
-    `buckets` is over hands. The strongest rank is first.
+    Parameters
+    ----------
+    buckets : ndarray of int, shape (hands,)
+        By the numbers of `deck.holes`. The strongest rank is drawn first.
+    deck : Deck
+        The cards in play.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
     """
     names, ranks = deck.rank_names[::-1], deck.ranks
     figure = Figure(figsize=(6.4, 6.6), dpi=150, layout="constrained")
@@ -50,7 +59,19 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
 
 
 def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: str | Path) -> None:
-    """Draw histograms of hand strength side by side: `rows` are probabilities over bins from 0 to 1."""
+    """Draw histograms of hand strength side by side.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (histograms, bins)
+        Probabilities over equal bins of hand strength from 0 to 1.
+    names : sequence of str
+        Above each histogram.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)
     figure = Figure(figsize=(2.6 * columns, 1.7 * lines + 0.4), dpi=150, layout="constrained")

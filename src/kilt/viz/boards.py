@@ -21,7 +21,23 @@ ROW = 0.26  # inches
 def plot_classes(
     samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
 ) -> None:
-    """Draw a sheet: for each class its share of all deals, some boards and a description [Schmid15 figure 3]."""
+    """Draw a sheet of board classes, as [Schmid15 figure 3].
+
+    Parameters
+    ----------
+    samples : sequence of ndarray of int, shape (boards, cards)
+        Some boards of each class, by card number.
+    words : sequence of str
+        A description of each class.
+    shares : ndarray, shape (classes,)
+        Of all deals, from 0 to 1.
+    deck : Deck
+        The cards in play.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     most = max(len(boards) for boards in samples)
     step = 0.14 + 0.22 * samples[0].shape[1]  # a card, and a gap after a board
     figure = Figure(figsize=(5.6 + step * most, 0.9 + ROW * len(samples)), dpi=150)
@@ -48,7 +64,19 @@ def plot_classes(
 
 
 def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
-    """Draw all distances, the boards ordered by class, with lines between classes."""
+    """Draw a matrix of distances between boards, ordered by class, with lines between classes.
+
+    Parameters
+    ----------
+    distances : ndarray, shape (boards, boards)
+        Symmetric.
+    labels : ndarray of int, shape (boards,)
+        The class of each board.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     order = np.argsort(labels, kind="stable")
     figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
@@ -64,7 +92,19 @@ def plot_distances(distances: Array, labels: Labels, title: str, path: str | Pat
 
 
 def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Path) -> None:
-    """Draw the size of each class: in boards up to suits, and in deals."""
+    """Draw the size of each class of boards.
+
+    Parameters
+    ----------
+    boards : ndarray of int, shape (classes,)
+        Number of boards up to suits.
+    deals : ndarray, shape (classes,)
+        Share of all deals.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     figure = Figure(figsize=(8.4, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
     place = np.arange(len(boards))
@@ -79,7 +119,17 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
 
 
 def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
-    """Draw the error against the number of classes [Schmid15 figure 4]."""
+    """Draw the clustering error against the number of classes, as [Schmid15 figure 4].
+
+    Parameters
+    ----------
+    errors : ndarray, shape (n,)
+        Mean distance from the medoid with 1, 2, … n classes.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
     axes = figure.subplots()

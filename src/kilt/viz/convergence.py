@@ -21,9 +21,19 @@ COLOURS = (AVERAGE, CURRENT, "#3a8f5c", "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4
 
 
 def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str | Path, unit: str = UNIT) -> None:
-    """Draw one run or more into a picture file: one with its current strategies, of several the averages, by name.
+    """Draw exploitability against iterations and against time, on logarithmic axes.
 
-    What is 0 or unknown has no place on logarithmic axes and is left out.
+    Parameters
+    ----------
+    runs : mapping of str to sequence of Step
+        The measurements of each run. A single run is drawn with its average and its current strategies, of several
+        the averages. What is 0 or unknown has no place on logarithmic axes and is left out.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    unit : str
+        Of exploitability.
     """
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
@@ -47,7 +57,7 @@ def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str |
 
 
 def require_drawable(path: Path) -> None:
-    """Raise ArtifactError where no picture can be written to, before hours go into one."""
+    """Raise ArtifactError where no picture can be written: commands ask before the work begins."""
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ArtifactError(f"{path} is no picture that can be drawn: let its name end in .{', .'.join(sorted(known))}")
@@ -56,7 +66,7 @@ def require_drawable(path: Path) -> None:
 
 
 def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:
-    """Label, colour, what of each step, and the steps."""
+    """The curves of a picture: label, colour, the field of `Step` to draw, and the steps."""
     if len(runs) == 1:
         (steps,) = runs.values()
         return [
@@ -67,7 +77,7 @@ def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Seq
 
 
 def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps: Sequence[Step]) -> FloatArray:
-    """Draw a curve; where it goes across."""
+    """Draw a curve, and return the values on its horizontal axis."""
     points = np.array([(getattr(step, across), getattr(step, upwards)) for step in steps]).reshape(-1, 2)
     points = points[(points > 0).all(axis=1)]
     axes.plot(*points.T, color=colour, label=label, marker="o", markersize=3.5, linewidth=1.4)

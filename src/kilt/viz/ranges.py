@@ -35,28 +35,57 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Grid:
-    """What is done with each starting hand at one decision. Ranks go from the highest down."""
+    """What a blueprint does with each starting hand at one decision. Ranks go from the highest down.
+
+    Attributes
+    ----------
+    title : str
+        The decision in words.
+    ranks : str
+        Names of the ranks, highest first.
+    actions : tuple of str
+        In words, such as ``raise to 300``.
+    share : ndarray, shape (ranks, ranks, actions)
+        Probabilities by row and column of the square; all 0 where the solver has never been.
+    reach : ndarray, shape (ranks, ranks)
+        Probability that the player comes here with the hand.
+    overall : ndarray, shape (actions,)
+        Probabilities over all hands that come here.
+    """
 
     title: str
-    ranks: str  # their names, highest first
-    actions: tuple[str, ...]  # in words, such as "raise to 300"
-    share: FloatArray  # [rank, rank, action] all 0 where the solver has never been
-    reach: FloatArray  # [rank, rank] how likely the player comes here with the hand
-    overall: FloatArray  # [action] of all hands that come here
+    ranks: str
+    actions: tuple[str, ...]
+    share: FloatArray
+    reach: FloatArray
+    overall: FloatArray
 
     def hand(self, i: int, j: int) -> str:
-        """The name of a cell: row and column."""
+        """The name of the cell in row `i` and column `j`, such as ``AKs``."""
         high, low = self.ranks[min(i, j)], self.ranks[max(i, j)]
         return high + low + ("s" if j > i else "o" if j < i else "")
 
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
-    """The first decisions before the flop: the opening, the answers to it, and so on."""
+    """Nodes of the first `count` decisions of the first round: the opening, the answers to it, and so on."""
     return [early.node for early in first_round(blueprint)][:count]
 
 
 def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
-    """What a blueprint does at decisions of the first round, which are nodes of its tree."""
+    """What a blueprint does with every starting hand at some decisions of the first round.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+        Of a game with two private cards.
+    decisions : sequence of int
+        Nodes of its betting tree, such as `first_decisions` names.
+
+    Returns
+    -------
+    list of Grid
+        One per decision; `plot_ranges` draws them.
+    """
     held = blueprint.game.rules.hole_cards
     if held != 2:
         raise GameError(f"{blueprint.game.name} deals {held} private card: hand grids are for games that deal 2")

@@ -55,7 +55,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 
 
 class MatchResult(NamedTuple):
-    """A match that was played."""
+    """A match in a report."""
 
     player: str
     against: str
@@ -65,7 +65,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a page says. Whatever is empty is left out."""
+    """What a report's page says. Whatever is empty is left out."""
 
     title: str
     built: tuple[tuple[str, str], ...] = ()  # what it is, and what was chosen
@@ -86,7 +86,28 @@ def contents_of(
     sanity: Report | None = None,
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:
-    """The contents of a page about a blueprint, with its hand grids where it has two private cards."""
+    """The contents of a page about a blueprint, with hand grids where the game has two private cards.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+        What the page is about.
+    title : str
+        Left out: the name of the game.
+    steps : sequence of Step
+        The measurements of its run.
+    matches : sequence of MatchResult
+        Matches that it has played.
+    sanity : Report, optional
+        What `kilt.evaluate.sanity.report` found.
+    commands : sequence of (str, str)
+        What for, and what to type next.
+
+    Returns
+    -------
+    Contents
+        For `write_report`.
+    """
     game, rules = blueprint.game, blueprint.game.rules
     names = rules.round_names
     seen = {cards.fingerprint: cards for cards in blueprint.cards.each}  # once, if both see the same
@@ -122,7 +143,7 @@ def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
 
 
 def write_report(folder: str | Path, contents: Contents) -> Path:
-    """Write the page to a folder, in one go; where it is."""
+    """Write the page to ``report.html`` in a folder, in one go; returns its path."""
     path = Path(folder) / PAGE
     page = html_of(contents)
     with artifact.os_errors(f"{path} cannot be written"):
@@ -132,7 +153,7 @@ def write_report(folder: str | Path, contents: Contents) -> Path:
 
 
 def html_of(contents: Contents) -> str:
-    """The page.
+    """The page as HTML, pictures included.
 
     >>> page = html_of(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
     >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page

@@ -15,7 +15,7 @@ from kilt.viz.convergence import COLOURS
 
 
 def opponents(steps: Sequence[Step]) -> list[str]:
-    """Whom a strategy was measured against.
+    """Names of the opponents that a run was measured against.
 
     >>> opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
@@ -24,7 +24,17 @@ def opponents(steps: Sequence[Step]) -> list[str]:
 
 
 def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw a panel for each opponent, against time: they are of different size, and each has its own scale."""
+    """Draw win rates of a run's average strategy over time, a panel with its own scale for each opponent.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The measurements of a run; their `others` are win rates in mbb/h by opponent.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+    """
     names = opponents(steps)
     if not names:
         raise RunError(
