@@ -14,7 +14,7 @@ from kilt.cli import app
 from kilt.errors import KiltError
 
 # The same commands in a process of their own, with an early first checkpoint.
-MAIN = "import kilt.cli, kilt.solve.folder; kilt.solve.folder.OFTEN = 0.05; kilt.cli.main()"
+MAIN = "import kilt.cli, kilt.runs.folder; kilt.runs.folder.OFTEN = 0.05; kilt.cli.main()"
 
 
 def kilt(*arguments, code=0):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused, start, wait_for_checkpoint
-from kilt import machine
 from kilt.cli.plan import EXAMPLE
 from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
 from kilt.errors import RunError
@@ -133,7 +132,7 @@ def test_no_limit_games_need_a_menu(config):
 
 
 def test_too_little_memory_is_said_first(config, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "available_memory", lambda: 1000.0)
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000.0)
     assert "of memory" in refused("solve", config, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

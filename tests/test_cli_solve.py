@@ -9,14 +9,15 @@ from typer.testing import CliRunner
 
 from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt import artifact
-from kilt.cli import app, solve
+from kilt.cli import app
 from kilt.errors import ArtifactError
 from kilt.games import load_game
 from kilt.games.gamedef import library
-from kilt.solve import ALGORITHMS
-from kilt.solve import problem as problems
-from kilt.solve import run as loop
-from kilt.solve.problem import load_problem, stored_form
+from kilt.runs import budget as budgets
+from kilt.runs import loop
+from kilt.runs import run as runs
+from kilt.solve.forms import load_problem, stored_form
+from kilt.solve.registry import ALGORITHMS
 
 LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "12000")
 SHORT = library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
@@ -62,7 +63,7 @@ def test_a_target_and_minutes():
 
 
 def test_the_default_budget_is_said(monkeypatch):
-    monkeypatch.setattr(solve, "DEFAULT_MINUTES", 0.01)
+    monkeypatch.setattr(runs, "DEFAULT_MINUTES", 0.01)
     result = kilt("solve", "-g", "kuhn", "--json")
     assert json.loads(result.stdout)["seconds"] >= 0.6
     assert "no budget is given: stopping after 0.01 min" in result.stderr
@@ -95,6 +96,7 @@ def test_what_a_run_leaves(tmp_path):
     run = tmp_path / "run"
     result = answer("solve", "-g", "kuhn", "-n", 300, "--seed", 3, "-o", run)
     assert {path.name for path in run.iterdir()} == {
+        ".lock",
         "run.json",
         "log.jsonl",
         "checkpoint",
@@ -194,7 +196,7 @@ def test_ctrl_c_without_a_folder_makes_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kilt-kuhn-cfr").mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "time_left", lambda *args: signal.raise_signal(signal.SIGINT))  # at the first tick
+        patch.setattr(budgets, "time_left", lambda *args: signal.raise_signal(signal.SIGINT))  # at the first tick
         patch.setattr(loop, "CHUNK", 1e-9)
         result = kilt("solve", "-g", "kuhn", "-a", "cfr", "-n", 300, code=130)
     assert result.stdout == ""
@@ -213,7 +215,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop, "time_left", impatient)
+    monkeypatch.setattr(budgets, "time_left", impatient)
     before = signal.getsignal(signal.SIGINT)
     kilt("solve", "-g", "kuhn", "-n", 300, "-o", tmp_path / "run", code=130)
     assert signal.getsignal(signal.SIGINT) is before
@@ -241,7 +243,7 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
     file.write_text(str(rules[1]))
     for command in (["solve", "--resume", "here/run"], ["evaluate", "exploitability", "here/run"]):
         words = refused(*command)
-        assert all(problems.load_problem(name).fingerprint in words for name in ("kuhn", "leduc")), words
+        assert all(load_problem(name).fingerprint in words for name in ("kuhn", "leduc")), words
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,12 @@ from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import EngineConfig
 from kilt.engines import LocalEngine
 from kilt.errors import RunError
+from kilt.evaluate.judge import judge_of
+from kilt.runs import folder as folder_module
+from kilt.runs.budget import Budget
+from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.runs.loop import run
 from kilt.solve import external_kernels
-from kilt.solve import folder as folder_module
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
@@ -30,8 +34,6 @@ from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.solver import Distributed, start
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_kernels import Starts
-from kilt.solve.folder import RunFolder, RunIdentity, size_of
-from kilt.solve.run import Budget, run
 from kilt.tree.vector import VectorGame
 from machines import descendants, end
 from test_external import mbb, no_limit, places
@@ -403,7 +405,7 @@ def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda 
             RunIdentity("six ranks", "external in parts", 3, "abstract", problem.fingerprint),
         )
         folder = RunFolder.create(path, identity, budget, size_of(solver))
-        for _ in run(solver, problem, budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
+        for _ in run(solver, judge_of(problem), budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
             pass
         return problem.load(path / "strategy")[0], solver
     finally:

@@ -15,15 +15,17 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cards.hands import hand_tables, strength
-from kilt.errors import GameError, RunError
+from kilt.errors import RunError
 from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
+from kilt.evaluate.judge import judge_of
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.solve import ALGORITHMS, external
+from kilt.solve import external
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.abstract_problem import AbstractProblem, Walked
+from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.external import External, SamplingOptions
+from kilt.solve.registry import make_solver
 from kilt.tree.vector import VectorGame
 
 TOP = 65535
@@ -388,21 +390,21 @@ def test_habits_are_met(games, game, habit):
 
 def test_full_walks_converge(problem, tiny):
     abstract, seen = tiny
-    solver = ALGORITHMS["cfr+"].make_abstract(problem, 0)
-    assert isinstance(solver, Walked)
+    solver = make_solver(problem, "cfr+")
+    assert isinstance(solver, BucketedCfr)
     solver.step(200)
     assert solver.average().dtype == np.uint16
     assert mbb(seen, abstract, solver.average()) < 2
-    assert sum(problem.response_values(solver.average())) / 2 < 2 * 2 / 1000
+    assert sum(judge_of(problem).response_values(solver.average())) / 2 < 2 * 2 / 1000
 
 
 def test_both_ways_find_the_same_value(problem):
     """The value of the game is one number, whoever finds it."""
     found = []
     for name, iterations in (("cfr+", 200), ("external", 300_000)):
-        solver = problem.solver(ALGORITHMS[name], 1)
+        solver = make_solver(problem, name, 1)
         solver.step(iterations)
-        found.append(problem.expected_value(solver.average()))
+        found.append(judge_of(problem).expected_value(solver.average()))
     assert found[0] == pytest.approx(found[1], abs=0.02)
 
 
@@ -421,42 +423,24 @@ def test_expected_value_is_that_of_deals(problem):
             if nodes.actor[node] != seat:
                 rows[:] = 0
             rows[rows.sum(axis=1) == 0, below.index("c")] = 1
-        values.append((1 - 2 * seat) * problem.expected_value(both))
+        values.append((1 - 2 * seat) * judge_of(problem).expected_value(both))
     exact = sum(values) / 2 * 1000 / 2
     mean, half_width = FixedOpponents(problem.abstract).win_rate(shares, "always-call", deals=100_000)
     assert abs(mean - exact) < 2.5 * half_width
     assert half_width < 20 < abs(exact)
 
 
-def test_too_large_to_be_walked(folder, monkeypatch, tiny):
-    monkeypatch.setattr("kilt.solve.abstract_problem.EXACT", 100)
-    problem = AbstractProblem(tiny[0], (folder,))
-    assert problem.seen is None and np.isnan(problem.expected_value(problem.uniform()))
-    assert np.isnan(problem.response_values(problem.uniform())).all()
-    assert problem.others(problem.uniform()) == {}  # nobody judges it
-    others = replace(problem, judge=FixedOpponents(problem.abstract)).others(problem.uniform())
+def test_too_slow_to_be_walked(problem):
+    judge = judge_of(problem, patience=0.0)
+    assert not judge.exact and np.isnan(judge.expected_value(problem.uniform()))
+    assert np.isnan(judge.response_values(problem.uniform())).all()
+    others = judge.others(problem.uniform())
     assert list(others) == list(OPPONENTS) and others["always-fold"] > 0
-    with pytest.raises(RunError, match="tiny has too many boards and hands to walk with all of them: use external"):
-        problem.solver(ALGORITHMS["cfr"], 0)
 
 
-def test_strategies_of_other_games_are_refused(problem, games, folder, tmp_path):
-    other = AbstractProblem(games["all raises"], (folder / games["all raises"].cards.fingerprint,))
-    strategy = np.arange(other.abstract.slots, dtype=np.uint16)
-    other.save(tmp_path / "other", strategy, said="much")
-    shares, figures = other.load(tmp_path / "other")
-    assert np.array_equal(shares, strategy) and figures["said"] == "much"
-    with pytest.raises(GameError, match=r"the strategy is for tiny with fingerprint .*: use the game it was made for"):
-        problem.load(tmp_path / "other")
-
-
-def test_many_actions(folder):
-    """More than a byte can count: a decision with a raise to each of hundreds of levels."""
-    game = no_limit(3, 2, 1, "0 1", "300 300", "maxRaises = 1 0")
-    abstract = AbstractGame(game, cards_of(folder, game))
-    assert abstract.betting.nodes.children.max() > 256
-    solver = External(abstract, seed=5)
-    solver.step(20)
-    regret, total, _ = naive.external_sampling(abstract, 5, 20)
-    np.testing.assert_allclose(tables(solver)[0], regret, rtol=1e-4, atol=1e-2)
-    np.testing.assert_array_equal(tables(solver)[1], total)
+def test_too_large_to_be_walked(folder, monkeypatch, tiny):
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000.0)
+    problem = AbstractProblem(tiny[0], (folder,))
+    assert not judge_of(problem).exact
+    with pytest.raises(RunError, match=r"all boards and hands of tiny takes 0\.\d GB of memory, and .*: use external"):
+        make_solver(problem, "cfr")

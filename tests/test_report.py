@@ -20,8 +20,8 @@ from kilt.evaluate.sanity import Finding, Report
 from kilt.evaluate.stats import Estimate
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.runs.budget import Step
 from kilt.solve.external import External
-from kilt.solve.run import Step
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.ranges import colours, first_decisions, grids, plot_ranges
 from kilt.viz.report import Contents, MatchResult, contents_of, html_of, write_report

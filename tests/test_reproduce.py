@@ -13,18 +13,19 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.evaluate.agents import fixed_agent
+from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.reproduce import REPRODUCTIONS, convergence, schmid_figure_5, table_2_1, tartanian7_table_2
 from kilt.reproduce.table_2_1 import PAPER, Responses
-from kilt.solve import problem as problems
-from kilt.solve import run as loop
-from kilt.solve.run import Budget
+from kilt.runs import loop
+from kilt.runs.budget import Budget
+from kilt.solve import forms
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
 from kilt.tree.best_response import response_values
@@ -168,16 +169,16 @@ def test_tables_with_and_without_boards(agent):
 def test_agents_in_any_form(agent):
     (one, flat), (two, vector) = (fixed_agent("leduc", agent, threads) for threads in (1, 2))
     assert (one.form, two.form) == ("flat", "vector")
-    assert one.evaluate(flat) == pytest.approx(two.evaluate(vector), abs=1e-9)
+    assert judge_of(one).evaluate(flat) == pytest.approx(judge_of(two).evaluate(vector), abs=1e-9)
 
 
 def test_agents_need_no_tables_by_board(monkeypatch, tmp_path):
     """Where those do not fit into memory, agents that look at no board can be judged all the same."""
     file = tmp_path / "large.game"
     file.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 4"))
-    monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
+    monkeypatch.setattr(forms.flat, "MOST_NODES", 100)
     wanted = answer("evaluate", "exploitability", "--game", file, "--agent", "always-call")
-    monkeypatch.setattr(machine, "available_memory", lambda: 0.0)
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 0.0)
     assert answer("evaluate", "exploitability", "--game", file, "--agent", "always-call") == wanted
     assert "of memory" in refused("evaluate", "exploitability", "--game", file, "--agent", "uniform")
 
@@ -358,11 +359,11 @@ def test_time_is_that_of_solving(monkeypatch):
 
         return slow
 
-    problem = problems.load_problem("leduc", "cfr+", form="vector")
+    problem = forms.load_problem("leduc", "cfr+", form="vector")
     monkeypatch.setattr(loop, "clock", lambda: now)
     monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, float))
-    evaluate = passing(problems.VectorProblem.evaluate, lambda table: 100.0)
-    monkeypatch.setattr(problems.VectorProblem, "evaluate", evaluate)
+    evaluate = passing(VectorJudge.evaluate, lambda table: 100.0)
+    monkeypatch.setattr(VectorJudge, "evaluate", evaluate)
     steps = convergence.converge(problem, "cfr+", Budget(seconds=10), Quiet())
     assert [step.iterations for step in steps] == [1, 2, 3, 4, 6, 8, 10]
     assert [step.seconds for step in steps] == [1, 2, 3, 4, 6, 8, 10]

@@ -10,16 +10,18 @@ from math import inf
 import numpy as np
 import pytest
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.errors import ArtifactError, GameError, RunError
+from kilt.evaluate.judge import FlatJudge, judge_of
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.solve import ALGORITHMS, FLAT, VECTOR
-from kilt.solve import folder as folders
-from kilt.solve import problem as problems
-from kilt.solve import run as loop
-from kilt.solve.folder import RunFolder, RunIdentity, size_of
-from kilt.solve.problem import FlatProblem, load_problem, make_solver, stored_form
-from kilt.solve.run import Budget, Step, run, time_left
+from kilt.runs import folder as folders
+from kilt.runs import loop
+from kilt.runs.budget import Budget, Step, time_left
+from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.solve import forms
+from kilt.solve.forms import load_problem, stored_form
+from kilt.solve.problem import ABSTRACT, FLAT, VECTOR, FlatProblem, Problem
+from kilt.solve.registry import ALGORITHMS, make_solver
 from kilt.solve.sampled import SCHEMES
 from kilt.solve.variants import VARIANTS
 from kilt.strategy.table import Strategy
@@ -28,7 +30,13 @@ from kilt.tree.best_response import best_response, expected_value, exploitabilit
 from kilt.tree.flat import Expansion, write_out
 from naive import best_response_value
 
-ENTRIES = [(algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms]
+
+def run(solver, judged, *arguments, **more):
+    """The loop, with the judge of a problem, or with something that is one."""
+    return loop.run(solver, judge_of(judged) if isinstance(judged, Problem) else judged, *arguments, **more)
+
+
+ENTRIES = [(algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms if form != ABSTRACT]
 THREADED = ", ".join(algorithm for algorithm, entry in ALGORITHMS.items() if entry.threads)
 
 
@@ -85,11 +93,11 @@ def test_a_target_stops_at_the_first_scheduled_step_that_meets_it(leduc):
 
 
 def test_iterations_are_done_even_where_nothing_is_left_to_gain(kuhn):
-    class Perfect(FlatProblem):
+    class Perfect(FlatJudge):
         def exploitability(self, strategy):
             return 0.0
 
-    assert list(run(make_solver(kuhn, "cfr"), Perfect(kuhn.tree), Budget(iterations=20)))[-1].iterations == 20
+    assert list(run(make_solver(kuhn, "cfr"), Perfect(kuhn), Budget(iterations=20)))[-1].iterations == 20
 
 
 class Clock:
@@ -282,7 +290,7 @@ def test_one_process_at_a_time(tmp_path, kuhn):
     folder, _ = begin(tmp_path / "run", kuhn)
     code = (
         "import sys; from pathlib import Path\n"
-        "from kilt.errors import RunError; from kilt.solve.folder import RunFolder\n"
+        "from kilt.errors import RunError; from kilt.runs.folder import RunFolder\n"
         "try:\n  with RunFolder.open(Path(sys.argv[1])).working(): pass\n"
         "except RunError as error: sys.exit('another process' in str(error) and 5)"
     )
@@ -319,7 +327,7 @@ def uneven():
 
 def test_information_sets_at_several_depths(tmp_path):
     problem = uneven()
-    assert problem.response_values(problem.uniform()) == (0.0, 1.0)
+    assert judge_of(problem).response_values(problem.uniform()) == (0.0, 1.0)
     for algorithm in ("cfr", "cfr-br"):
         *_, step = run(make_solver(problem, algorithm), problem, Budget(target=0.02))
         assert step.value == pytest.approx(-1.0, abs=0.05)
@@ -364,14 +372,16 @@ def test_forms():
 
 
 def test_forms_that_only_one_algorithm_has(monkeypatch):
-    monkeypatch.setitem(ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make=None, threads=False))
+    monkeypatch.setitem(
+        ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make={VECTOR: ALGORITHMS["cfr"].make[VECTOR]}, threads=False)
+    )
     assert load_problem("leduc", "boards").form == VECTOR
     assert make_solver(load_problem("leduc", "boards"), "boards").average().ndim == 2
     with pytest.raises(RunError, match=r"boards needs a public tree, and openspiel:liars_dice .*: use one of cfr, "):
         load_problem("openspiel:liars_dice", "boards")
     with pytest.raises(RunError, match=rf"boards runs in 1 thread, not in 2: use 1, or one of {re.escape(THREADED)}$"):
         load_problem("leduc", "boards", threads=2)
-    monkeypatch.setitem(ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make=None))
+    monkeypatch.setitem(ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make={VECTOR: ALGORITHMS["cfr"].make[VECTOR]}))
     with pytest.raises(RunError, match=r"boards needs a public tree, and .*: use 1 thread, and one of cfr, "):
         load_problem("openspiel:kuhn_poker", "boards", threads=2)
 
@@ -381,7 +391,10 @@ def test_forms_that_only_one_algorithm_has(monkeypatch):
     [
         (("holdem.2-4", "external"), ["external needs", "20,000,000 nodes", "1.97e+12 states", "use one of cfr, "]),
         (("holdem.2-4", "lp"), ["lp needs a flat tree", "use one of cfr, cfr+, "]),
-        (("holdem.nolimit.2p", "cfr+"), ["6.31e+164 states", "a betting tree of up to 20,000,000", "smaller game"]),
+        (
+            ("holdem.nolimit.2p", "cfr+"),
+            ["6.31e+164 states", "a betting tree of up to 20,000,000", "CONFIG with `actions`"],
+        ),
         (("holdem.limit.2p", "cfr+"), ["3.16e+17 states", "400,606.5 GB of memory", "are available", "smaller game"]),
         (("holdem.limit.2p",), ["judging a strategy needs", "200,303.3 GB of memory", "smaller game"]),
     ],
@@ -417,8 +430,8 @@ def test_solvers_need_their_form(vector_leduc):
 
 
 def test_tables_fit_into_memory_before_they_are_made(monkeypatch):
-    monkeypatch.setattr(machine, "available_memory", lambda: 20_000.0)
-    monkeypatch.setattr(problems.flat, "MOST_NODES", 100)
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 20_000.0)
+    monkeypatch.setattr(forms.flat, "MOST_NODES", 100)
     with pytest.raises(RunError, match=r"or 0\.0 GB of memory for the tables of leduc, and 0\.0 GB are available:"):
         load_problem("leduc", "cfr+")  # two tables of 224 × 6 numbers
     assert load_problem("leduc").form == VECTOR  # one
@@ -426,7 +439,7 @@ def test_tables_fit_into_memory_before_they_are_made(monkeypatch):
 
 def test_large_tables_are_in_single_precision(monkeypatch, tmp_path):
     assert load_problem("leduc", "cfr+", form=VECTOR).dtype == np.float64
-    monkeypatch.setattr(problems, "SINGLE", 20_000)
+    monkeypatch.setattr(forms, "SINGLE", 20_000)
     leduc = load_problem("leduc", "cfr+", form=VECTOR)
     assert leduc.uniform().dtype == np.float32
     assert {table.dtype for table in make_solver(leduc, "cfr+").state().values()} == {np.dtype("f4"), np.dtype("i8")}
@@ -440,7 +453,9 @@ def test_forms_agree(name):
     """On what a strategy is worth, and on the strategy of each iteration; averages may be one iteration apart."""
     flat, vector = load_problem(name, "cfr"), load_problem(name, "cfr", threads=2)
     assert (vector.name, vector.big_blind) == (flat.name, flat.big_blind)
-    np.testing.assert_allclose(vector.evaluate(vector.uniform()), flat.evaluate(flat.uniform()), atol=1e-9)
+    np.testing.assert_allclose(
+        judge_of(vector).evaluate(vector.uniform()), judge_of(flat).evaluate(flat.uniform()), atol=1e-9
+    )
     steps = [list(run(make_solver(problem, "cfr"), problem, Budget(iterations=16))) for problem in (flat, vector)]
     for one, other in zip(*steps, strict=True):
         assert one.current_exploitability == pytest.approx(other.current_exploitability, abs=1e-9)
@@ -465,7 +480,7 @@ def test_units_of_both_forms(leducs):
 
 def test_targets_below_rounding(vector_leduc):
     with pytest.raises(RunError, match="known to 1e-09"):
-        vector_leduc.require_measurable(1e-10)
+        judge_of(vector_leduc).require_measurable(1e-10)
 
 
 def test_the_menu_is_complete():
@@ -520,7 +535,7 @@ def test_tables_of_vectors_are_kept(tmp_path, vector_leduc):
     assert stored_form(place) == VECTOR
     table, figures = vector_leduc.load(place)
     np.testing.assert_array_equal(table, solver.average())
-    assert figures["exploitability"] == step.exploitability == vector_leduc.exploitability(table)
+    assert figures["exploitability"] == step.exploitability == judge_of(vector_leduc).exploitability(table)
     assert not table.flags.owndata  # mapped, not copied
     strategy = VectorStrategy.load(place)
     assert (strategy.game, strategy.fingerprint) == ("leduc", vector_leduc.fingerprint)

@@ -12,8 +12,8 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import EngineConfig, read_config
 from kilt.errors import RunError
-from kilt.solve.abstract_problem import prepare
-from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels
+from kilt.runs.plan import resolve
+from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels, one_for_both
 from kilt.solve.distributed.simulator import (
     Costs,
     Line,
@@ -21,12 +21,12 @@ from kilt.solve.distributed.simulator import (
     check,
     curve,
     doubled,
-    game_of,
     latency_of,
     measured,
     predicted,
     share_before,
     shared_by,
+    shared_game,
     visited,
 )
 from kilt.solve.distributed.solver import FEWEST, TALKING, TRIED
@@ -275,7 +275,12 @@ def config(tmp_path_factory):
 @pytest.fixture(scope="module")
 def problem(config):
     """The same, built."""
-    return prepare(read_config(config), config.parent / "built")
+    return resolve(read_config(config)).build(config.parent / "built")
+
+
+def game_of(config):
+    plan = resolve(config)
+    return shared_game(plan.game, plan.menu, one_for_both(plan.cards), plan.options)
 
 
 def sane(found, classes=3):

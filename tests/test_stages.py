@@ -16,11 +16,11 @@ from kilt.abstraction.plan import BucketStep, RoundPlan
 from kilt.engines import EngineError, engine_named
 from kilt.errors import PlayError, RunError
 from kilt.evaluate.crosstable import crosstable
-from kilt.evaluate.responses import Subject, response_values
 from kilt.play import match as matches
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
+from kilt.runs.subject import Subject
 from loaders import Rooted, baseline, here_only
 from test_cli_agent import solved  # noqa: F401, a fixture
 from test_cli_solve import short  # noqa: F401, a fixture
@@ -151,13 +151,13 @@ def test_features(engine, tmp_path):
 
 
 def values(subject, engine, workers):
-    problem, strategy, _ = subject.load(shared=True)
-    return response_values(subject, problem.walks(strategy), engine, workers)
+    judge, strategy, _ = subject.load(shared=True)
+    return subject.response_values(judge.walks(strategy), engine, workers)
 
 
 def values_here(subject, threads):
-    problem, strategy, _ = subject.load(threads)
-    return problem.response_values(strategy), problem.expected_value(strategy)
+    judge, strategy, _ = subject.load(threads)
+    return judge.response_values(strategy), judge.expected_value(strategy)
 
 
 def assert_equal(found, subject, workers):

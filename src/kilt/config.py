@@ -43,6 +43,7 @@ from typing import Any, TypeVar
 from kilt.errors import KiltError, RunError
 
 T = TypeVar("T")
+DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
 # What players may have their own of: how many texts there are at least, and one of them.
 OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 

@@ -50,7 +50,7 @@ def demo(
     from kilt.evaluate.sanity import report
     from kilt.evaluate.stats import win_rate
     from kilt.play.agent import BASELINES
-    from kilt.solve.folder import RunFolder
+    from kilt.runs.folder import RunFolder
     from kilt.strategy.blueprint import STRATEGY, Blueprint
     from kilt.viz.report import MatchResult, contents_of, write_report
 

@@ -57,8 +57,8 @@ def exploitability(
     """
     from kilt.errors import RunError
     from kilt.evaluate.agents import AGENTS
-    from kilt.evaluate.responses import Subject, response_values
-    from kilt.solve.problem import UNIT
+    from kilt.evaluate.judge import UNIT
+    from kilt.runs.subject import Subject
 
     if (run is None) == (game is None):
         raise RunError(
@@ -74,24 +74,24 @@ def exploitability(
     subject = Subject.of_run(run) if run else Subject(str(game), agent=str(agent))
     name = subject.game
     with errors.status(f"writing out {name} …"):
-        problem, table, figures = subject.load(threads, shared=engine is not None)
+        judge, table, figures = subject.load(threads, shared=engine is not None)
     who = {"run": str(run), "iterations": figures["iterations"]} if run else {"agent": agent}
-    if not problem.exact:
+    if not judge.exact:
         raise RunError(
             f"{name} is too large to look for best responses: `kilt match {run} always-call` plays against it, "
             f"`kilt evaluate sanity {run}` looks it over"
         )
-    walks = problem.walks(table) if engine else None
+    walks = judge.walks(table) if engine else None
     with opened(engine, address, threads) as workers, errors.status("looking for best responses …"):
         if workers and walks:
-            won, value = response_values(subject, walks, workers, threads)
+            won, value = subject.response_values(walks, workers, threads)
         else:
-            won, value = problem.response_values(table), problem.expected_value(table)
+            won, value = judge.response_values(table), judge.expected_value(table)
         if responses:
             said = {"against": str(agent or run)} | dict(zip(("value_1", "value_2"), won, strict=True))
-            problem.save(responses, problem.responses(table), **said)
+            judge.problem.save(responses, judge.responses(table), **said)
     mean = max(sum(won) / 2, 0.0)
-    mbb = problem.mbb(mean)
+    mbb = judge.problem.mbb(mean)
     if as_json:
         print_json(
             {"game": name}
@@ -101,7 +101,7 @@ def exploitability(
         )
         return
     rows = [
-        *exploitability_rows(mean, problem),
+        *exploitability_rows(mean, judge.problem),
         *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
         ["value to player 1", f"{value:.6g}", UNIT],
     ]

@@ -13,7 +13,7 @@ from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_
 
 if TYPE_CHECKING:
     from kilt.config import Config
-    from kilt.solve.abstract_problem import Takes
+    from kilt.runs.plan import RunEstimate, RunPlan
     from kilt.solve.distributed.partition import Level
     from kilt.solve.distributed.simulator import Outcome
 
@@ -86,7 +86,7 @@ def plan(
     from kilt import machine
     from kilt.config import read_config
     from kilt.errors import RunError
-    from kilt.solve.abstract_problem import pace, takes
+    from kilt.runs.plan import resolve
     from kilt.solve.distributed.simulator import latency_of
 
     if example:
@@ -102,22 +102,24 @@ def plan(
     if bandwidth is not None and not bandwidth > 0:
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with errors.status("counting …"):
-        found = takes(said)
-    parts = _parts(said, found, shares) if shares else None
+        plan = resolve(said)
+        found = plan.estimate()
+    parts = _parts(plan, found, shares) if shares else None
     there = machine.available_memory()
     fits = found.memory < there
     walked = None
-    if probe and fits and not simulate:
+    if probe and fits and not simulate and not plan.algorithm.walks:
         with errors.status("walking the game for some seconds …"):
-            walked = pace(said, found.size)
+            walked = plan.pace()
     simulated = None
     if simulate:
         with errors.status("measuring what a batch costs here …"):
-            simulated = _Simulated.of(said, shares, cores or said.solver.threads, network, bandwidth, machine_cores)
+            simulated = _Simulated.of(plan, shares, cores or said.solver.threads, network, bandwidth, machine_cores)
     if as_json:
         print_json(
             found.size._asdict()
-            | {"memory_bytes": found.memory, "disk_bytes": found.disk}
+            | {"algorithm": said.solver.algorithm, "memory_bytes": found.memory, "disk_bytes": found.disk}
+            | ({} if found.seconds is None else {"iteration_seconds": found.seconds})
             | ({} if found.cards is None else {f"cards_{name}": value for name, value in found.cards._asdict().items()})
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
             | ({} if parts is None else parts.data())
@@ -133,7 +135,7 @@ def plan(
     ]
     total = ["all", count(sum(size.decisions)), "", count(sum(size.infosets)), count(sum(size.slots))]
     print_table(f"{config}: {count(size.nodes)} nodes of betting", titles, [*rows, total], numbers=True)
-    say(_words(found))
+    say(estimate_words(plan, found))
     if not fits:
         say(
             f"that is more memory than the {in_bytes(there)} that are available: use fewer buckets or "
@@ -205,19 +207,17 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
     return (config.engine.blades,) if config.engine.name else ()
 
 
-def _parts(config: Config, found: Takes, blades: tuple[int, ...]) -> _Parts:
+def _parts(plan: RunPlan, found: RunEstimate, blades: tuple[int, ...]) -> _Parts:
     from kilt.abstraction.buckets import AbstractionSpec
-    from kilt.solve.abstract_problem import asked_for
     from kilt.solve.distributed.partition import levels, one_for_both
 
-    _, _, both = asked_for(config)
-    cards = one_for_both(both)
+    cards = one_for_both(plan.cards)
     identity = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
     tables = found.cards.tables if found.cards else 0
     if isinstance(cards, Path):
         tables = sum(file.stat().st_size for file in cards.rglob("*") if file.is_file())
     parts = levels(found.size, identity.plan, identity.deal, blades)
-    return _Parts(parts, 2 if config.solver.average else 1, tables)
+    return _Parts(parts, 2 if plan.config.solver.average else 1, tables)
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class _Simulated:
     @classmethod
     def of(
         cls,
-        config: Config,
+        plan: RunPlan,
         blades: tuple[int, ...],
         cores: int,
         network: list[tuple[str, float]],
@@ -239,11 +239,16 @@ class _Simulated:
         machine: int | None,
     ) -> _Simulated:
         from kilt.jit import cores as available
-        from kilt.solve.distributed.simulator import curve, game_of, measured
+        from kilt.solve.distributed.partition import one_for_both
+        from kilt.solve.distributed.simulator import curve, measured, shared_game
 
-        costs = measured(game_of(config), min(cores * blades[0], machine or cores, available()), MEASURED)
+        costs = measured(
+            shared_game(plan.game, plan.menu, one_for_both(plan.cards), plan.options),
+            min(cores * blades[0], machine or cores, available()),
+            MEASURED,
+        )
         asked = {"machine_cores": machine or 0, "bandwidth": bandwidth * 1e9 / 8 if bandwidth else inf}
-        asked |= {"batch": config.engine.batch, "samples": config.engine.samples}
+        asked |= {"batch": plan.config.engine.batch, "samples": plan.config.engine.samples}
         curves = {text: curve(costs, blades, cores, seconds, **asked) for text, seconds in network}
         each = {
             "class_deal_seconds": float(costs.work.mean()),
@@ -318,33 +323,14 @@ def _small(size: float) -> str:
     return in_bytes(size) if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
-def say_estimate(config: Config, run: Path) -> None:
-    """Say what a run takes; ArtifactError or RunError where there is no room for it."""
-    from kilt import machine
-    from kilt.artifact import cache_folder, require_room
-    from kilt.errors import RunError
-    from kilt.solve.abstract_problem import takes
-
-    with errors.status("counting …"):
-        found = takes(config, run)
-    say(_words(found))
-    there = machine.available_memory()
-    if found.memory > there and not config.engine.address:  # a cluster is asked for room of its own
-        raise RunError(
-            f"the table of {run} takes {in_bytes(found.memory)} of memory, and {in_bytes(there)} are available: use "
-            "fewer buckets or bets, or `average = false`"
-        )
-    if found.cards:
-        require_room(cache_folder(), found.cards.features)
-    require_room(run, found.disk + (found.cards.tables if found.cards else 0))
-
-
-def _words(found: Takes) -> str:
+def estimate_words(plan: RunPlan, found: RunEstimate) -> str:
     """What a run takes, in a line or two."""
-    size = found.size
     words = (
-        f"{count(sum(size.slots))} infoset-actions: {in_bytes(found.memory)} of memory, {in_bytes(found.disk)} on disk"
+        f"{count(sum(found.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {in_bytes(found.memory)} of "
+        f"memory, {in_bytes(found.disk)} on disk"
     )
+    if found.seconds is not None:
+        words += f", about {found.seconds:.2g} s an iteration"
     if found.cards:
         cards = found.cards
         words += (

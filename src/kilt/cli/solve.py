@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from kilt.cli.plan import estimate_words
 from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say, ticking
+from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES
 
 if TYPE_CHECKING:
-    from kilt.config import Config
-    from kilt.engines import Engine
-    from kilt.solve.folder import RunFolder, RunIdentity
+    from kilt.runs.budget import Budget, Step
+    from kilt.runs.folder import RunIdentity
+    from kilt.runs.run import Run
     from kilt.solve.problem import Problem
-    from kilt.solve.run import Budget, Step
-    from kilt.solve.solver import Solver
-
-DEFAULT_ALGORITHM = "cfr+"
-DEFAULT_MINUTES = 1
 
 GameOption = Annotated[
     str | None,
@@ -133,223 +130,164 @@ def solve(
     Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
     """
     from kilt.errors import RunError
-    from kilt.solve.abstract_problem import CONFIG
-    from kilt.solve.folder import RunFolder, size_of
-    from kilt.solve.run import run
-    from kilt.solve.solver import InParts
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    given = _budget(iterations, minutes, target)
+    budget = _budget(iterations, minutes, target)
     if resume and out:
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
     if config and (game or resume):
         raise RunError(f"{config} says which game it is: leave out --game and --resume")
+    solver = {"algorithm": algorithm, "seed": seed, "threads": threads}
     where = {"name": engine, "blades": blades, "address": address, "batch": batch}
-    asked = Asked(given, game, algorithm, seed, threads, out, resume, where)
-    if config or (resume and (resume / CONFIG).is_file()):
-        ready = _abstracted(asked, config)
+    folder = resume or out
+    if config or (resume and is_configured(resume)):
+        run = _abstract(config, folder, budget, solver, where, going_on=resume is not None)
     else:
-        ready = _whole(asked)
-    solver, problem, identity, budget, folder, exact, _ = ready
-
-    steps: list[Step] = []
-    with (
-        closing(solver) if isinstance(solver, InParts) else nullcontext(),
-        interrupts(at_once=exact) as stopped,
-        _progress(identity, budget, steps, solver) as tick,
-    ):
-        for step in run(solver, problem, budget, folder=folder, stop=lambda: bool(stopped), tick=tick, warn=say):
-            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
-    if stopped:
-        if folder is None:
-            folder = RunFolder.create(_new_folder(identity), identity, budget, size_of(solver))
-            folder.keep(steps, solver, problem)
-        say(
-            f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
-            f"kilt solve --resume {quote(str(folder.path))}"
-        )
-        raise typer.Exit(128 + stopped[0])
-    if isinstance(solver, InParts):
-        say(solver.spent())
-    if folder and not exact:  # there is nothing to see of one step
-        from kilt.viz.convergence import plot_convergence
-        from kilt.viz.winrates import plot_win_rates
-
-        title, picture = f"{problem.name}, {identity.algorithm}", folder.path / "convergence.png"
-        if problem.exact:
-            plot_convergence({identity.algorithm: folder.steps()}, title, picture)
-        else:
-            plot_win_rates(folder.steps(), title, picture)
-    _print_result(steps[-1], identity, problem, folder.path if folder else None, as_json=as_json)
+        if any(value is not None for value in where.values()):
+            raise RunError(
+                "blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine"
+            )
+        run = _whole(game, algorithm, seed, threads, resume, out, budget)
+    _solve(run, as_json=as_json)
 
 
-class Asked(NamedTuple):
-    """What the command line says about a run."""
+def is_configured(folder: Path) -> bool:
+    """Whether a folder has a run on an abstract game, with the configuration that it was made from."""
+    from kilt.runs.folder import CONFIG
 
-    budget: Budget | None
-    game: str | None
-    algorithm: str | None
-    seed: int | None
-    threads: int | None
-    out: Path | None
-    resume: Path | None
-    engine: dict[str, str | int | None]
+    return (folder / CONFIG).is_file()
 
 
-class Ready(NamedTuple):
-    """A run that can begin, or go on."""
-
-    solver: Solver
-    problem: Problem
-    identity: RunIdentity
-    budget: Budget
-    folder: RunFolder | None
-    exact: bool = False  # done after one step
-    asked_for: bool = False  # whether the budget is what somebody asked for
-
-
-def _whole(asked: Asked) -> Ready:
-    """A run on a game as it is."""
+def _whole(
+    game: str | None,
+    algorithm: str | None,
+    seed: int | None,
+    threads: int | None,
+    resume: Path | None,
+    out: Path | None,
+    budget: Budget | None,
+) -> Run:
+    """A run on a game as it is, new or to go on with."""
     from kilt.errors import RunError
-    from kilt.solve import algorithm_named
-    from kilt.solve.folder import RunFolder, RunIdentity
-    from kilt.solve.problem import load_problem, make_solver
-    from kilt.solve.run import Budget
+    from kilt.runs.folder import RunFolder
+    from kilt.runs.run import new_run
 
-    folder = RunFolder.open(asked.resume) if asked.resume else None
-    game, algorithm, seed = asked.game, asked.algorithm, asked.seed
-    if folder:
-        game, algorithm = game or folder.identity.game, algorithm or folder.identity.algorithm
-        seed = folder.identity.seed if seed is None else seed
-    if any(value is not None for value in asked.engine.values()):
-        raise RunError("blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine")
+    begun = RunFolder.open(resume) if resume else None
+    if begun:
+        game, algorithm = game or begun.identity.game, algorithm or begun.identity.algorithm
+        seed = begun.identity.seed if seed is None else seed
     if game is None:
         raise RunError(
             "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
         )
-    algorithm, seed = algorithm or DEFAULT_ALGORITHM, seed or 0
-    exact = algorithm_named(algorithm).exact
-    if exact and asked.budget:
-        raise RunError(
-            f"{algorithm} solves a game exactly, in one step: leave out --iterations, --minutes and --target"
-        )
-    form = folder.identity.form if folder and algorithm == folder.identity.algorithm else None
+    threads = 1 if threads is None else threads
     with errors.status(f"writing out {game} …"):
-        problem = load_problem(game, algorithm, form=form, threads=1 if asked.threads is None else asked.threads)
-        solver = make_solver(problem, algorithm, seed)
-    identity = RunIdentity(_lasting(game), algorithm, seed, problem.form, problem.fingerprint)
-    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
-    return _begun(asked, Ready(solver, problem, identity, default, folder, exact, asked_for=exact), asked.out)
+        run = new_run(
+            game,
+            algorithm or DEFAULT_ALGORITHM,
+            budget=budget,
+            seed=seed or 0,
+            threads=threads,
+            folder=out,
+            begun=begun,
+        )
+    if begun is None and budget is None and not run.exact:
+        say(f"no budget is given: stopping after {run.budget}")
+    return run
 
 
-def _abstracted(asked: Asked, config: Path | None) -> Ready:
-    """A run on an abstract game, in a folder of its own: its cards are there too."""
-    from dataclasses import replace
-
-    from kilt.cli.plan import say_estimate
+def _abstract(
+    config: Path | None,
+    folder: Path | None,
+    budget: Budget | None,
+    solver: dict[str, Any],
+    engine: dict[str, Any],
+    *,
+    going_on: bool,
+) -> Run:
+    """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
     from kilt.config import read_config
     from kilt.errors import RunError
-    from kilt.evaluate.head_to_head import FixedOpponents
-    from kilt.solve.abstract_problem import CONFIG, keep_config, prepare
+    from kilt.runs.folder import CONFIG
+    from kilt.runs.plan import resolve
+    from kilt.runs.run import configured_run, with_overrides
     from kilt.solve.distributed.solver import Distributed
-    from kilt.solve.folder import RunFolder, RunIdentity
-    from kilt.solve.problem import make_solver
-    from kilt.solve.run import Budget
 
-    said = read_config(config or asked.resume / CONFIG)  # type: ignore[operator]
-    solving = replace(
-        said.solver,
-        algorithm=asked.algorithm or said.solver.algorithm,
-        seed=said.solver.seed if asked.seed is None else asked.seed,
-        threads=said.solver.threads if asked.threads is None else asked.threads,
-    )
-    given = {name: value for name, value in asked.engine.items() if value is not None}
-    said = replace(said, solver=solving, engine=replace(said.engine, **given))  # type: ignore[arg-type]
-    if given and not said.engine.name:
-        raise RunError(f"--{next(iter(given))} is about blades, and there is no engine: add --engine ray, or local")
-    path = asked.resume or asked.out or _free(config.stem if config else "")
-    if not asked.resume and path.exists() and any(path.iterdir()):
-        raise RunError(f"{path} is there already: go on with --resume {quote(str(path))}, or choose another folder")
-    say_estimate(said, path)
-    place = _blades(said, path) if said.engine.name else None
-    if not asked.resume:
-        keep_config(said, path)
+    folder = folder or _free(config.stem if config else "")
+    if not going_on and folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
+        raise RunError(f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another folder")
+    said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
+    with errors.status("counting …"):
+        plan = resolve(said, folder)
+    if not (plan.has_budget or budget or going_on):
+        say(f"no budget is given: stopping after {plan.budget}")
     try:
         with ticking() as tick:
-            problem = replace(prepare(said, path, tick=tick, judge=FixedOpponents), place=place)
+            run = configured_run(
+                plan,
+                folder,
+                budget=budget,
+                going_on=going_on,
+                tick=tick,
+                ready=lambda plan, found: say(estimate_words(plan, found)),
+            )
     except KeyboardInterrupt:
-        say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(path))} goes on")
+        say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(folder))} goes on")
         raise typer.Exit(130) from None
-    waiting = "writing out the abstract game …" if not said.engine.name else "looking for blades …"
-    with errors.status(waiting):
-        solver = make_solver(problem, solving.algorithm, solving.seed)
-    if isinstance(solver, Distributed):
-        say(solver.described())
-    name = f"{problem.name}, {problem.abstract.cards.name}"
-    algorithm = f"{solving.algorithm} in parts" if said.engine.name else solving.algorithm
-    identity = RunIdentity(name, algorithm, solving.seed, problem.form, problem.fingerprint)
-    minutes = solving.minutes or (0 if solving.iterations else DEFAULT_MINUTES)
-    default = Budget(solving.iterations or None, 60 * minutes or None)
-    folder = RunFolder.open(path) if RunFolder.begun(path) else None
-    asked_for = bool(solving.iterations or solving.minutes)
-    return _begun(asked, Ready(solver, problem, identity, default, folder, asked_for=asked_for), path)
+    if isinstance(run.solver, Distributed):
+        say(run.solver.described())
+    return run
 
 
-def _blades(said: Config, path: Path) -> Engine:
-    """The engine of a run, where there is room for its blades."""
-    from kilt.abstraction.buckets import AbstractionSpec
-    from kilt.engines import engine_named
-    from kilt.solve.abstract_problem import asked_for, options_of, takes
-    from kilt.solve.distributed.partition import one_for_both
-    from kilt.solve.distributed.solver import look_for_blades
+def _solve(run: Run, *, as_json: bool) -> None:
+    """Run it with a bar on the terminal, keep what was stopped, and print what came out."""
+    from kilt.solve.solver import InParts
 
-    with errors.status("looking for blades …"):
-        _, _, both = asked_for(said, path)
-        cards = one_for_both(both)
-        known = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
-        engine = engine_named(said.engine.name, said.engine.address, said.solver.threads)
-        try:
-            look_for_blades(engine, said.engine, takes(said, path).size, known, options_of(said))
-        except BaseException:
-            engine.close()
-            raise
-    return engine
+    steps: list[Step] = []
+    if run.spent:
+        say(f"the budget of {run.budget} is spent already: give a larger one, in total, to go on")
+    with interrupts(at_once=run.exact) as stopped, _progress(run, steps) as tick:
+        for step in run.steps(stop=lambda: bool(stopped), tick=tick, warn=say):
+            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
+    if stopped:
+        kept = run.folder or run.keep(_new_folder(run.identity), steps)
+        say(
+            f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
+            f"kilt solve --resume {quote(str(kept.path))}"
+        )
+        raise typer.Exit(128 + stopped[0])
+    if isinstance(run.solver, InParts):
+        say(run.solver.spent())
+    if run.folder and not run.exact:  # there is nothing to see of one step
+        from kilt.viz.convergence import plot_convergence
+        from kilt.viz.winrates import plot_win_rates
 
-
-def _begun(asked: Asked, ready: Ready, out: Path | None) -> Ready:
-    """The same with its budget, and in its folder if it has one."""
-    from kilt.solve.folder import RunFolder, size_of
-
-    folder, budget = ready.folder, asked.budget or (ready.folder.budget if ready.folder else ready.budget)
-    ready.problem.require_measurable(budget.target)
-    if folder:
-        folder.identity.require(ready.identity, folder.path)
-        if any(budget.spent(step.iterations, step.seconds) for step in folder.steps()):
-            say(f"the budget of {budget} is spent already: give a larger one, in total, to go on")
-    else:
-        if not asked.budget and not ready.asked_for:
-            say(f"no budget is given: stopping after {budget}")
-        if out:
-            folder = RunFolder.create(out, ready.identity, budget, size_of(ready.solver))
-    return ready._replace(budget=budget, folder=folder)
+        algorithm, measured, picture = run.identity.algorithm, run.folder.steps(), run.folder.path / "convergence.png"
+        title = f"{run.problem.name}, {algorithm}"
+        if run.judge.exact:
+            plot_convergence({algorithm: measured}, title, picture)
+        else:
+            plot_win_rates(measured, title, picture)
+    _print_result(steps[-1], run, as_json=as_json)
 
 
 def _print_algorithms(*, as_json: bool) -> None:
-    from kilt.solve import ALGORITHMS, FORMS, Algorithm
+    from kilt.solve.problem import FORMS
+    from kilt.solve.registry import ALGORITHMS, Algorithm
 
     if as_json:
         print_json(
             {
-                name: {"what": entry.what, "forms": list(filter(entry.works_on, FORMS)), "threads": entry.threads}
+                name: {"what": entry.what, "forms": list(entry.forms), "threads": entry.threads}
                 for name, entry in ALGORITHMS.items()
             }
         )
         return
 
     def row(name: str, entry: Algorithm) -> list[str]:
-        served = *map(entry.works_on, FORMS), entry.threads
+        served = *(form in entry.forms for form in FORMS), entry.threads
         return [name, entry.what, *("yes" if whether else "" for whether in served)]
 
     columns = ["name", "what it is", "small games", "large games", "abstract games", "threads"]
@@ -359,20 +297,13 @@ def _print_algorithms(*, as_json: bool) -> None:
 def _budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
     """What was asked for, if anything."""
     from kilt.errors import RunError
-    from kilt.solve.run import Budget
+    from kilt.runs.budget import Budget
 
     given = {"--iterations": iterations, "--minutes": minutes, "--target": target}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise RunError(f"{' and '.join(names)} are given: use one of them")
     return Budget(iterations, None if minutes is None else 60 * minutes, target) if names else None
-
-
-def _lasting(game: str) -> str:
-    """The name of a game, good in any folder: files by their full path."""
-    from kilt.games import ready_made_games
-
-    return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game
 
 
 def _new_folder(identity: RunIdentity) -> Path:
@@ -388,11 +319,11 @@ def _free(name: str) -> Path:
 def _standing(step: Step) -> str:
     """How good a strategy is, in a few words.
 
-    >>> from kilt.solve.run import Step
+    >>> from kilt.runs.budget import Step
     >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, 0.0, 0.0, 0.0, {"always-call": 512.3}))
     ('an exploitability of 0.25 chips per game', '+512 mbb/h against always-call')
     """
-    from kilt.solve.problem import UNIT
+    from kilt.evaluate.judge import UNIT
 
     if step.others:
         return ", ".join(f"{rate:+.0f} mbb/h against {name}" for name, rate in step.others.items())
@@ -400,17 +331,15 @@ def _standing(step: Step) -> str:
 
 
 @contextmanager
-def _progress(
-    identity: RunIdentity, budget: Budget, steps: list[Step], solver: Solver
-) -> Iterator[Callable[[int, float], None]]:
+def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
     """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
-    from kilt.solve.run import time_left
+    from kilt.runs.budget import time_left
     from kilt.solve.solver import InParts
 
     seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(f"{identity.game}, {identity.algorithm}", total=None, said="starting …")
+        task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")
         parts: list[TaskID] = []
 
         def tick(iterations: int, seconds: float) -> None:
@@ -420,12 +349,12 @@ def _progress(
                 said.append(_rate((iterations - seen[0][0]) / (seconds - seen[0][1])))
             if steps:
                 said.append(_standing(steps[-1]))
-            left = time_left(budget, steps, iterations, seconds)
+            left = time_left(run.budget, steps, iterations, seconds)
             if left is not None:
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-            for number, (where, busy) in enumerate(solver.parts() if isinstance(solver, InParts) else []):
+            for number, (where, busy) in enumerate(run.solver.parts() if isinstance(run.solver, InParts) else []):
                 if number == len(parts):
                     parts.append(bar.add_task("", total=1.0, said=""))
                 what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"
@@ -445,16 +374,17 @@ def _rate(per_second: float) -> str:
 
 def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
     """Rows of a table, one per unit."""
-    from kilt.solve.problem import UNIT
+    from kilt.evaluate.judge import UNIT
 
     mbb = problem.mbb(chips)
     rows = [["exploitability", f"{chips:.6g}", UNIT]]
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
-def _print_result(step: Step, identity: RunIdentity, problem: Problem, run: Path | None, *, as_json: bool) -> None:
-    from kilt.solve.problem import UNIT
+def _print_result(step: Step, run: Run, *, as_json: bool) -> None:
+    from kilt.evaluate.judge import UNIT
 
+    identity, problem, folder = run.identity, run.problem, run.folder
     mbb = problem.mbb(step.exploitability)
     if as_json:
         said = {what: getattr(identity, what) for what in ("game", "algorithm", "seed", "form")}
@@ -463,10 +393,10 @@ def _print_result(step: Step, identity: RunIdentity, problem: Problem, run: Path
             | step._asdict()
             | {"unit": UNIT}
             | ({} if mbb is None else {"exploitability_mbb": mbb})
-            | ({} if run is None else {"run": str(run)})
+            | ({} if folder is None else {"run": str(folder.path)})
         )
         return
-    if problem.exact:
+    if run.judge.exact:
         rows = [
             *exploitability_rows(step.exploitability, problem),
             ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
@@ -476,6 +406,6 @@ def _print_result(step: Step, identity: RunIdentity, problem: Problem, run: Path
         rows = [[f"wins against {name}", f"{rate:+.0f}", "mbb/h"] for name, rate in step.others.items()]
     rows += [["iterations", f"{step.iterations:,}", ""], ["time", f"{step.seconds:.2f}", "s"]]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
-    if run:
-        again = "evaluate exploitability" if problem.exact else "evaluate sanity"
-        say(f"all of it is in {run}; judge it again with: kilt {again} {quote(str(run))}")
+    if folder:
+        again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
+        say(f"all of it is in {folder.path}; judge it again with: kilt {again} {quote(str(folder.path))}")

@@ -22,8 +22,9 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.runs.budget import Step
+from kilt.runs.loop import CHUNK
 from kilt.solve.abstract import AbstractCfr, BucketedGame
-from kilt.solve.run import CHUNK, Step
 from kilt.solve.vector import SCHEMES
 from kilt.tree.vector import VectorGame
 from kilt.viz.convergence import plot_convergence, require_drawable

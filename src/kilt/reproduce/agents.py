@@ -1,23 +1,20 @@
-"""Agents for reproductions: built, solved and kept, so that the same command goes on where it was stopped."""
+"""Agents for reproductions: runs like any other, each in its folder: the same command goes on where it stopped."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-from kilt import artifact
 from kilt.arrays import Array
 from kilt.config import Config
-from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.reproduce.reproduction import Watcher
-from kilt.solve.abstract_problem import AbstractProblem, prepare
-from kilt.solve.folder import RunFolder, RunIdentity, size_of
-from kilt.solve.problem import make_solver
-from kilt.solve.run import Budget, run
+from kilt.runs.plan import resolve
+from kilt.runs.run import configured_run
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.strategy.blueprint import STRATEGY
 
 
-class Solved(NamedTuple):
+class SolvedAgent(NamedTuple):
     """An agent that is ready."""
 
     problem: AbstractProblem
@@ -27,30 +24,24 @@ class Solved(NamedTuple):
     iterations: int
 
 
-def solved(config: Config, folder: Path, watcher: Watcher) -> Solved | None:
+def solved_agent(config: Config, folder: Path, watcher: Watcher) -> SolvedAgent | None:
     """The agent of a configuration, in a folder of its own; None where the user wishes to stop."""
-    name, seconds = folder.name, 60 * config.solver.minutes
+    name, plan = folder.name, resolve(config, folder)
 
-    def built(what: str, share: float) -> None:
+    def building(what: str, share: float) -> None:
         watcher.show(f"{name}, {what}", share, None)
 
-    problem = prepare(config, folder, tick=built, judge=FixedOpponents)
-    kept = RunFolder.open(folder) if RunFolder.begun(folder) else None
-    identity = RunIdentity(name, config.solver.algorithm, config.solver.seed, problem.form, problem.fingerprint)
-    if kept:
-        kept.identity.require(identity, folder)
-    if not (kept and kept.ended and artifact.exists(folder / STRATEGY)):
-        solver = make_solver(problem, config.solver.algorithm, config.solver.seed)
-        budget = Budget(seconds=seconds)
-        kept = kept or RunFolder.create(folder, identity, budget, size_of(solver))
-        watcher.say(f"solving {name}", seconds)
+    def solving(iterations: int, spent: float) -> None:
+        seconds = run.budget.seconds or spent
+        watcher.show(f"{name}, {iterations:,} iterations", min(1.0, spent / seconds), max(0.0, seconds - spent))
 
-        def tick(iterations: int, spent: float) -> None:
-            watcher.show(f"{name}, {iterations:,} iterations", min(1.0, spent / seconds), max(0.0, seconds - spent))
-
-        for _ in run(solver, problem, budget, folder=kept, stop=watcher.stopped, tick=tick):
+    run = configured_run(plan, folder, budget=plan.budget, going_on=True, tick=building)
+    assert isinstance(run.problem, AbstractProblem)
+    if not run.ended:
+        watcher.say(f"solving {name}", run.budget.seconds)
+        for _ in run.steps(stop=watcher.stopped, tick=solving):
             pass
-    strategy, figures = problem.load(folder / STRATEGY)
     if watcher.stopped():
         return None
-    return Solved(problem, strategy, folder, figures["seconds"], figures["iterations"])
+    strategy, figures = run.problem.load(folder / STRATEGY)
+    return SolvedAgent(run.problem, strategy, folder, figures["seconds"], figures["iterations"])

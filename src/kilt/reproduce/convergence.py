@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kilt.evaluate.judge import UNIT, judge_of
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
-from kilt.solve import VECTOR
-from kilt.solve.problem import UNIT, Problem, load_problem, make_solver
-from kilt.solve.run import Budget, Step, run, time_left
+from kilt.runs.budget import Budget, Step, time_left
+from kilt.runs.loop import run
+from kilt.solve.forms import load_problem
+from kilt.solve.problem import VECTOR, Problem
+from kilt.solve.registry import make_solver
 from kilt.viz.convergence import plot_convergence, require_drawable
 
 
@@ -65,7 +68,7 @@ def race(
 def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher) -> list[Step]:
     """Where a solver stands at each point of the schedule. Seconds are those of solving alone, in the budget too."""
     make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
-    solver, steps = make_solver(problem, algorithm), list[Step]()
+    solver, judge, steps = make_solver(problem, algorithm), judge_of(problem), list[Step]()
     ticked, measuring = 0.0, 0.0  # seconds at the end of the last chunk of iterations; those that went into measuring
 
     def tick(iterations: int, seconds: float) -> None:
@@ -78,8 +81,8 @@ def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher)
         return watcher.stopped() or budget.spent(solver.iterations, ticked - measuring)
 
     # With a target the loop measures at every point of its schedule.
-    target = max(budget.target or 0.0, 2 * problem.precision)
-    for step in run(solver, problem, replace(budget, seconds=None, target=target), stop=stop, tick=tick):
+    target = max(budget.target or 0.0, 2 * judge.precision)
+    for step in run(solver, judge, replace(budget, seconds=None, target=target), stop=stop, tick=tick):
         steps.append(step._replace(seconds=ticked - measuring))
         measuring += step.seconds - ticked
     return steps

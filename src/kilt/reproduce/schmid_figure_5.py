@@ -21,7 +21,7 @@ from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
-from kilt.reproduce.agents import Solved, solved
+from kilt.reproduce.agents import SolvedAgent, solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20
@@ -41,10 +41,10 @@ def _config(folder: Path, buckets: int, public: bool, minutes: float, threads: i
     with artifact.os_errors(f"{folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         artifact.write_text(file, plan.toml())
-    return Config(GAME, (str(file),), (ACTIONS,), solver=SolverConfig(minutes=minutes, threads=threads))
+    return Config(GAME, (str(file.resolve()),), (ACTIONS,), solver=SolverConfig(minutes=minutes, threads=threads))
 
 
-def _meet(ours: Solved, theirs: Solved, deals: int, threads: int) -> Estimate:
+def _meet(ours: SolvedAgent, theirs: SolvedAgent, deals: int, threads: int) -> Estimate:
     """What one wins from the other, in mbb/h."""
     one, other = (AbstractStrategy(player.problem.abstract, player.strategy) for player in (ours, theirs))
     won = expected_winnings(one, other, deals, threads=threads)
@@ -59,7 +59,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         players = []
         for public in (True, False):
             config = _config(out, buckets, public, minutes, threads)
-            player = solved(config, out / Path(config.cards[0]).stem, watcher)
+            player = solved_agent(config, out / Path(config.cards[0]).stem, watcher)
             if player is None:
                 return ReproductionResult(FIGURE.what, found)
             players.append(player)

@@ -16,7 +16,7 @@ from kilt.evaluate.stats import win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.play.players import load_agent
-from kilt.reproduce.agents import solved
+from kilt.reproduce.agents import solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 
 GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
@@ -42,14 +42,14 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
         artifact.write_text(cards, replace(plan_named(AGENT[0], (0, 3, 1, 1)), public=(CLASSES,)).toml())
-    configs = {"agent": Config(GAME, (str(cards),), (AGENT[1],), solver=solving)}
+    configs = {"agent": Config(GAME, (str(cards.resolve()),), (AGENT[1],), solver=solving)}
     configs |= {
         f"opponent-{name}": Config(GAME, (abstraction,), (bets,), solver=solving)
         for name, (abstraction, bets) in OPPONENTS.items()
     }
     players = {}
     for name, config in configs.items():
-        player = solved(config, out / name, watcher)
+        player = solved_agent(config, out / name, watcher)
         if player is None:
             return ReproductionResult(TABLE.what, [])
         players[name] = player

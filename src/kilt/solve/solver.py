@@ -1,4 +1,4 @@
-"""What every solver is to the loop that runs it: see `run`."""
+"""What every solver is to the loop that runs it: see `runs.loop`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Solver(Protocol):
     iterations: int  # done so far
 
     def step(self, iterations: int) -> None:
-        """Do so many more."""
+        """Run `iterations` more iterations."""
 
     def average(self) -> Array:
         """The average strategy: what converges."""
@@ -91,7 +91,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """The first iteration of a schedule that is not before this one: powers of √2, from the one numbered `first` on.
+    """The first iteration of a schedule that is not before this one: powers of √2 from number `first` on.
 
     >>> [scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
     [1, 1, 2, 6, 11, 16]

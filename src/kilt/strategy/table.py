@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -61,6 +61,29 @@ class Strategy:
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
         """A strategy for a tree from its table of probabilities [slot]."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
+
+    @classmethod
+    def from_rows(cls, tree: FlatTree, rows: Mapping[str, Mapping[str, float]], **figures: Any) -> Strategy:
+        """A strategy from probabilities by information set and action; actions that are left out have 0.
+
+        Parameters
+        ----------
+        tree : FlatTree
+            The game that it is for.
+        rows : mapping
+            By the name of an information set, then by the label of an action. They are scaled to add up to 1.
+        **figures
+            What is to be said about it.
+        """
+        table = np.zeros(int(tree.nodes.infoset_start[-1]))
+        for name, labels, start in zip(tree.infosets, tree.actions, tree.nodes.infoset_start.tolist(), strict=False):
+            row = rows.get(name, {})
+            if not set(row) <= set(labels) or not sum(row.values()) > 0 or min(row.values()) < 0:
+                raise GameError(
+                    f"information set {name!r} of {tree.name} has {dict(row)}: give shares of {', '.join(labels)}"
+                )
+            table[start : start + len(labels)] = [row.get(label, 0.0) / sum(row.values()) for label in labels]
+        return cls.of(tree, table, **figures)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
         """Probabilities by action at an information set, given by name."""

@@ -13,8 +13,8 @@ from matplotlib.ticker import NullFormatter
 from kilt.arrays import FloatArray
 from kilt.artifact import os_errors
 from kilt.errors import ArtifactError
-from kilt.solve.problem import UNIT
-from kilt.solve.run import Step
+from kilt.evaluate.judge import UNIT
+from kilt.runs.budget import Step
 
 AVERAGE, CURRENT = "#1f5fa8", "#d98c3f"
 COLOURS = (AVERAGE, CURRENT, "#3a8f5c", "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")

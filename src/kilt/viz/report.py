@@ -19,7 +19,7 @@ from kilt import __version__, artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.evaluate.sanity import Report
 from kilt.evaluate.stats import Estimate
-from kilt.solve.run import Step
+from kilt.runs.budget import Step
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.ranges import Grid, first_decisions, grids, plot_ranges

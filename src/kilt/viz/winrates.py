@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from kilt.artifact import os_errors
 from kilt.errors import RunError
-from kilt.solve.run import Step
+from kilt.runs.budget import Step
 from kilt.viz.convergence import COLOURS
 
 

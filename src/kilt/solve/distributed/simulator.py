@@ -35,18 +35,19 @@ import numpy.typing as npt
 
 from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
 from kilt.abstraction.pipeline import bucket_numbers
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import subsets
-from kilt.config import Config, EngineConfig
+from kilt.config import EngineConfig
 from kilt.errors import RunError
+from kilt.games.holdem import Holdem
 from kilt.jit import cores as available
-from kilt.solve.abstract_problem import asked_for, options_of
 from kilt.solve.distributed.blades import Child, Head, SharedGame
 from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
 from kilt.solve.distributed.solver import MOST, TRIED, Chosen, Distributed, Times, batch_size, limits, start
-from kilt.solve.external import PROBED
+from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
 
 if TYPE_CHECKING:
@@ -126,15 +127,14 @@ class Costs:
         return int(self.work.shape[1])
 
 
-def game_of(config: Config) -> SharedGame:
-    """What a configuration asks for; with made-up buckets where its cards are not built."""
-    game, actions, both = asked_for(config)
-    cards = one_for_both(both)
-    options = options_of(config)
+def shared_game(
+    game: Holdem, menu: ActionAbstraction | None, cards: Path | AbstractionSpec, options: SamplingOptions
+) -> SharedGame:
+    """A game in parts, with the card abstraction of a folder; with synthetic buckets where it is not built yet."""
     if not isinstance(cards, Path):
-        return _Sketch(game, Path(), actions, "", options, 0, TRIED[1], identity=cards)
-    abstract = AbstractGame(game, CardAbstraction.load(cards), actions)
-    return SharedGame(game, cards, actions, abstract.fingerprint, options, 0, TRIED[1])
+        return _Sketch(game, Path(), menu, "", options, 0, TRIED[1], identity=cards)
+    abstract = AbstractGame(game, CardAbstraction.load(cards), menu)
+    return SharedGame(game, cards, menu, abstract.fingerprint, options, 0, TRIED[1])
 
 
 def measured(game: SharedGame, together: int = 1, seconds: float = 3.0) -> Costs:

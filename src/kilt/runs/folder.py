@@ -21,14 +21,14 @@ from typing import Any, BinaryIO, NamedTuple
 from kilt import __version__, artifact
 from kilt.errors import RunError
 from kilt.machine import locked
-from kilt.solve.abstract_problem import CONFIG
+from kilt.runs.budget import Budget, Step
 from kilt.solve.problem import Problem
-from kilt.solve.run import Budget, Step
 from kilt.solve.solver import InParts, Solver
 from kilt.strategy.blueprint import CARDS
 
+CONFIG = "config.toml"  # the configuration of a run on an abstract game
 SAVING = 0.02  # the share of the time that checkpoints may take,
-OFTEN, RARELY = 1.0, 300.0  # but they are at least so many seconds apart, and at most
+OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
 PARTS = "parts"
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
 
@@ -73,7 +73,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, identity: RunIdentity, budget: Budget, size: int) -> RunFolder:
-        """Begin a run in a new or empty folder, on a disk with room for it: a checkpoint has so many bytes."""
+        """Begin a run in a new or empty folder, on a disk with room for it; `size` is the bytes of a checkpoint."""
         if cls.begun(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
@@ -121,15 +121,22 @@ class RunFolder:
         file = self.path / "log.jsonl"
         return [step for step, _ in _read_log(file.read_bytes())] if file.exists() else []
 
+    @staticmethod
+    @contextmanager
+    def claimed(path: Path) -> Iterator[None]:
+        """Work in the folder of a run while no other process does; RunError where one does."""
+        with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
+            path.mkdir(parents=True, exist_ok=True)
+            try:
+                held.enter_context(locked(path / ".lock", wait=False))
+            except BlockingIOError:
+                raise RunError(f"another process is at work on {path}: wait for it, or stop it") from None
+            yield
+
     @contextmanager
     def working(self) -> Iterator[None]:
         """Open the log, which `log` and `restore` need; one process at a time may do so."""
-        with artifact.os_errors(f"{self.path} cannot be written"), ExitStack() as held:
-            try:
-                held.enter_context(locked(self.path / ".lock", wait=False))
-            except BlockingIOError:
-                raise RunError(f"another process is at work on {self.path}: wait for it, or stop it") from None
-            self._log = held.enter_context((self.path / "log.jsonl").open("a+b"))
+        with self.claimed(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
             yield
 
     def restore(self, solver: Solver, budget: Budget) -> float:

@@ -1,0 +1,422 @@
+"""The functions behind `import kilt`: the main things, in a few lines each.
+
+They take names as the commands do ("leduc", "cfr+", "runs/mine"), or the objects that these stand for, print nothing,
+and raise `KiltError` with a remedy where something does not fit. What they return are the objects that the rest of kilt
+works with: whoever wants more goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from kilt import artifact
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.arrays import Array
+from kilt.cards.deck import FULL, Deck
+from kilt.cards.equity import Equity, duel
+from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
+from kilt.errors import GameError, RunError
+from kilt.evaluate.agents import AGENTS, fixed_agent
+from kilt.evaluate.judge import judge_of
+from kilt.games import load_game
+from kilt.games.game import Game
+from kilt.games.holdem import Holdem
+from kilt.play import match as matches
+from kilt.play.agent import BASELINES, Agent
+from kilt.play.match import Match
+from kilt.play.players import load_agent, load_holdem, load_player
+from kilt.runs.budget import Budget, Step
+from kilt.runs.plan import RunPlan, Tick, resolve
+from kilt.runs.run import Run, configured_run, continued_run, new_run, open_run
+from kilt.solve.forms import load_problem
+from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.registry import Algorithm
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.table import Strategy
+from kilt.strategy.vector import VectorStrategy
+
+
+def _nothing(*_: object) -> None:
+    """Hear nothing."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What `solve_game` found: the average strategy, how good it is, and how it got there."""
+
+    problem: Problem
+    table: Array  # the average strategy as the problem's solvers have it
+    steps: tuple[Step, ...]  # where the solver stood, by the measuring schedule; the last one is that of the end
+
+    @property
+    def exploitability(self) -> float:
+        """What best responses win on average over both seats, in chips per game."""
+        return self.steps[-1].exploitability
+
+    @property
+    def exploitability_mbb(self) -> float | None:
+        """The exploitability in thousandths of a big blind per game; None where the game has no big blind."""
+        return self.problem.mbb(self.exploitability)
+
+    @property
+    def value(self) -> float:
+        """Expected winnings of player 0 when both follow the strategy, in chips per game."""
+        return self.steps[-1].value
+
+    @property
+    def iterations(self) -> int:
+        """Iterations that were done."""
+        return self.steps[-1].iterations
+
+    @property
+    def strategy(self) -> Strategy | VectorStrategy:
+        """The average strategy: by information set for small games, a table over (board, row) × hand for large ones."""
+        if isinstance(self.problem, FlatProblem):
+            return Strategy.of(self.problem.tree, self.table)
+        assert isinstance(self.problem, VectorProblem)
+        return VectorStrategy.of(self.problem.game, self.table)
+
+    def __getitem__(self, infoset: str) -> dict[str, float]:
+        """The probability of each action at an information set, by its name; for games solved as flat trees."""
+        strategy = self.strategy
+        if not isinstance(strategy, Strategy):
+            raise GameError(
+                f"{self.problem.name} was solved with vectors of hands, without names: use `strategy.table`"
+            )
+        return strategy[infoset]
+
+
+def solve_game(
+    game: str | Game,
+    algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    target: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    folder: str | Path | None = None,
+    on_step: Callable[[Step], object] = _nothing,
+) -> Solution:
+    """Solve a two-player game: find a strategy that no opponent can exploit.
+
+    Parameters
+    ----------
+    game : str or Game
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or an object with the methods of `Game`.
+    algorithm : str or Algorithm
+        A name (``kilt solve --algorithms`` lists them), or an entry of one's own: see `Algorithm`.
+    iterations, seconds, target : optional
+        When to stop: whichever comes first. `target` is an exploitability in chips per game. Without any: a minute.
+    seed : int
+        For algorithms that draw at random.
+    threads : int
+        More than 1 for algorithms that walk all boards.
+    folder : str or Path, optional
+        A new folder for log, checkpoints and strategy; `resume_run` goes on with it.
+    on_step : callable
+        Hears a `Step` at each point of the measuring schedule.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> solution = solve_game("kuhn", iterations=1000)
+    >>> round(18 * solution.value, 2), solution.exploitability < 1e-3
+    (-1.0, True)
+    >>> sorted(solution["Ks||cr"])
+    ['c', 'f']
+    """
+    budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
+    run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, folder=Path(folder) if folder else None)
+    steps = []
+    for step in run.steps():
+        on_step(step)
+        steps.append(step)
+    return Solution(run.problem, run.strategy(), tuple(steps))
+
+
+def equity(hand: str, opponent: str, board: str = "", *, deck: Deck = FULL) -> Equity:
+    """How a hand fares against another, or against a range, over all ways to complete the board.
+
+    Parameters
+    ----------
+    hand : str
+        Two cards, such as "AsKh".
+    opponent : str
+        Two cards, or a range such as "QQ+,AKs,A5s-A2s,KQs:0.5".
+    board : str
+        None to five cards, such as "Qd7h2c".
+    deck : Deck
+        That the cards are from.
+
+    Returns
+    -------
+    Equity
+        Probabilities `win`, `tie` and `lose`, and `equity`, the share of the pot.
+
+    Examples
+    --------
+    >>> round(equity("AsKh", "QQ+,AK", "Qd7h2c").equity, 5)
+    0.27727
+    """
+    public = deck.cards(board)
+    return duel(deck.cards(hand, 2, dead=public), deck.range(opponent), public, deck)
+
+
+def exploitability(
+    game: str | Game | None = None,
+    strategy: str | Path | Strategy | VectorStrategy | Mapping[str, Mapping[str, float]] | Solution = "uniform",
+    *,
+    threads: int = 1,
+) -> float:
+    """What best responses win from a strategy, exactly: the mean over both seats, in chips per game.
+
+    Parameters
+    ----------
+    game : str or Game
+        The game; None for the strategy of a run, which knows its game.
+    strategy
+        A `Solution`; a `Strategy` or `VectorStrategy`; probabilities by information set and action; the name of an
+        agent that looks at no cards, such as "always-call" or "uniform"; or the folder of a run.
+    threads : int
+        That share the boards. The result does not depend on it beyond rounding.
+
+    Returns
+    -------
+    float
+        At least 0. Multiply by 1000 / big blind for mbb/g; NashConv is twice this.
+
+    Examples
+    --------
+    >>> round(2 * exploitability("leduc", "uniform"), 7)  # NashConv of the uniform profile
+    4.7472222
+    >>> infosets = [f"{rank}s||{bets}" for rank in "QKA" for bets in ("", "c", "r", "cr")]
+    >>> passive = {infoset: {"f" if "r" in infoset else "c": 1.0} for infoset in infosets}
+    >>> exploitability("kuhn", passive)  # whoever bets takes the antes
+    1.0
+    """
+    if isinstance(strategy, Solution):
+        return judge_of(strategy.problem).exploitability(strategy.table)
+    if isinstance(strategy, str) and strategy in AGENTS:
+        if game is None:
+            raise RunError(f"{strategy} plays many games: say which")
+        problem, table = fixed_agent(game, strategy, threads)
+        return judge_of(problem).exploitability(table)
+    if isinstance(strategy, str | Path):
+        problem, table, _ = open_run(strategy).load(threads)
+        judge = judge_of(problem, patience=float("inf"))
+        if not judge.exact:
+            raise RunError(
+                f"{problem.name} is too large for memory to look for best responses: play matches against it"
+            )
+        return judge.exploitability(table)
+    if game is None:
+        raise RunError("a strategy by itself does not know its game: say which")
+    form = VECTOR if isinstance(strategy, VectorStrategy) else FLAT
+    problem = load_problem(game, form=form, threads=threads)
+    if isinstance(strategy, VectorStrategy):
+        assert isinstance(problem, VectorProblem)
+        return judge_of(problem).exploitability(strategy.on(problem.game))
+    assert isinstance(problem, FlatProblem)
+    whole = strategy if isinstance(strategy, Strategy) else Strategy.from_rows(problem.tree, strategy)
+    return judge_of(problem).exploitability(whole.on(problem.tree))
+
+
+def build_abstraction(
+    name: str,
+    game: str | Game = "holdem.limit.2p",
+    folder: str | Path | None = None,
+    *,
+    threads: int = 1,
+    tick: Tick = _nothing,
+) -> CardAbstraction:
+    """Sort the hands of a game into buckets.
+
+    Parameters
+    ----------
+    name : str
+        A name as in the papers, such as ``"IR-KE-KO 169-500-500-500"``, ``"lossless"``, or a plan as a .toml file.
+    game : str or Game
+        A game of the hold'em family: its deck and rounds.
+    folder : str or Path, optional
+        Where to keep it, to be opened again by `CardAbstraction.load`. Left out: in memory only.
+    threads : int
+        The result does not depend on it.
+    tick : callable
+        Hears what is being done, and what share of it is done.
+
+    Returns
+    -------
+    CardAbstraction
+        ``bucket(hand, board)`` looks a hand up.
+
+    Examples
+    --------
+    >>> cards = build_abstraction("PR-PHS-PHS 2-2", "leduc")
+    >>> cards.numbers  # of buckets, by round
+    (2, 4)
+    """
+    rules = load_game(game) if isinstance(game, str) else game
+    if not isinstance(rules, Holdem):
+        raise GameError(f"{rules.name} has no cards to abstract: use a game of poker")
+    spec = AbstractionSpec.named(name, Deal.of(rules))
+    if folder is not None:
+        return build(spec, Path(folder), cache=artifact.cache_folder(), threads=threads, tick=tick)
+    with TemporaryDirectory() as place:
+        return build(spec, Path(place) / "cards", cache=artifact.cache_folder(), threads=threads, tick=tick)
+
+
+def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
+    """Look up and check everything that a configuration names, before any work.
+
+    Parameters
+    ----------
+    config : Config, mapping, or path of a TOML file
+        See `Config`; ``kilt plan --example`` prints one.
+
+    Returns
+    -------
+    RunPlan
+        ``estimate()`` says what memory, disk and time it takes; ``size`` how large the abstract game is.
+
+    Examples
+    --------
+    >>> estimate = plan_run({"game": "leduc", "cards": "lossless"}).estimate()
+    >>> sum(estimate.size.slots), estimate.memory  # infoset-actions, bytes
+    (1092, 8736)
+    """
+    return resolve(_config(config))
+
+
+def start_run(
+    config: Config | Mapping[str, Any] | str | Path,
+    folder: str | Path,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    tick: Tick = _nothing,
+) -> Run:
+    """Begin a run: build the cards of a configuration, and make the solver that is to work on the abstract game.
+
+    Parameters
+    ----------
+    config : Config, mapping, or path of a TOML file
+        Game, cards, bets, solver and agent.
+    folder : str or Path
+        A new folder for all of it.
+    iterations, seconds : optional
+        When to stop; left out: as the configuration says.
+    tick : callable
+        Hears what is being built of the cards, and what share of it is done.
+
+    Returns
+    -------
+    Run
+        Iterate over it to solve: each `Step` says where it stands. Whoever stops early can go on later: see
+        `resume_run`. At the end the folder is an agent: see `load_agent`.
+    """
+    budget = Budget(iterations, seconds) if iterations or seconds else None
+    return configured_run(resolve(_config(config), Path(folder)), Path(folder), budget=budget, tick=tick)
+
+
+def resume_run(
+    folder: str | Path,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    target: float | None = None,
+    threads: int | None = None,
+    tick: Tick = _nothing,
+) -> Run:
+    """Go on with a run that was stopped or killed, from its last checkpoint.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of a run that `start_run`, `solve_game` or ``kilt solve`` began.
+    iterations, seconds, target : optional
+        When to stop, in total. Left out: as before.
+    threads : int, optional
+        Left out: as the configuration says, or 1.
+    tick : callable
+        Hears what is being built of the cards, where they are not finished.
+    """
+    budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
+    return continued_run(Path(folder), budget=budget, threads=threads, tick=tick)
+
+
+def open_blueprint(folder: str | Path) -> Blueprint:
+    """Open the strategy of a run on an abstract game, or of an exported agent; tables are mapped, not read.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of a run, or what ``kilt export`` made.
+    """
+    return Blueprint.load(folder)
+
+
+def play_match(
+    first: str | Path | Agent,
+    second: str | Path | Agent,
+    hands: int = 10_000,
+    *,
+    game: str | Game | None = None,
+    duplicate: bool = True,
+    seed: int = 0,
+    processes: int = 1,
+) -> Match:
+    """Play a match between two agents.
+
+    Parameters
+    ----------
+    first, second : str, Path or Agent
+        The folder of a run or of an exported agent, the name of a baseline ("always-call", "random", …), or an object
+        with a `name` and a method ``act(observation)``.
+    hands : int
+        In all; a duplicate match plays each deal twice, with the seats swapped.
+    game : str or Game, optional
+        Needed where neither player is a run, which knows its game.
+    duplicate : bool
+        Whether each deal is played in both seats.
+    seed : int
+        Of the deals and of all that agents draw: the same seed plays the same match.
+    processes : int
+        More than one load the players from their folders, or pickle them.
+
+    Returns
+    -------
+    Match
+        `win_rate` gives what the first player wins in mbb/h, with its 95% interval.
+    """
+    rules: Holdem | None = None
+    if game is not None:
+        found = load_holdem(game) if isinstance(game, str) else game
+        if not isinstance(found, Holdem):
+            raise GameError(f"{found.name} is no poker: agents play games with cards and bets")
+        rules = found
+    players = [str(player) if isinstance(player, Path) else player for player in (first, second)]
+    for player in players:
+        if isinstance(player, str) and player not in BASELINES:
+            rules = load_player(player, rules)[1]
+    if rules is None:
+        raise RunError("neither player knows which game to play: give `game`")
+    one, other = (BASELINES.get(player, player) if isinstance(player, str) else player for player in players)
+    return matches.play_match(
+        rules, (one, other), hands, seed, duplicate=duplicate, load=load_agent, processes=processes
+    )
+
+
+def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
+    if isinstance(config, Config):
+        return config
+    return config_of(config) if isinstance(config, Mapping) else read_config(Path(config))

@@ -1,0 +1,234 @@
+"""How good a strategy is: its value, what best responses win from it, or what it wins from simple opponents.
+
+A `Judge` knows how to tell for one form of a game; `judge_of` finds the one for a problem. Exploitability is the mean
+over both seats of what a best response wins, in chips per game: never negative, 0 for an equilibrium. open_spiel's
+NashConv is twice that.
+
+>>> from kilt.solve.forms import load_problem
+>>> judge = judge_of(load_problem("kuhn"))
+>>> value, exploitability = judge.evaluate(judge.problem.uniform())
+>>> round(value, 4), round(exploitability, 4)
+(0.125, 0.4583)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from kilt.arrays import Array
+from kilt.errors import RunError
+from kilt.evaluate.head_to_head import FixedOpponents
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.problem import FlatProblem, Problem, VectorProblem
+from kilt.solve.solver import Solver
+from kilt.tree import best_response
+from kilt.tree.vector import Walk, Walks
+from kilt.tree.walk_kernels import TIE
+
+UNIT = "chips per game"
+VECTOR_PRECISION = 1e-9  # chips per game: how far walks with vectors of hands may be off by rounding
+PATIENCE = 5.0  # seconds: where a walk of the whole game takes longer, a run does not measure exploitability
+
+P = TypeVar("P", bound=Problem)
+
+
+class Figures(NamedTuple):
+    """What is measured of a solver's strategies."""
+
+    exploitability: float  # of the average strategy, in chips per game; nan where it is not known
+    current_exploitability: float  # of the strategy of the last iteration
+    value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
+    others: dict[str, float]  # win rates of the average strategy in mbb per hand, by opponent
+
+
+@dataclass(frozen=True)
+class Judge(ABC, Generic[P]):
+    """How strategies for one problem are judged."""
+
+    problem: P
+    patience: float = PATIENCE  # seconds that a walk may take, for exploitability to be measured
+
+    @property
+    def exact(self) -> bool:
+        """Whether best responses can be found: in large abstract games they cannot."""
+        return True
+
+    @property
+    @abstractmethod
+    def precision(self) -> float:
+        """How far exploitability may be off by rounding, in chips per game."""
+
+    @abstractmethod
+    def expected_value(self, strategy: Array) -> float:
+        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+
+    @abstractmethod
+    def response_values(self, strategy: Array) -> tuple[float, float]:
+        """What a best response wins in each seat, in chips per game."""
+
+    @abstractmethod
+    def responses(self, strategy: Array) -> Array:
+        """A strategy that takes a best response in each seat, as a table of the problem."""
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy in parts, for workers; RunError where they cannot be taken in parts."""
+        raise RunError(
+            f"{self.problem.name} is one small tree, and has no parts for others to walk: leave out the engine"
+        )
+
+    def others(self, strategy: Array) -> dict[str, float]:
+        """Win rates against simple opponents in mbb per hand, where exploitability is not known."""
+        return {}
+
+    def exploitability(self, strategy: Array) -> float:
+        """What best responses win on average over both seats, in chips per game; at least 0."""
+        mean = sum(self.response_values(strategy)) / 2
+        return 0.0 if mean < 0 else mean
+
+    def evaluate(self, strategy: Array) -> tuple[float, float]:
+        """Value to player 0 and exploitability of a strategy, in chips per game."""
+        return self.expected_value(strategy), self.exploitability(strategy)
+
+    def measure(self, solver: Solver) -> Figures:
+        """What can be said of a solver's average and current strategy."""
+        average = solver.average()
+        value, exploitability = self.evaluate(average)
+        current = self.exploitability(solver.current()) if self.exact else nan
+        return Figures(exploitability, current, value, self.others(average))
+
+    def require_measurable(self, target: float | None) -> None:
+        """Raise RunError where exploitability cannot be compared with a target."""
+        if target is not None and not self.exact:
+            raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
+        if target is not None and target < self.precision:
+            raise RunError(
+                f"a target of {target:g} {UNIT} cannot be measured: on {self.problem.name}, exploitability is "
+                f"known to {self.precision:.2g}; give a target above that"
+            )
+
+
+class FlatJudge(Judge[FlatProblem]):
+    """Judges strategies on a flat tree, [slot]."""
+
+    @property
+    def precision(self) -> float:
+        """Best responses take near-equal actions as equal."""
+        return TIE * len(self.problem.tree.infosets)
+
+    def expected_value(self, strategy: Array) -> float:
+        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        return best_response.expected_value(self.problem.tree, strategy)
+
+    def response_values(self, strategy: Array) -> tuple[float, float]:
+        """What a best response wins in each seat, in chips per game."""
+        return best_response.response_values(self.problem.tree, strategy)
+
+    def responses(self, strategy: Array) -> Array:
+        """[slot] a strategy that takes a best response in each seat."""
+        tree = self.problem.tree
+        first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
+        nodes = tree.nodes
+        return np.where(np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0, first, second)
+
+
+class VectorJudge(Judge[VectorProblem]):
+    """Judges strategies on a public tree, [row, hand]."""
+
+    @property
+    def precision(self) -> float:
+        """Sums over hands are rounded."""
+        return VECTOR_PRECISION
+
+    def expected_value(self, strategy: Array) -> float:
+        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        return self.problem.game.expected_value(strategy)
+
+    def response_values(self, strategy: Array) -> tuple[float, float]:
+        """What a best response wins in each seat, in chips per game."""
+        return self.problem.game.response_values(strategy)
+
+    def responses(self, strategy: Array) -> Array:
+        """[row, hand] a strategy that takes a best response in each seat."""
+        return self.problem.game.responses(strategy)
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy in parts, for games of several rounds."""
+        if len(self.problem.game.tree.rows) == 1:
+            return super().walks(strategy)
+        return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
+
+
+class AbstractJudge(Judge[AbstractProblem]):
+    """Judges strategies of an abstract game, [slot].
+
+    Where memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
+    bets of the menu. Elsewhere win rates against simple opponents are measured, on the same deals each time.
+    """
+
+    @property
+    def precision(self) -> float:
+        """Sums over hands are rounded."""
+        return VECTOR_PRECISION
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the whole game fits into memory, and is walked within seconds."""
+        return self.problem.cost.fits and self.problem.cost.seconds <= self.patience
+
+    def expected_value(self, strategy: Array) -> float:
+        """Expected winnings of player 0 when both follow a strategy, in chips per game; nan where not `exact`."""
+        if not self.exact:
+            return nan
+        bucketed = self.problem.bucketed
+        return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
+
+    def response_values(self, strategy: Array) -> tuple[float, float]:
+        """What an opponent who sees all cards wins in each seat, in chips per game; nan where not `exact`."""
+        if not self.exact:
+            return nan, nan
+        bucketed = self.problem.bucketed
+        return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
+
+    def responses(self, strategy: Array) -> Array:
+        """Best responses see more than buckets: they are no strategies of the abstract game."""
+        raise RunError("best responses to an abstract strategy look at all cards: they cannot be written as one")
+
+    def walks(self, strategy: Array) -> Walks:
+        """The walks that judge a strategy in parts, where the whole game can be walked and has several rounds."""
+        if not self.exact or len(self.problem.bucketed.game.tree.rows) == 1:
+            return super().walks(strategy)
+        bucketed = self.problem.bucketed
+        table = bucketed.table_of(self.problem.abstract, strategy)
+        return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
+
+    @cached_property
+    def _opponents(self) -> FixedOpponents:
+        return FixedOpponents(self.problem.abstract, self.problem.threads)
+
+    def others(self, strategy: Array) -> dict[str, float]:
+        """Win rates against simple opponents in mbb per hand, mean over both seats, where not `exact`."""
+        return {} if self.exact else self._opponents(strategy)
+
+
+def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
+    """The judge of strategies for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        A game in one of its forms.
+    patience : float
+        Seconds that a walk of the whole game may take, so that exploitability is measured; for abstract games.
+    """
+    if isinstance(problem, AbstractProblem):
+        return AbstractJudge(problem, patience)
+    if isinstance(problem, VectorProblem):
+        return VectorJudge(problem, patience)
+    assert isinstance(problem, FlatProblem)
+    return FlatJudge(problem, patience)

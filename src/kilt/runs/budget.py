@@ -1,0 +1,83 @@
+"""When a run stops, where it stands, and how long it will still take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import exp, inf, log
+from typing import ClassVar, NamedTuple
+
+from kilt.errors import RunError
+from kilt.evaluate.judge import UNIT
+
+
+class Step(NamedTuple):
+    """Where a run stands after some iterations."""
+
+    iterations: int
+    seconds: float  # of work, checkpoints and measurements included, compilation not
+    exploitability: float  # of the average strategy, mean over both seats, in chips per game; nan where not known
+    current_exploitability: float  # of the strategy of the last iteration
+    value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
+    others: dict[str, float] = {}  # noqa: RUF012, win rates of the average strategy in mbb per hand, by opponent
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop: at whichever limit comes first. All are totals, of a resumed run too.
+
+    Parameters
+    ----------
+    iterations : int, optional
+    seconds : float, optional
+        Of work; what was spent before a resume counts.
+    target : float, optional
+        Exploitability of the average strategy, in chips per game.
+    """
+
+    iterations: int | None = None
+    seconds: float | None = None
+    target: float | None = None
+
+    _UNITS: ClassVar = {"iterations": "iterations", "seconds": "seconds", "target": f"{UNIT} of exploitability"}
+
+    def __post_init__(self) -> None:
+        for what, value in asdict(self).items():
+            if value is not None and not 0 < value < inf:
+                raise RunError(f"the budget is {value:g} {self._UNITS[what]}: give a number above 0")
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.iterations:,} iterations" if self.iterations else "",
+            f"{self.seconds / 60:g} min" if self.seconds else "",
+            f"exploitability {self.target:g}" if self.target else "",
+        ]
+        return " or ".join(filter(None, parts)) or "no limit"
+
+    def spent(self, iterations: int, seconds: float) -> bool:
+        """Whether iterations or time are used up."""
+        return iterations >= (self.iterations or inf) or seconds >= (self.seconds or inf)
+
+
+def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: float) -> float | None:
+    """How many seconds a run will go on, if it goes on like this; None where nobody knows.
+
+    Exploitability is taken to fall by a power of the iterations, as it has lately.
+
+    >>> steps = [Step(100, 1.0, 0.4, 0.4, 0.0), Step(141, 1.4, 0.3, 0.3, 0.0), Step(200, 2.0, 0.2, 0.2, 0.0)]
+    >>> [round(time_left(budget, steps, 200, 2.0), 6) for budget in (Budget(iterations=800), Budget(target=0.05))]
+    [6.0, 6.0]
+    """
+    guesses = []
+    pace = seconds / max(iterations, 1)
+    if budget.seconds:
+        guesses.append(budget.seconds - seconds)
+    if budget.iterations and iterations:
+        guesses.append((budget.iterations - iterations) * pace)
+    if budget.target and len(steps) > 2 and steps[-1].exploitability < steps[-3].exploitability:
+        first, last = steps[-3], steps[-1]
+        power = log(first.exploitability / last.exploitability) / log(last.iterations / first.iterations)
+        wanted = log(last.iterations) + log(last.exploitability / budget.target) / power
+        if wanted < 60:
+            guesses.append((exp(wanted) - iterations) * pace)
+    return max(min(guesses), 0.0) if guesses else None

@@ -1,0 +1,104 @@
+"""The loop that runs every solver: budget, evaluation, log, checkpoints, resume.
+
+`run` steps a solver in chunks of a fraction of a second and measures its strategies at iterations 1, 2, 3, 4, 6, 8, 11,
+16, …, each √2 times the one before. Chunks and measurements leave the solver as it is, so that what it finds depends on
+its seed and its iterations alone, never on the clock.
+
+>>> from kilt.evaluate.judge import judge_of
+>>> from kilt.runs.budget import Budget
+>>> from kilt.solve.forms import load_problem
+>>> from kilt.solve.registry import make_solver
+>>> problem = load_problem("kuhn", "cfr+")
+>>> for step in run(make_solver(problem, "cfr+"), judge_of(problem), Budget(target=0.01)):
+...     print(step.iterations, round(step.exploitability, 3))
+1 0.458
+2 0.264
+3 0.141
+4 0.1
+6 0.05
+8 0.028
+11 0.029
+16 0.009
+
+With a `RunFolder` (see `folder`), what happens is logged there and the state of the solver kept; a run that was stopped
+or killed goes on from its last checkpoint, bit for bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from math import inf
+from typing import Any
+
+from kilt.compiling import clock
+from kilt.engines import WorkerLost
+from kilt.evaluate.judge import Judge
+from kilt.runs.budget import Budget, Step
+from kilt.runs.folder import RunFolder
+from kilt.solve.solver import InParts, Solver, scheduled
+
+CHUNK = 0.2  # seconds between two looks at the budget, the progress bar and Ctrl-C
+MEASURING = 0.1  # the share of the time that measurements may take, after the first FREE seconds of them
+FREE = 1.0
+LOSSES = 5  # of parts of a solver, one after another without any progress, until a run gives up
+
+
+def run(
+    solver: Solver,
+    judge: Judge[Any],
+    budget: Budget,
+    *,
+    folder: RunFolder | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    tick: Callable[[int, float], None] = lambda iterations, seconds: None,
+    warn: Callable[[str], None] = lambda what: None,
+) -> Iterator[Step]:
+    """Run a new solver until the budget is spent or `stop` says so, from the last checkpoint of `folder` if it has one.
+
+    The last `Step` is that of the end, the others are those of the schedule; `judge` measures their strategies.
+    `tick` hears of the iterations and seconds so far several times a second. When a part of the solver is lost, the run
+    goes back to its last checkpoint, which `warn` hears of.
+    """
+    judge.require_measurable(budget.target)
+    with folder.working() if folder else nullcontext():
+        began = clock() - (folder.restore(solver, budget) if folder else 0.0)
+        measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
+        due, losses = scheduled(solver.iterations), 0
+        while True:
+            try:
+                now, seconds = solver.iterations, clock() - began
+                over = stop() or budget.spent(now, seconds)
+                if folder:
+                    folder.save(solver, seconds, at_once=over)
+                # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
+                affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
+                if over or (now >= due and (budget.target is not None or affordable)):
+                    before = clock()
+                    figures = judge.measure(solver)
+                    after = clock()
+                    measured, cost = measured + 1, min(cost, after - before)  # the first may touch new memory
+                    step = Step(now, after - began, *figures)
+                    if folder:
+                        folder.log(step)
+                    yield step
+                    if over or (budget.target is not None and step.exploitability <= budget.target):
+                        break
+                due = scheduled(now + 1)
+                chunk = max(1, min(min(due, budget.iterations or sys.maxsize) - now, int(CHUNK / pace)))
+                before = clock()
+                solver.step(chunk)
+                pace = max(clock() - before, 1e-6) / (solver.iterations - now)
+                losses = 0
+                tick(solver.iterations, clock() - began)
+            except WorkerLost as lost:
+                losses += 1
+                if not folder or not isinstance(solver, InParts) or losses > LOSSES:
+                    raise
+                solver.mend()
+                folder.restore(solver, budget)
+                warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
+                due = scheduled(solver.iterations)
+        if folder:
+            folder.finish(solver, judge.problem, step)

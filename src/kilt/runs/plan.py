@@ -1,0 +1,254 @@
+"""A configuration, resolved: the game, cards, menu of bets, solver and engine that it means, checked before any work.
+
+Estimating, building the cards and solving all take the same `RunPlan`:
+
+>>> from kilt.config import config_of
+>>> plan = resolve(config_of({"game": "leduc", "cards": "lossless", "solver": {"algorithm": "cfr+"}}))
+>>> plan.size.infosets, plan.estimate().cards is not None
+((18, 450), True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import NamedTuple, TypeAlias
+
+from kilt import artifact, machine
+from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, SyntheticGame
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstraction, load_abstractions
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import BuildEstimate, bucket_numbers, build, estimate
+from kilt.config import DEFAULT_MINUTES, Config
+from kilt.engines import Engine, engine_named
+from kilt.errors import RunError
+from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.games.size import size_of
+from kilt.runs.budget import Budget
+from kilt.runs.folder import CONFIG, RunIdentity
+from kilt.solve.abstract_problem import AbstractProblem, WalkCost
+from kilt.solve.distributed.partition import one_for_both
+from kilt.solve.external import Pace, SamplingOptions, probe
+from kilt.solve.problem import ABSTRACT
+from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.strategy.blueprint import card_folders
+from kilt.strategy.postprocess import rule_named
+from kilt.strategy.translate import mapping_named
+from kilt.tree.betting import MOST_NODES
+
+Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
+Tick: TypeAlias = Callable[[str, float], None]  # hears what is being done, and what share of it is done
+
+
+class RunEstimate(NamedTuple):
+    """What a run takes, known before it begins."""
+
+    size: AbstractSize
+    memory: int  # bytes of the solver's tables, and of what its algorithm walks
+    disk: int  # bytes of two checkpoints and a strategy
+    cards: BuildEstimate | None  # to build the card abstractions; None where they are there
+    seconds: float | None  # of an iteration, for algorithms that walk the whole game; others are probed
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a configuration means. `resolve` makes it; nothing is built yet."""
+
+    config: Config
+    game: Holdem
+    menu: ActionAbstraction | None  # None: all bets that are legal
+    cards: tuple[Cards, ...]  # of both players, or of each
+    algorithm: Algorithm
+
+    @property
+    def options(self) -> SamplingOptions:
+        """How external sampling goes about it."""
+        solver = self.config.solver
+        return SamplingOptions(solver.average, solver.linear, solver.prune)
+
+    @property
+    def budget(self) -> Budget:
+        """When the run stops, as far as the configuration says; otherwise after a minute."""
+        solver = self.config.solver
+        minutes = solver.minutes or (0 if solver.iterations else DEFAULT_MINUTES)
+        return Budget(solver.iterations or None, 60 * minutes or None)
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the configuration says when to stop."""
+        return bool(self.config.solver.iterations or self.config.solver.minutes)
+
+    @cached_property
+    def size(self) -> AbstractSize:
+        """How large the abstract game is, counted."""
+        numbers = [
+            bucket_numbers(cards.plan, cards.deal)
+            if isinstance(cards, AbstractionSpec)
+            else CardAbstraction.load(cards).numbers
+            for cards in self.cards
+        ]
+        return SyntheticGame(self.game, (numbers[0], numbers[-1]), self.menu).size
+
+    @cached_property
+    def cost(self) -> WalkCost:
+        """What it takes to walk the whole game."""
+        return WalkCost.of(self.game, self.menu, self.size, self.config.solver.threads)
+
+    def estimate(self) -> RunEstimate:
+        """Memory, disk and time that the run takes with its algorithm.
+
+        Returns
+        -------
+        RunEstimate
+            Sizes in bytes, times in seconds.
+        """
+        solver = self.config.solver
+        cards: BuildEstimate | None = None
+        for one in self.cards:
+            if isinstance(one, AbstractionSpec):
+                more = estimate(one, artifact.cache_folder(), solver.threads)
+                cards = more.after(cards) if cards else more
+        slots = 4 * sum(self.size.slots)
+        if not self.algorithm.walks:
+            memory = slots * (2 if solver.average else 1)
+            return RunEstimate(self.size, memory, 3 * memory, cards, None)
+        entry, cost = self.algorithm, self.cost
+        kept = 2 * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
+        memory = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
+        seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds
+        return RunEstimate(self.size, memory, 2 * kept + slots, cards, seconds)
+
+    def pace(self) -> Pace:
+        """How quickly external sampling goes, from a walk of some seconds with synthetic buckets."""
+        synthetic = SyntheticGame(self.game, self.size.buckets, self.menu)
+        return probe(synthetic, self.options, self.config.solver.threads)
+
+    def require_room(self, folder: Path) -> RunEstimate:
+        """Raise RunError or ArtifactError where memory or disk have no room for the run; the estimate otherwise."""
+        found, there = self.estimate(), machine.available_memory()
+        if found.memory > there and not self.config.engine.address:  # a cluster is asked for room of its own
+            raise RunError(
+                f"{self.config.solver.algorithm} on {self.game.name} takes {found.memory / 1e9:,.1f} GB of memory, and "
+                f"{there / 1e9:,.1f} GB are available: use fewer buckets or bets"
+                + (", or external" if self.algorithm.walks else ", or `average = false`")
+            )
+        if found.cards:
+            artifact.require_room(artifact.cache_folder(), found.cards.features)
+        artifact.require_room(folder, found.disk + (found.cards.tables if found.cards else 0))
+        return found
+
+    def open_engine(self) -> Engine | None:
+        """The engine of the run, where there is room for its blades; None where it has none."""
+        from kilt.solve.distributed.solver import look_for_blades
+
+        asked = self.config.engine
+        if not asked.name:
+            return None
+        cards = one_for_both(self.cards)
+        spec = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
+        engine = engine_named(asked.name, asked.address, self.config.solver.threads)
+        try:
+            look_for_blades(engine, asked, self.size, spec, self.options)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    def keep(self, folder: Path) -> None:
+        """Write the configuration to the folder of the run, with the rules of the game where these came from a file."""
+        config, file = self.config, Path(self.config.game)
+        with artifact.os_errors(f"{folder} cannot be written"):
+            folder.mkdir(parents=True, exist_ok=True)
+            if file.is_file():
+                artifact.write_text(folder / file.name, file.read_text(encoding="utf-8"))
+                config = replace(config, game=file.name)
+            artifact.write_text(folder / CONFIG, config.toml())
+
+    def build(
+        self, folder: Path, tick: Tick = lambda what, share: None, *, place: Engine | None = None
+    ) -> AbstractProblem:
+        """The problem, with its card abstractions built in the folder of the run where they are not there yet.
+
+        Parameters
+        ----------
+        folder : Path
+            Of the run.
+        tick : callable
+            Hears what is being built, and what share of it is done.
+        place : Engine, optional
+            Where blades are to be, if the engine is open already.
+        """
+        solver, places = self.config.solver, []
+        for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
+            if isinstance(cards, AbstractionSpec):
+                build(cards, own, cache=artifact.cache_folder(), threads=solver.threads, tick=tick)
+            places.append(own if isinstance(cards, AbstractionSpec) else cards)
+        return AbstractProblem(
+            AbstractGame(self.game, load_abstractions(places), self.menu),
+            tuple(places),
+            self.options,
+            solver.threads,
+            asdict(self.config.agent),
+            self.config.engine,
+            place,
+        )
+
+    def identity(self, problem: AbstractProblem) -> RunIdentity:
+        """What makes the run what it is."""
+        solver = self.config.solver
+        algorithm = f"{solver.algorithm} in parts" if self.config.engine.name else solver.algorithm
+        name = f"{problem.name}, {problem.abstract.cards.name}"
+        return RunIdentity(name, algorithm, solver.seed, problem.form, problem.fingerprint)
+
+
+def resolve(config: Config, folder: Path | None = None) -> RunPlan:
+    """Look up and check everything that a configuration names.
+
+    Parameters
+    ----------
+    config : Config
+        As read from a file, or made in Python.
+    folder : Path, optional
+        Of a run: what it has begun to build is gone on with, whatever has become of the file that said so.
+
+    Raises
+    ------
+    KiltError
+        Where something that is named does not exist, or does not fit the rest; the message has a remedy.
+    """
+    game = load_game(config.game)
+    if not isinstance(game, Holdem):
+        raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {quote(config.game)}`")
+    rule_named(config.agent.post)
+    mapping_named(config.agent.translation)
+    algorithm = algorithm_named(config.solver.algorithm)
+    if ABSTRACT not in algorithm.make:
+        able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
+        raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
+    if config.engine.name and algorithm.walks:
+        raise RunError(
+            f"blades share the deals of external sampling, not {config.solver.algorithm}: leave out the engine"
+        )
+    if game.rules.betting == "limit" and config.actions:
+        raise RunError(f"{game.name} has bets of one size: leave out `actions`")
+    menu = ActionAbstraction(config.actions, config.near) if config.actions else None
+    if game.rules.betting == "nolimit" and menu is None and size_of(game.rules).actions.total >= MOST_NODES:
+        raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
+    deal = Deal.of(game)
+    begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
+    cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
+    return RunPlan(config, game, menu, cards, algorithm)
+
+
+def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:
+    """A card abstraction by its folder, by what a run has begun to build, or by the name or file of its plan."""
+    if (Path(name) / DESCRIPTION).is_file():
+        return Path(name)
+    return (
+        AbstractionSpec.read(begun) if begun and (begun / DESCRIPTION).is_file() else AbstractionSpec.named(name, deal)
+    )

@@ -1,0 +1,322 @@
+"""A run: what is solved, by which solver, until when, and the folder that keeps it.
+
+There are two ways to begin one: on a game as it is (`new_run`), and on an abstract game from a configuration
+(`configured_run`); and one way to go on (`continued_run`). Who iterates over a run sees where it stands, step by step:
+
+>>> run = new_run("kuhn", budget=Budget(iterations=100))
+>>> for step in run.steps():
+...     last = step
+>>> last.iterations, last.exploitability < 0.01
+(100, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from kilt import artifact
+from kilt.arrays import Array
+from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
+from kilt.errors import RunError
+from kilt.evaluate.judge import Judge, judge_of
+from kilt.games import ready_made_games
+from kilt.games.game import Game
+from kilt.runs.budget import Budget, Step
+from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, size_of
+from kilt.runs.loop import run as run_solver
+from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.forms import load_problem, stored_form
+from kilt.solve.problem import ABSTRACT, Problem
+from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.solver import InParts, Solver
+from kilt.strategy.blueprint import STRATEGY, card_folders
+
+
+def _silent(*_: object) -> None:
+    """Hear nothing."""
+
+
+@dataclass
+class Run:
+    """A run that can begin, or go on.
+
+    Attributes
+    ----------
+    problem : Problem
+        The game in the form that its solver works on.
+    solver : Solver
+    identity : RunIdentity
+        What makes the run what it is: game, algorithm, seed, form, fingerprint, version.
+    budget : Budget
+        When it stops.
+    folder : RunFolder or None
+        Where log, checkpoints and strategy are kept; None where they are not.
+    exact : bool
+        Whether the solver is done after one step, as linear programmes are.
+    """
+
+    problem: Problem
+    solver: Solver
+    identity: RunIdentity
+    budget: Budget
+    folder: RunFolder | None = None
+    exact: bool = False
+    judge: Judge[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.judge = judge_of(self.problem)
+        self.judge.require_measurable(self.budget.target)
+        if self.folder:
+            self.folder.identity.require(self.identity, self.folder.path)
+
+    def steps(
+        self,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        tick: Callable[[int, float], None] = _silent,
+        warn: Callable[[str], None] = _silent,
+    ) -> Iterator[Step]:
+        """Solve, and give a `Step` at each point of the measuring schedule; the last one is that of the end.
+
+        Parameters
+        ----------
+        stop : callable
+            Asked several times a second; True ends the run so that it can be resumed.
+        tick : callable
+            Hears of the iterations and seconds so far, several times a second.
+        warn : callable
+            Hears of parts of the solver that were lost, and what was done about it.
+        """
+        loop = run_solver(self.solver, self.judge, self.budget, folder=self.folder, stop=stop, tick=tick, warn=warn)
+        with self.closing():
+            yield from loop
+
+    def __iter__(self) -> Iterator[Step]:
+        return self.steps()
+
+    def finish(self) -> Step:
+        """Solve to the end of the budget, and give the last `Step`."""
+        *_, last = self.steps()
+        return last
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget was spent before."""
+        done = self.folder.steps() if self.folder else []
+        return any(self.budget.spent(step.iterations, step.seconds) for step in done)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the budget was spent before, and the strategy is there."""
+        return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
+
+    def strategy(self) -> Array:
+        """The average strategy so far, as a table of the problem."""
+        return self.solver.average()
+
+    def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
+        """Give a folder to a run that had none so far."""
+        self.folder = RunFolder.create(folder, self.identity, self.budget, size_of(self.solver))
+        self.folder.keep(steps, self.solver, self.problem)
+        return self.folder
+
+    def closing(self) -> AbstractContextManager[object]:
+        """Let go of the workers of a solver in parts, when the context ends."""
+        return closing(self.solver) if isinstance(self.solver, InParts) else nullcontext()
+
+
+def new_run(
+    game: str | Game,
+    algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+    *,
+    budget: Budget | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    folder: Path | None = None,
+    begun: RunFolder | None = None,
+) -> Run:
+    """Begin a run on a game as it is, or go on with one.
+
+    Parameters
+    ----------
+    game : str or Game
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
+    algorithm : str or Algorithm
+        A name of `solve.registry.ALGORITHMS`, or an entry of one's own.
+    budget : Budget, optional
+        Left out: a minute, or one step for algorithms that are exact.
+    seed : int
+        For algorithms that draw at random.
+    threads : int
+        More than 1 for algorithms that walk all boards.
+    folder : Path, optional
+        A new folder for log, checkpoints and strategy. Without one nothing is kept.
+    begun : RunFolder, optional
+        A run of the same game, algorithm and seed, to go on with.
+    """
+    exact, called = algorithm_named(algorithm).exact, algorithm if isinstance(algorithm, str) else algorithm.what
+    if exact and budget:
+        raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
+    form = begun.identity.form if begun and called == begun.identity.algorithm else None
+    problem = load_problem(game, algorithm, form=form, threads=threads)
+    solver = make_solver(problem, algorithm, seed)
+    identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint)
+    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
+    run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact)
+    if folder:
+        run.folder = RunFolder.create(folder, identity, run.budget, size_of(solver))
+    return run
+
+
+def configured_run(
+    plan: RunPlan,
+    folder: Path,
+    *,
+    budget: Budget | None = None,
+    going_on: bool = False,
+    tick: Tick = _silent,
+    ready: Callable[[RunPlan, RunEstimate], None] = _silent,
+) -> Run:
+    """Begin a run on the abstract game of a configuration, or go on with it.
+
+    What does not fit is found out before anything is built: memory and disk first, then room for blades. Cards are
+    built in the folder, and what is built of them stays there when this is interrupted.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        What `plan.resolve` made of the configuration, and of this folder.
+    folder : Path
+        Where cards, log, checkpoints and strategy are kept.
+    budget : Budget, optional
+        Left out: that of the run before, or what the configuration says, or a minute.
+    going_on : bool
+        Whether the folder may have a run of this configuration already, to go on with.
+    tick : callable
+        Hears what is being built of the cards, and what share of it is done.
+    ready : callable
+        Hears what the run takes, when that has been found to fit and before anything is written.
+    """
+    ready(plan, plan.require_room(folder))
+    place = plan.open_engine()
+    try:
+        with RunFolder.claimed(folder):  # from before anything is written: of two who begin at once, one goes on
+            if not (folder / CONFIG).is_file():
+                plan.keep(folder)
+            elif not going_on:
+                raise RunError(
+                    f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another"
+                )
+            problem = plan.build(folder, tick, place=place)
+    except BaseException:
+        if place:
+            place.close()
+        raise
+    solver = make_solver(problem, plan.config.solver.algorithm, plan.config.solver.seed)
+    begun = RunFolder.open(folder) if RunFolder.begun(folder) else None
+    wanted = budget or (begun.budget if begun else plan.budget)
+    run = Run(problem, solver, plan.identity(problem), wanted, begun)
+    if begun is None:
+        run.folder = RunFolder.create(folder, run.identity, wanted, size_of(solver))
+    return run
+
+
+def continued_run(
+    folder: Path, *, budget: Budget | None = None, threads: int | None = None, tick: Tick = _silent
+) -> Run:
+    """Go on with a run that was stopped or killed.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the run.
+    budget : Budget, optional
+        In total, what was spent before included. Left out: that of the run before.
+    threads : int, optional
+        Left out: as the configuration says, or 1.
+    tick : callable
+        Hears what is being built of the cards, where they are not finished.
+    """
+    if (folder / CONFIG).is_file():
+        config = read_config(folder / CONFIG)
+        if threads:
+            config = replace(config, solver=replace(config.solver, threads=threads))
+        return configured_run(resolve(config, folder), folder, budget=budget, going_on=True, tick=tick)
+    begun = RunFolder.open(folder)
+    said = begun.identity
+    return new_run(said.game, said.algorithm, budget=budget, seed=said.seed, threads=threads or 1, begun=begun)
+
+
+def _lasting_name(game: str | Game) -> str:
+    """The name of a game, good in any folder: files by their full path."""
+    if not isinstance(game, str):
+        return game.name
+    return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """The strategy of a run that has come to its end, by where it is. `open_run` makes it."""
+
+    path: Path
+    game: str  # as its user called it
+
+    def load(self, threads: int = 1) -> tuple[Problem, Array, dict[str, Any]]:
+        """The game in the form of the strategy, the strategy as a table of it, and the figures beside it."""
+        stored = self.path / STRATEGY
+        form = stored_form(stored)
+        problem: Problem
+        if form == ABSTRACT:
+            problem = self._abstract(threads)
+        else:
+            problem = load_problem(self.game, form=form, threads=threads)
+        return problem, *problem.load(stored)
+
+    def _abstract(self, threads: int) -> AbstractProblem:
+        config = read_config(self.path / CONFIG)
+        folders = card_folders(self.path, len(config.cards))  # if they are there, nobody need build them
+        cards = zip(config.cards, folders, strict=True)
+        config = replace(
+            config,
+            cards=tuple(str(own) if own.is_dir() else said for said, own in cards),
+            solver=replace(config.solver, threads=threads),
+        )
+        return resolve(config, self.path).build(self.path)
+
+    def steps(self) -> list[Step]:
+        """What was measured while it ran."""
+        return RunFolder.open(self.path).steps()
+
+
+def open_run(path: str | Path) -> StoredRun:
+    """Open a run that has come to its end, to judge or play its strategy.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder that `kilt solve --out RUN` or a `Run` has filled.
+    """
+    path = Path(path)
+    folder = RunFolder.open(path)
+    if not artifact.exists(path / STRATEGY):
+        raise RunError(
+            f"{path} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(path))}"
+        )
+    return StoredRun(path, folder.identity.game)
+
+
+def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, Any]) -> Config:
+    """A configuration with some values of its solver and engine replaced; None leaves a value as it is."""
+    solver, engine = (
+        {name: value for name, value in section.items() if value is not None} for section in (solver, engine)
+    )
+    config = replace(config, solver=replace(config.solver, **solver), engine=replace(config.engine, **engine))
+    if engine and not config.engine.name:
+        raise RunError(f"--{next(iter(engine))} is about blades, and there is no engine: add --engine ray, or local")
+    return config

@@ -1,0 +1,187 @@
+"""Games in the form that fits: small ones as flat trees, larger ones as vectors of hands over the public tree.
+
+>>> load_problem("kuhn", "cfr+").form, load_problem("kuhn", "cfr+", threads=2).form
+('flat', 'vector')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact, machine
+from kilt.errors import ArtifactError, RunError
+from kilt.games import load_game
+from kilt.games.bluff import Bluff
+from kilt.games.game import Game
+from kilt.games.holdem import Holdem
+from kilt.games.size import GameSize, size_of
+from kilt.solve.problem import ABSTRACT, FLAT, SINGLE, VECTOR, FlatProblem, Problem, VectorProblem, big_blind_of
+from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.strategy import blueprint
+from kilt.strategy import table as flat_strategy
+from kilt.strategy import vector as vector_strategy
+from kilt.tree import betting, flat
+from kilt.tree.flat import flat_tree
+from kilt.tree.vector import VectorGame
+
+OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
+
+
+def load_problem(
+    game: str | Game, algorithm: str | Algorithm | None = None, *, form: str | None = None, threads: int = 1
+) -> Problem:
+    """A game in the form that an algorithm works on, or that fits to judge strategies.
+
+    Parameters
+    ----------
+    game : str or Game
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
+    algorithm : str or Algorithm, optional
+        A name of `registry.ALGORITHMS`, or an entry of one's own; left out, the problem is only to be judged.
+    form : str, optional
+        "flat" or "vector". Left out: flat where the algorithm has it, the game fits and one thread is enough.
+    threads : int
+        That share the boards, in vector form.
+
+    Raises
+    ------
+    RunError
+        Where no form will do, with what is missing and what would do.
+    """
+    if threads < 1:
+        raise RunError(f"the number of threads is {threads}: use 1 or more")
+    entry = None if algorithm is None else algorithm_named(algorithm)
+    called = algorithm.what if isinstance(algorithm, Algorithm) else algorithm
+    if entry and threads > 1 and not entry.threads:
+        able = [name for name, other in ALGORITHMS.items() if other.threads]
+        raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
+    source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
+    tables = entry.tables if entry else 1
+    forms = [one for one in (FLAT, VECTOR) if entry is None or one in entry.make]
+    missing = []
+    for candidate in forms:
+        if form in (None, candidate):
+            lack = source.lacks(candidate, tables)
+            if lack is None:
+                return source.problem(candidate, tables)
+            missing.append(lack)
+    needed = ", or ".join(missing) or f"{' or '.join(forms)} form, and {form} is asked for"
+    raise RunError(f"{called or 'judging a strategy'} needs {needed}: {_remedy(source, called, form)}")
+
+
+def stored_form(path: Path) -> str:
+    """The form of the problem that a strategy on disk is for."""
+    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, blueprint.KIND: ABSTRACT}
+    kind = artifact.kind_of(path)
+    if kind not in forms:
+        raise ArtifactError(f"{path} holds a {kind}, not a strategy: check the name")
+    return forms[kind]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A game before it is known in which form it is to be solved."""
+
+    name: str  # as the user calls it
+    threads: int
+    given: Game | None = None  # the rules, where they have no name that can be looked up
+
+    @cached_property
+    def game(self) -> Game | None:
+        """The rules, unless they are open_spiel's."""
+        if self.given is not None:
+            return self.given
+        return None if self.name.startswith(OPENSPIEL) else load_game(self.name)
+
+    @cached_property
+    def size(self) -> GameSize | None:
+        """Counted, where that can be done before anything is written out."""
+        if isinstance(self.game, Holdem):
+            return size_of(self.game.rules)
+        return size_of(self.game) if isinstance(self.game, Bluff) else None
+
+    @cached_property
+    def vectors(self) -> VectorGame:
+        """The public tree. Its tables are not made yet."""
+        assert self.game
+        return VectorGame(self.game, threads=self.threads)
+
+    def lacks(self, form: str, tables: int) -> str | None:
+        """What a form needs that is not there; None where nothing stands in its way."""
+        return self._lacks_flat() if form == FLAT else self._lacks_vector(tables)
+
+    def _lacks_flat(self) -> str | None:
+        most, states = flat.MOST_NODES, self.size.states.total if self.size else 0
+        if states > most:  # known before millions of nodes are written out
+            return f"a flat tree of up to {most:,} nodes, and {self.name} has {Decimal(states):.2e} states"
+        if self.threads > 1:
+            return f"1 thread for a flat tree, and {self.threads} are asked for"
+        return None
+
+    @property
+    def too_many_bets(self) -> bool:
+        """Whether a no-limit game has more bets than a tree of them may have nodes."""
+        counted = self.size if isinstance(self.game, Holdem) else None
+        return counted is not None and counted.actions.total >= betting.MOST_NODES
+
+    def _lacks_vector(self, tables: int) -> str | None:
+        if self.size is None:
+            return f"a public tree, and {self.name} does not come with one"
+        if self.too_many_bets:  # every action leads to a node
+            actions, most = Decimal(self.size.actions.total), betting.MOST_NODES
+            return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
+        wanted, there = self._bytes(tables, self._dtype(tables)), machine.available_memory()
+        if wanted > there:
+            tables_of = f"the tables of {self.name}"
+            return f"{wanted / 1e9:,.1f} GB of memory for {tables_of}, and {there / 1e9:,.1f} GB are available"
+        return None
+
+    def _dtype(self, tables: int) -> npt.DTypeLike:
+        return np.float32 if self._bytes(tables, np.float64) > SINGLE else np.float64
+
+    def _bytes(self, tables: int, dtype: npt.DTypeLike) -> int:
+        return tables * prod(self.vectors.shape) * np.dtype(dtype).itemsize
+
+    def problem(self, form: str, tables: int) -> Problem:
+        """The game in a form that lacks nothing."""
+        if form == VECTOR:
+            return VectorProblem(self.vectors, self._dtype(tables))
+        if self.game is None:
+            from kilt.tree.openspiel import openspiel_tree
+
+            return FlatProblem(openspiel_tree(self.name.removeprefix(OPENSPIEL)))
+        return FlatProblem(flat_tree(self.game), big_blind_of(self.game))
+
+
+def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
+    """What will do, where this does not."""
+    fitting, alone = (_fitting(replace(source, threads=threads), form) for threads in (source.threads, 1))
+    if algorithm and fitting:
+        return f"use one of {', '.join(fitting)}"
+    if source.threads > 1 and alone:
+        return "use 1 thread" if algorithm in (None, *alone) else f"use 1 thread, and one of {', '.join(alone)}"
+    if source.too_many_bets:
+        return (
+            "give it a menu of bets, in a CONFIG with `actions`, such as '50%, 1x, a', and `cards`, such as 'lossless' "
+            "(`kilt plan --example` makes one)"
+        )
+    return "use a smaller game, such as kuhn, leduc, one-card or bluff-1-1, or abstract it: `kilt plan --example`"
+
+
+def _fitting(source: _Source, form: str | None) -> list[str]:
+    """The algorithms that a game can be solved with."""
+    return [
+        name
+        for name, entry in ALGORITHMS.items()
+        if (source.threads == 1 or entry.threads)
+        and any(
+            form in (None, own) and source.lacks(own, entry.tables) is None for own in entry.forms if own != ABSTRACT
+        )
+    ]

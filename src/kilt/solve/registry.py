@@ -1,0 +1,184 @@
+"""The menu of algorithms: `ALGORITHMS`, and how a solver is made from an entry and a problem.
+
+>>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
+(('flat', 'vector', 'abstract'), ('flat', 'abstract'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from kilt.errors import RunError
+from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
+from kilt.solve.cfr import FullWidth
+from kilt.solve.cfr_br import CfrBr
+from kilt.solve.external import External
+from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.sampled import Sampled
+from kilt.solve.solver import Solver
+from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
+
+Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
+
+
+class Algorithm(NamedTuple):
+    """An entry of the menu: what it is, and how it is made for each form of a game that it works on."""
+
+    what: str
+    make: Mapping[str, Make]  # by form
+    tables: int = 2  # that it keeps in vector form
+    threads: bool = False  # whether several can share its walks over all boards, in vector form
+    walks: bool = True  # whether it walks all boards and hands of an abstract game,
+    samples: bool = False  # or those of a board that is drawn for each iteration
+    opponent: bool = False  # whether it keeps a table for an opponent who sees all cards
+    trunk: int = 0  # rounds in which that opponent learns
+    exact: bool = False  # whether it is done after one step
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of a game that it works on, the one for small games first."""
+        return tuple(form for form in FORMS if form in self.make)
+
+
+def _full_width(variant: str) -> dict[str, Make]:
+    """CFR and its variants on all forms."""
+
+    def flat(problem: FlatProblem, seed: int) -> Solver:
+        return FullWidth(problem.tree.nodes, variant)
+
+    def vector(problem: VectorProblem, seed: int) -> Solver:
+        return VectorCfr(problem.game, variant, problem.dtype)
+
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        return BucketedCfr(problem, variant=variant, seed=seed)
+
+    return {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+
+
+def _chance_sampled(scheme: str) -> dict[str, Make]:
+    """CFR with boards, and maybe hands, drawn for each walk."""
+
+    def vector(problem: VectorProblem, seed: int) -> Solver:
+        return VectorSampled(problem.game, scheme, seed, problem.dtype)
+
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        return BucketedCfr(problem, variant="cfr", scheme=SCHEMES[scheme], seed=seed)
+
+    return {VECTOR: vector} | ({ABSTRACT: abstract} if scheme == "pcs" else {})
+
+
+def _sampled(scheme: str) -> dict[str, Make]:
+    """Monte Carlo CFR on flat trees."""
+
+    def flat(problem: FlatProblem, seed: int) -> Solver:
+        return Sampled(problem.tree.nodes, scheme, seed)
+
+    return {FLAT: flat}
+
+
+def _external(problem: AbstractProblem, seed: int) -> Solver:
+    if problem.engine.name:
+        from kilt.solve.distributed.solver import start
+
+        return start(problem, seed)
+    return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
+
+
+def _current(problem: VectorProblem, seed: int) -> Solver:
+    return VectorCfr(problem.game, "cfr+", problem.dtype, averaging=False)
+
+
+def _cfr_br(trunk: int) -> dict[str, Make]:
+    """CFR-BR against a hybrid opponent that learns in the first `trunk` rounds; 0: against a full best response."""
+
+    def flat(problem: FlatProblem, seed: int) -> Solver:
+        return CfrBr(problem.tree.nodes)
+
+    def vector(problem: VectorProblem, seed: int) -> Solver:
+        return VectorCfrBr(problem.game, trunk, seed, problem.dtype)
+
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        return BucketedCfr(problem, variant="cfr" if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
+
+    return ({} if trunk else {FLAT: flat}) | {VECTOR: vector, ABSTRACT: abstract}
+
+
+def _exact(problem: FlatProblem, seed: int) -> Solver:
+    from kilt.solve.lp import Exact  # takes half a second to import, for SciPy
+
+    return Exact(problem.tree.nodes)
+
+
+def _not_abstract(make: dict[str, Make]) -> dict[str, Make]:
+    return {form: maker for form, maker in make.items() if form != ABSTRACT}
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True),
+    "cfr+": Algorithm("CFR+: regret matching+, average weighted by iteration", _full_width("cfr+"), threads=True),
+    "cfr+current": Algorithm(
+        "CFR+ without an average: the current strategy is the result", {VECTOR: _current}, tables=1, threads=True
+    ),
+    "linear": Algorithm("linear CFR", _full_width("linear"), threads=True),
+    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True),
+    "pcfr+": Algorithm(
+        "predictive CFR+, average weighted by the square of the iteration",
+        _not_abstract(_full_width("pcfr+")),
+        tables=3,
+        threads=True,
+    ),
+    "cfr-br": Algorithm(
+        "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, and so on",
+        _cfr_br(0),
+        tables=3,
+        threads=True,
+        opponent=True,
+    ),
+    "cs": Algorithm(
+        "Monte Carlo CFR with chance sampling: boards and both hands are drawn", _chance_sampled("cs"), samples=True
+    ),
+    "opcs": Algorithm(
+        "opponent-public chance sampling: boards and the opponent's hand", _chance_sampled("opcs"), samples=True
+    ),
+    "spcs": Algorithm("self-public chance sampling: boards and the own hand", _chance_sampled("spcs"), samples=True),
+    "pcs": Algorithm("public chance sampling: boards", _chance_sampled("pcs"), samples=True),
+    "external": Algorithm(
+        "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: _external}, walks=False
+    ),
+    "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
+    "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),
+    "lp": Algorithm("the sequence-form linear programme: exact, in one step", {FLAT: _exact}, exact=True),
+}
+
+
+def algorithm_named(name: str | Algorithm) -> Algorithm:
+    """An entry of the menu by name, or one's own as it is; ``cfr-br:2`` is CFR-BR with a trunk of two rounds."""
+    if isinstance(name, Algorithm):
+        return name
+    plain, _, trunk = name.partition(":")
+    if plain == "cfr-br" and trunk.isdecimal():
+        return ALGORITHMS[plain]._replace(make=_cfr_br(int(trunk)), samples=int(trunk) > 0, trunk=int(trunk))
+    if name not in ALGORITHMS:
+        raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
+    return ALGORITHMS[name]
+
+
+def make_solver(problem: Problem, algorithm: str | Algorithm, seed: int = 0) -> Solver:
+    """A new solver for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        A game in a form that the algorithm works on.
+    algorithm : str or Algorithm
+        A name of `ALGORITHMS`, or an entry of one's own.
+    seed : int
+        For algorithms that draw at random.
+    """
+    entry = algorithm_named(algorithm)
+    if problem.form not in entry.make:
+        fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.make]
+        called = algorithm if isinstance(algorithm, str) else algorithm.what
+        raise RunError(f"{called} does not come in {problem.form} form: use one of {', '.join(fitting)}")
+    return entry.make[problem.form](problem, seed)
