@@ -6,30 +6,33 @@ import threading
 import time
 import tomllib
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations, pairwise, permutations
 from math import comb, prod
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from platformdirs.macos import MacOS
+from platformdirs.unix import Unix
+from platformdirs.windows import Windows
 
 import naive
 from kilt import artifact
 from kilt.abstraction import features as features_module
 from kilt.abstraction import pipeline, steps
 from kilt.abstraction.buckets import KIND, AbstractionSpec, CardAbstraction, layout, round_folder
-from kilt.abstraction.features import Deal, Features
-from kilt.abstraction.pipeline import build, estimate
+from kilt.abstraction.estimate import estimate
+from kilt.abstraction.features import FEATURES, Deal, Features
+from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import (
-    FEATURES,
     BucketStep,
     Plan,
     RoundPlan,
     load_plan,
-    plan_data,
     plan_named,
     plan_of,
     read_plan,
@@ -250,7 +253,7 @@ def plans():
 @settings(max_examples=100, deadline=None)
 def test_plans_survive_toml(plan):
     assert plan_of(tomllib.loads(plan.toml())) == plan
-    assert plan_of(json.loads(json.dumps(plan_data(plan)))) == plan
+    assert plan_of(json.loads(json.dumps(asdict(plan)))) == plan
 
 
 def test_plans_in_files(tmp_path):
@@ -266,7 +269,7 @@ def test_plans_in_files(tmp_path):
         with pytest.raises(AbstractionError, match=r"mine\.toml is not TOML"):
             read_plan(path)
     path.write_text("bins = 7")
-    with pytest.raises(AbstractionError, match=r"mine\.toml: rounds is missing"):
+    with pytest.raises(AbstractionError, match=r"mine\.toml: rounds must be given"):
         read_plan(path)
 
 
@@ -285,27 +288,27 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({}, "rounds is missing"),
-        ([], "rounds is missing"),
-        ({"rounds": 3}, "rounds is missing, or is no list"),
-        ({"rounds": [3]}, "round 1 says 3, which means nothing"),
-        (broken(step={"feature": "luck"}), "unknown feature 'luck': use one of ehs2, ehs"),
-        (broken(step={"feature": 3}), "feature is missing, or is no str"),
+        ({}, "rounds must be given in the plan: `kilt abstraction plan NAME` shows how"),
+        ([], "the plan is []: it has lines such as `rounds = …`"),
+        ({"rounds": 3}, "`rounds` in the plan is 3: it takes a list"),
+        ({"rounds": [3]}, "round 1: a round is 3: it has lines such as `recall = …`"),
+        (broken(step={"feature": "luck"}), "round 1: step 1: unknown feature 'luck': use one of ehs2, ehs"),
+        (broken(step={"feature": 3}), "round 1: step 1: `feature` in a step is 3: it takes a text"),
         (broken(step={"buckets": 0}), "ehs is to have 0 buckets"),
         (broken(step={"buckets": -1}), "ehs is to have -1 buckets"),
-        (broken(step={"bins": 5}), "a step of round 1 says bins, which means nothing"),
-        (broken(round={"steps": []}), "round 1 has no steps"),
-        (broken(round={"steps": ["ehs"]}), "a step of round 1 says ehs, which means nothing"),
-        (broken(round={"recall": "yes"}), "recall is missing, or is no bool"),
-        (broken(round={"buckets": 3}), "round 1 says buckets, which means nothing"),
+        (broken(step={"bins": 5}), "round 1: step 1: a step says bins, which means nothing: use feature, buckets"),
+        (broken(round={"steps": []}), "round 1: `steps` in a round is (): give 1 or more"),
+        (broken(round={"steps": ["ehs"]}), "round 1: step 1: a step is 'ehs': it has lines such as `feature = …`"),
+        (broken(round={"recall": "yes"}), "round 1: `recall` in a round is 'yes': it takes true or false"),
+        (broken(round={"buckets": 3}), "round 1: a round says buckets, which means nothing: use recall, steps"),
         (broken(bucket=3, bin=4), "the plan says bin, bucket, which means nothing"),
-        (broken(bins="50"), "bins is missing, or is no int"),
-        (broken(restarts=0), "restarts is 0"),
-        (broken(iterations=-5), "iterations is -5"),
-        (broken(seed=-1), "seed is -1"),
-        (broken(step={"buckets": "5"}), "buckets"),
-        (broken(step={"buckets": 2.5}), "buckets"),
-        (broken(step={"buckets": None}), "buckets"),
+        (broken(bins="50"), "`bins` in the plan is '50': it takes a whole number"),
+        (broken(restarts=0), "`restarts` in the plan is 0: give 1 or more"),
+        (broken(iterations=-5), "`iterations` in the plan is -5: give 1 or more"),
+        (broken(seed=-1), "`seed` in the plan is -1: give 0 or more"),
+        (broken(step={"buckets": "5"}), "`buckets` in a step is '5'"),
+        (broken(step={"buckets": 2.5}), "`buckets` in a step is 2.5"),
+        (broken(step={"buckets": None}), "`buckets` in a step is None"),
     ],
     ids=str,
 )
@@ -937,16 +940,18 @@ def test_the_cache_folder_is_where_the_user_says(monkeypatch, tmp_path):
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "mine"))
     assert cache_folder() == tmp_path / "mine"
     monkeypatch.delenv("KILT_CACHE")
-    monkeypatch.setattr(artifact.sys, "platform", "linux")
+
+    def folder(system):
+        return system("kilt", **artifact.PLACE).user_cache_path
+
+    assert cache_folder() == folder(platformdirs.PlatformDirs)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "kilt"
+    assert folder(Unix) == tmp_path / "xdg" / "kilt"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == Path.home() / ".cache" / "kilt"
-    monkeypatch.setattr(artifact.sys, "platform", "darwin")
-    assert cache_folder() == Path.home() / "Library" / "Caches" / "kilt"
-    monkeypatch.setattr(artifact.sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache_folder() == tmp_path / "local" / "kilt"
+    assert folder(Unix) == Path.home() / ".cache" / "kilt"
+    assert folder(MacOS) == Path.home() / "Library" / "Caches" / "kilt"
+    monkeypatch.setattr(platformdirs.windows, "get_win_folder", lambda name: str(tmp_path / "local"))  # only there
+    assert folder(Windows) == tmp_path / "local" / "kilt"
 
 
 @given(count=st.integers(0, 300), parts=st.integers(1, 80), threads=st.integers(1, 3))

@@ -13,7 +13,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors"},
-    {"arrays", "compiling", "jit", "draws", "lanes", "machine", "artifact", "config", "engines"},
+    {"arrays", "records", "compiling", "jit", "draws", "lanes", "machine", "artifact", "config", "engines"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -34,6 +34,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "matplotlib": ["viz"],
     "numba": ["jit.py", "lanes.py"],
     "phevaluator": ["bench"],
+    "platformdirs": ["artifact.py"],
     "psutil": ["machine.py"],
     "pyspiel": ["tree", "bench"],
     "ray": ["engines"],
@@ -42,6 +43,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "ot": ["abstraction"],
     "scipy": ["abstraction", "bench", "solve"],
     "sklearn": ["bench"],
+    "tomli_w": ["records.py"],
     "typer": ["cli"],
 }
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -16,9 +16,10 @@ from kilt.abstraction import public as module
 from kilt.abstraction.boards import pair_seconds
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes
 from kilt.abstraction.classes import BoardClasses, describe
+from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
-from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check, estimate
+from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check
 from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
 from kilt.abstraction.spots import Spots
@@ -462,7 +463,7 @@ def test_bad_public_plans(features, tmp_path, public, said):
         (lambda: PublicPlan(2, 3, method="guess"), "use one of tartanian7"),
         (lambda: PublicPlan(2, 3, clustering="guess"), "use one of sum"),
         (lambda: PublicPlan(2, 3, ground="guess"), "use one of history"),
-        (lambda: PublicPlan(2, 0), "ask for 1 or more"),
+        (lambda: PublicPlan(2, 0), "`classes` in .*public.* is 0: give 1 or more"),
     ],
 )
 def test_words_that_mean_nothing(make, said):

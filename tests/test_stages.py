@@ -131,7 +131,7 @@ def test_features(engine, tmp_path):
     )
     asked = [(step.feature, r) for r, this in enumerate(plan.rounds) for step in this.steps]
     there = Features(SHORT, tmp_path / "there", engine=engine)
-    there.ahead(asked, plan.bins, plan.opponents)
+    there.ahead(asked, plan.settings)
     made = [place for place in tmp_path.glob("there/*/*") if artifact.exists(place)]
     assert bool(made) == (engine.name == "ray")
     here, there = (

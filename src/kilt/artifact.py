@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -35,6 +34,8 @@ from kilt.machine import locked
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"
+# On Windows neither an author nor a folder "Cache" around and in it: where caches of kilt 0.1.0 are.
+PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
 SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
 
 
@@ -179,14 +180,10 @@ def kind_of(path: str | Path) -> str:
 
 def cache_folder() -> Path:
     """Where tables are kept that can be made again: ``$KILT_CACHE``, or the user's own cache folder."""
+    import platformdirs  # dear to import
+
     given = os.environ.get("KILT_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "kilt"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "kilt"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kilt"
+    return Path(given) if given else platformdirs.user_cache_path("kilt", **PLACE)
 
 
 def fingerprint(*parts: str | Array) -> str:

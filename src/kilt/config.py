@@ -13,7 +13,7 @@
     threads = 2
     average = true                          # otherwise the current strategy is the result
     linear = true                           # weigh an iteration by its number
-    prune = 0                               # most walks leave out actions that lose more than so many chips a deal
+    prune = 0                               # most walks leave out actions that lose more than this many chips a deal
 
     [engine]
     name = "ray"                            # or local; left out: no blades
@@ -28,88 +28,195 @@
     translation = "pseudo-harmonic"         # of bets that are not in the abstraction
 
 Everything but `game` and `cards` may be left out. A list of two for `cards` or `actions` gives each player their own.
+
+>>> config = Config("leduc", "lossless", solver=SolverConfig(minutes=0.1, seed=3))
+>>> config.cards, config.solver.seed
+(('lossless',), 3)
+>>> config == config_of({"game": "leduc", "cards": "lossless", "solver": {"minutes": 0.1, "seed": 3}})
+True
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from math import inf
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
+from kilt.records import Record, bounded, read_toml, record_of
 
-T = TypeVar("T")
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
 # What players may have their own of: how many texts there are at least, and one of them.
 OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
 
 @dataclass(frozen=True)
-class SolverConfig:
-    """How to solve."""
+class SolverConfig(Record):
+    """How a run is solved: section ``[solver]`` of a configuration.
+
+    Parameters
+    ----------
+    algorithm : str
+        A name that `kilt solve --algorithms` lists.
+    minutes : float
+        Budget of time; 0 leaves it to whoever runs it.
+    iterations : int
+        Budget of iterations; 0 for none.
+    seed : int
+        Of the random numbers.
+    threads : int
+        That share the work.
+    average : bool
+        Whether the average strategy is the result, or the current one.
+    linear : bool
+        Whether iteration t counts t times in regrets and average (linear weighting).
+    prune : float
+        Chips: most walks leave out actions whose regret per deal is below −`prune`. 0 leaves out none.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "[solver]"
 
     algorithm: str = "external"
-    minutes: float = 0.0  # 0: as the command says
+    minutes: float = 0.0
     iterations: int = 0
     seed: int = 0
-    threads: int = 1
+    threads: int = bounded(1, 1)
     average: bool = True
     linear: bool = True
     prune: float = 0.0
 
 
 @dataclass(frozen=True)
-class EngineConfig:
-    """Where to solve, if not in this process alone."""
+class EngineConfig(Record):
+    """Where a run is solved, if not in this process alone: section ``[engine]`` of a configuration.
 
-    name: str = ""  # "": here
-    blades: int = 2
+    Parameters
+    ----------
+    name : str
+        ``"local"`` or ``"ray"``; empty for no blades.
+    blades : int
+        Number of workers that share the classes of boards [Brown15 algorithm 4].
+    address : str
+        HOST:PORT of a Ray cluster that is there already; empty starts one here.
+    batch : int
+        Deals in a message to a blade; 0: as many as latency asks for.
+    boards : int
+        Boards for each deal; 0: one for each thread, or, where there are as many threads as classes, `samples`.
+    samples : int
+        Boards of each class for each deal; 0: one, or enough for all threads of a blade.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "[engine]"
+
+    name: str = ""
+    blades: int = bounded(2, 1)
     address: str = ""
     batch: int = 0
-    boards: int = 0  # for each deal; 0: one for each thread, or where there are as many of these as classes:
-    samples: int = 0  # boards of each class for each deal; 0: one, or enough for all threads of a blade
+    boards: int = 0
+    samples: int = 0
 
 
 @dataclass(frozen=True)
-class AgentConfig:
-    """How to play what was solved."""
+class AgentConfig(Record):
+    """How the strategy of a run is played: section ``[agent]`` of a configuration.
+
+    Parameters
+    ----------
+    post : str
+        The rule of post-processing, such as ``"purification"`` or ``"new-0.2"``.
+    translation : str
+        How bets that are not in the abstraction are mapped to ones that are.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "[agent]"
 
     post: str = "none"
     translation: str = "pseudo-harmonic"
 
 
 @dataclass(frozen=True)
-class Config:
-    """A run: see above."""
+class Config(Record):
+    """A run as data: which game, seen through which cards and bets, solved how, played how.
+
+    Parameters
+    ----------
+    game : str
+        A ready-made game, or a file in ACPC format.
+    cards : str or sequence of str
+        The card abstraction of both players, or one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
+        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Kept as a tuple, of one where both are
+        equal.
+    actions : str or sequence of str
+        Bet sizes (see `kilt.abstraction.actions`), for both players or for each; kept as a tuple. None at all: every
+        legal raise.
+    near : float
+        Raises that put in more than this share of a stack are all-in.
+    solver : SolverConfig or Mapping
+    engine : EngineConfig or Mapping
+    agent : AgentConfig or Mapping
+
+    Raises
+    ------
+    RunError
+        A value is of another type than it should be, or out of bounds.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "the run"
+    EXAMPLE: ClassVar[str] = "`kilt plan --example`"
 
     game: str
-    cards: tuple[str, ...]  # one, or one for each player
-    actions: tuple[str, ...] = ()  # the same; none in limit games; in no-limit games, all raises
+    cards: tuple[str, ...]
+    actions: tuple[str, ...] = ()
     near: float = 0.8
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
 
-    def toml(self) -> str:
-        """As text that `read_config` understands."""
-        said = asdict(self)
-        sections = {name: section for name, section in said.items() if isinstance(section, dict)}
-        lines = _lines({name: value for name, value in said.items() if name not in sections})
-        for name, section in sections.items():
-            lines += ["", f"[{name}]", *_lines(section)]
-        return "\n".join(lines) + "\n"
+    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+
+        def __init__(
+            self,
+            game: str,
+            cards: str | Sequence[str],
+            actions: str | Sequence[str] = (),
+            near: float = 0.8,
+            solver: SolverConfig | Mapping[str, Any] = ...,
+            engine: EngineConfig | Mapping[str, Any] = ...,
+            agent: AgentConfig | Mapping[str, Any] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name, how in OF_PLAYERS.items():
+            object.__setattr__(self, name, _texts(name, getattr(self, name), *how))
+        for name, kind in (("solver", SolverConfig), ("engine", EngineConfig), ("agent", AgentConfig)):
+            if not isinstance(said := getattr(self, name), kind):
+                object.__setattr__(self, name, record_of(kind, said))
+        super().__post_init__()
 
 
-def _lines(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+def read_config(path: str | Path) -> Config:
+    """Read the configuration of a run from a TOML file.
 
+    Parameters
+    ----------
+    path : str or Path
+        The file. A game, plan or folder that it names is looked for beside it, and its full path is kept.
 
-def read_config(path: Path) -> Config:
-    """A run from a TOML file. Files that it names are looked for beside it."""
+    Returns
+    -------
+    Config
+
+    Raises
+    ------
+    RunError
+        The file cannot be read, is not TOML, or says something that means nothing.
+    """
+    path = Path(path)
     said = read_toml(path, RunError)
     try:
         config = config_of(said)
@@ -118,64 +225,25 @@ def read_config(path: Path) -> Config:
     return _beside(config, path.parent)
 
 
-def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
-    """What a TOML file says; a complaint where it cannot be read."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise complaint(f"{path} is not TOML: {error}") from None
-
-
 def config_of(said: Mapping[str, Any]) -> Config:
-    """A run from plain data.
+    """Make the configuration of a run from plain data: what a TOML or JSON file holds.
 
     >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
     3
     """
-    said = dict(said)
-    said |= {name: _texts(name, said[name], *how) for name, how in OF_PLAYERS.items() if name in said}
-    sections = {"solver": SolverConfig, "engine": EngineConfig, "agent": AgentConfig}
-    made: dict[str, object] = {name: _made(kind, said.pop(name, {}), f"[{name}]") for name, kind in sections.items()}
-    return _made(Config, said | made, "the run")
+    return record_of(Config, said)
 
 
 def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:
     """A text for both players, or one for each."""
     texts = [said] if isinstance(said, str) else said
-    if not isinstance(texts, list) or not least <= len(texts) <= 2 or not all(isinstance(one, str) for one in texts):
-        raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
-    return tuple(dict.fromkeys(texts))
-
-
-def _made(kind: type[T], said: object, where: str) -> T:
-    """A dataclass from what was said, each value of the type that it has there."""
-    if not isinstance(said, Mapping):
-        raise RunError(f"{where} is {said!r}: it has lines such as `seed = 1`")
-    known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
-    if others := set(said) - set(known):
-        raise RunError(f"{where} says {', '.join(sorted(others))}, which means nothing: use {', '.join(known)}")
-    if missing := {"game", "cards"} & set(known) - set(said):
-        raise RunError(f"{' and '.join(sorted(missing))} must be given: `kilt plan --example` shows how")
-    values = {}
-    for name, value in said.items():
-        wanted = str(known[name].type)
-        types: dict[str, tuple[type, ...]] = {"float": (int, float), "int": (int,), "str": (str,), "bool": (bool,)}
-        wrong = wanted in types and (
-            not isinstance(value, types[wanted]) or (isinstance(value, bool) and wanted != "bool")
-        )
-        if wrong:
-            raise RunError(f"`{name}` in {where} is {value!r}: it takes a value of type {wanted}")
-        least = 1 if name in ("threads", "blades") else 0
-        if wanted in ("int", "float") and not least <= value < inf:
-            raise RunError(f"`{name}` in {where} is {value}: give {least} or more")
-        values[name] = value
-    return kind(**values)
+    if isinstance(texts, list | tuple) and least <= len(texts) <= 2 and all(isinstance(one, str) for one in texts):
+        return tuple(dict.fromkeys(texts))
+    raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
 
 
 def _beside(config: Config, folder: Path) -> Config:
-    """The same with full paths to files and folders that lie beside the file it was read from."""
+    """Give files and folders that lie beside the file it was read from their full paths."""
     game = folder / config.game
     return replace(
         config,

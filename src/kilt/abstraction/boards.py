@@ -13,7 +13,7 @@ import numpy as np
 from kilt import artifact
 from kilt.abstraction.buckets import CLASSES, AbstractionSpec, RoundBuckets, classes_folder, load_classes, public_layout
 from kilt.abstraction.classes import BoardClasses, high_cards_last
-from kilt.abstraction.features import Deal, Features
+from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
 from kilt.abstraction.plan import Plan, PublicPlan
@@ -60,7 +60,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
         if r == 0:
             raise AbstractionError("the first round has no round before it: use tartanian7 or schmid")
         require_dealt(plan, deal, public, "waugh")
-    if public.method == "schmid" and public.ground == "history":
+    if public.method == "schmid" and FEATURES[public.ground].as_dealt:
         require_dealt(plan, deal, public, "schmid with the history of hands")
     if plan.rounds and plan.rounds[r].recall and r > 0:
         raise AbstractionError(f"round {public.round} has classes of boards and remembers buckets: use recall = false")

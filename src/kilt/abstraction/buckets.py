@@ -22,7 +22,7 @@ from kilt.abstraction import spots_kernels as kernels
 from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.abstraction.features import Deal
+from kilt.abstraction.features import FEATURES, Deal
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.abstraction.spots import Spots
 from kilt.arrays import Array, IntArray
@@ -264,7 +264,7 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
     >>> [layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
     [(0,), (3,), (3, 1), (3, 1, 1)]
     """
-    if any(step.feature == "history" for step in plan.rounds[r].steps):
+    if any(FEATURES[step.feature].as_dealt for step in plan.rounds[r].steps):
         return tuple(added for added in deal.board_cards[: r + 1] if added) or (0,)
     public = plan.public_at(r)
     if r == 0 or not plan.rounds[r].recall:

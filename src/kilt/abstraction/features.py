@@ -9,7 +9,7 @@ too: exact, and independent of the order of summation. A round's table is rolled
   them is the sum of absolute differences;
 - *OCHS*: the strength against each of some clusters of opponents' hands.
 
-Tables are kept in a cache folder that all builds share.
+Tables are kept in a cache folder that all builds share. What hands can be sorted by is in `FEATURES`, a row each.
 
 >>> features = Features(Deal(board_cards=(0, 3)))
 >>> table = features.histograms(0, bins=10)
@@ -25,7 +25,7 @@ from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from math import comb, prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ KIND = "feature table"
 BINS = 50
 OPPONENTS = 8  # clusters of their hands
 OPPONENT_RESTARTS = 20
+CANONICAL = "canonical"  # each hand is a bucket
+VALUE, NEXT, NONE = "value", "next", "none"  # ways to sort hands by a feature that are no metric of k-means
 WHOLE = 2**16 - 1  # OCHS of a complete board is in parts of this
 NO_CODES = np.zeros(0, dtype=np.int16)
 
@@ -88,11 +90,31 @@ class Deal:
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
 
+class FeatureSettings(NamedTuple):
+    """The numbers of a plan that features depend on."""
+
+    bins: int = BINS  # of histograms
+    opponents: int = OPPONENTS  # clusters of the opponent's hands, for OCHS
+
+
 class FeatureTable(NamedTuple):
     """A feature of all spots of a round, the board taken as a set."""
 
     values: Array  # [spot, dimension] whole numbers
     scale: FloatArray | float  # what one of them is worth, [dimension] or in all of them
+
+
+RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each with the round that it is of
+
+
+class TableCost(NamedTuple):
+    """What a table in the cache takes."""
+
+    size: int  # bytes, on disk and in memory
+    seconds: float  # to make it, on one core: a guess
+
+
+TableCosts: TypeAlias = dict[str, TableCost]  # by the tables' names
 
 
 class Features:
@@ -114,8 +136,8 @@ class Features:
         self.engine = engine or LocalEngine(threads)
         self._made: dict[str, Array] = {}
 
-    def ahead(self, wanted: Iterable[tuple[str, int]], bins: int, opponents: int) -> None:
-        """Let an engine make what features of rounds rest on, each by a worker of its own, in a folder that all share.
+    def ahead(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
+        """Let an engine make the tables of features of rounds, each by a worker of its own, in a folder that all share.
 
         Threads of this process need not be asked ahead, and without a folder there is no place to put it.
         """
@@ -123,10 +145,10 @@ class Features:
             return
 
         def missing() -> list[tuple[str, int]]:
-            return [(feature, r) for feature, r in asked if self.needs(feature, r, bins, opponents)]
+            return [(feature, r) for feature, r in asked if self.needs(feature, r, settings)]
 
-        asked = [one for one in dict.fromkeys(wanted) if one[0] in ("ehs", "ehs2", "histogram", "history", "ochs")]
-        make = partial(_make, self.deal, self.folder.absolute(), bins, opponents)
+        asked = [one for one in dict.fromkeys(wanted) if FEATURES[one[0]].metric not in (NEXT, NONE)]
+        make = partial(_make, self.deal, self.folder.absolute(), settings)
         self.engine.map(make, missing(), lambda share: self.tick("features", share))
         if left := missing():
             raise AbstractionError(
@@ -152,8 +174,24 @@ class Features:
     def moments(self, r: int) -> FeatureTable:
         """HS and HS² of a round's spots, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
-        values = self._rolled("moments", self.deal.sizes[r], self.strengths, np.stack([hs, hs**2], axis=1))
-        return FeatureTable(values, 1 / self.deal.roll_outs(self.deal.sizes[r]))
+        return self.means("moments", r, np.stack([hs, hs**2], axis=1))
+
+    def means(self, name: str, r: int, worth: Array) -> FeatureTable:
+        """The mean over roll-outs of something that follows from HS, for all hands of a round.
+
+        Parameters
+        ----------
+        name : str
+            Of the tables, in the cache.
+        r : int
+            The round.
+        worth : ndarray, shape (`Deal.top` + 1, dimensions)
+            Whole numbers of 0 or more: what a hand is worth whose HS is the row's number on a complete board.
+        """
+        return self._means(name, self.deal.sizes[r], worth)
+
+    def _means(self, name: str, size: int, worth: Array) -> FeatureTable:
+        return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
         """The cumulative histogram of HS: bin = ⌊HS · bins⌋ of a strength from 0 to 1, and 1 belongs to the last."""
@@ -164,8 +202,7 @@ class Features:
             raise AbstractionError(f"a histogram of {bins} bins says nothing: use 2 or more")
         which = np.minimum(np.arange(self.deal.top + 1) * bins // self.deal.top, bins - 1)
         steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
-        values = self._rolled(f"histograms-{bins}", size, self.strengths, steps)
-        return FeatureTable(values, 1 / self.deal.roll_outs(size))
+        return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
         """The strength against each cluster of opponents.
@@ -211,33 +248,50 @@ class Features:
         members: FloatArray = (which == np.arange(clusters)[:, None]).astype(np.float64)
         return members
 
-    def needs(self, feature: str, r: int, bins: int, opponents: int) -> dict[str, tuple[int, float]]:
-        """The tables that a feature of a round rests on and that are not there yet: their bytes, and seconds to make.
+    def is_last(self, r: int) -> bool:
+        """Whether the board of a round is complete."""
+        return r == len(self.deal.sizes) - 1
 
-        Seconds are those of one core; they are a guess.
+    def bins_of(self, r: int, bins: int) -> FeatureTable:
+        """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
+
+        It is negative: the lower a cumulative histogram, the stronger the hand.
+        """
+        if self.is_last(r):
+            return FeatureTable(self.strengths()[:, None], -bins / self.deal.top)
+        return self.histograms(r, bins)
+
+    def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
+        """The tables that a feature of a round rests on and that are not in the folder yet."""
+        last = self._spots(self.deal.sizes[-1])
+        tables = {"strengths": TableCost(2 * len(last), 30e-6 * len(last.boards))}
+        tables |= FEATURES[feature].costs(self, settings, r)
+        return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
+
+    def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
+        """What the tables of `means` take: from a round on, or from the time when no board is there.
+
+        `most` is the largest value that a hand can have on a complete board.
         """
         sizes = sorted({0, *self.deal.sizes})
-        last, first = self._spots(sizes[-1]), sizes.index(self.deal.sizes[r])
-        tables = {"strengths": (2 * len(last), 30e-6 * len(last.boards))}
+        costs = {}
+        for size, then in pairwise(sizes[0 if r is None else sizes.index(self.deal.sizes[r]) :]):
+            here = self._spots(size)
+            width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
+            deals = len(here) * comb(self.deal.deck.size - size, then - size)
+            costs[f"{name}-{size}"] = TableCost(len(here) * dimensions * width, deals * (8e-9 + 0.3e-9 * dimensions))
+        return costs
 
-        def chain(name: str, dimensions: int, most: int, start: int) -> None:
-            for size, then in pairwise(sizes[start:]):
-                here = self._spots(size)
-                width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
-                deals = len(here) * comb(self.deal.deck.size - size, then - size)
-                tables[f"{name}-{size}"] = len(here) * dimensions * width, deals * (8e-9 + 0.3e-9 * dimensions)
-
-        if feature in ("ehs", "ehs2"):
-            chain("moments", 2, self.deal.top**2, first)
-        elif feature in ("histogram", "history"):
-            chain(f"histograms-{bins}", bins, 1, 0 if feature == "history" else first)
-        elif feature == "ochs":
-            chain(f"histograms-{BINS}", BINS, 1, 0)
-            tables[f"opponents-{opponents}"] = len(self._spots(0)), 5.0
-            name = f"ochs-{opponents}"
-            tables[f"{name}-{sizes[-1]}"] = 2 * opponents * len(last), (30e-6 + 8e-6 * opponents) * len(last.boards)
-            chain(name, opponents, WHOLE, first)
-        return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
+    def ochs_costs(self, opponents: int, r: int) -> TableCosts:
+        """What tables of OCHS take, and those that they rest on."""
+        name, last = f"ochs-{opponents}", self._spots(self.deal.sizes[-1])
+        seconds = (30e-6 + 8e-6 * opponents) * len(last.boards)
+        return {
+            **self.means_costs(f"histograms-{BINS}", BINS, 1),
+            f"opponents-{opponents}": TableCost(len(self._spots(0)), 5.0),
+            f"{name}-{self.deal.sizes[-1]}": TableCost(2 * opponents * len(last), seconds),
+            **self.means_costs(name, opponents, WHOLE, r),
+        }
 
     def _spots(self, size: int) -> Spots:
         return self.deal.spots((size,))
@@ -308,15 +362,90 @@ class Features:
             return False
 
 
-def _make(deal: Deal, folder: Path, bins: int, opponents: int, wanted: tuple[str, int]) -> None:
-    """Make what a feature of a round rests on, in a folder, unless it is there."""
-    features, (feature, round_) = Features(deal, folder), wanted
-    for r in range(round_ + 1) if feature == "history" else [round_]:
-        if feature == "ochs":
-            features.ochs(r, opponents)
-        elif r == len(deal.sizes) - 1:  # on complete boards there is nothing to add up
-            features.strengths()
-        elif feature in ("histogram", "history"):
-            features.histograms(r, bins)
-        else:
-            features.moments(r)
+def _make(deal: Deal, folder: Path, settings: FeatureSettings, wanted: tuple[str, int]) -> None:
+    """Make the tables of a feature of a round in a folder, unless they are there."""
+    feature, r = wanted
+    FEATURES[feature].tables(Features(deal, folder), settings, r)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What hands are sorted by.
+
+    Parameters
+    ----------
+    name : str
+        As plans call it.
+    metric : str
+        How hands are sorted by it: ``"emd"`` or ``"l2"``, k-means with that distance of points; `VALUE`, percentiles of
+        one value; `NEXT`, k-means on what may come in the next round; `NONE`, each hand is a bucket.
+    technique : str
+        What papers call an abstraction by this feature alone, for names such as ``IR-KE-KO``; empty: nothing.
+    dimensions : callable
+        ``(settings, r)`` to the number of dimensions of a point in round r.
+    tables : callable
+        ``(features, settings, r)`` to a list of (round, `FeatureTable`): a hand's point is its rows of these tables,
+        side by side. Left out where hands have no points.
+    costs : callable
+        ``(features, settings, r)`` to what the tables that it rests on take, by the names that they have in the cache.
+    as_dealt : bool
+        Whether it looks at the boards of earlier rounds, so that boards are told apart by the order of their cards.
+    """
+
+    name: str
+    metric: str
+    technique: str = ""
+    dimensions: Callable[[FeatureSettings, int], int] = lambda settings, r: 1
+    tables: Callable[[Features, FeatureSettings, int], RoundTables] = lambda features, settings, r: []
+    costs: Callable[[Features, FeatureSettings, int], TableCosts] = lambda features, settings, r: {}
+    as_dealt: bool = False
+
+
+def _moment(power: int, features: Features, settings: FeatureSettings, r: int) -> RoundTables:
+    """E[HS] or E[HS²], as a whole number: on a complete board HS itself, which ranks hands as HS² does."""
+    values = features.strengths() if features.is_last(r) else features.moments(r).values[:, power - 1]
+    return [(r, FeatureTable(values[:, None], 1.0))]
+
+
+def _moment_costs(features: Features, settings: FeatureSettings, r: int) -> TableCosts:
+    return features.means_costs("moments", 2, features.deal.top**2, r)
+
+
+FEATURES = {
+    feature.name: feature
+    for feature in (
+        Feature("ehs2", VALUE, tables=partial(_moment, 2), costs=_moment_costs),
+        Feature("ehs", VALUE, tables=partial(_moment, 1), costs=_moment_costs),
+        Feature(
+            "histogram",
+            "emd",
+            "KE",
+            dimensions=lambda settings, r: settings.bins,
+            tables=lambda features, settings, r: [(r, features.bins_of(r, settings.bins))],
+            costs=lambda features, settings, r: features.means_costs(
+                f"histograms-{settings.bins}", settings.bins, 1, r
+            ),
+        ),
+        Feature(
+            "ochs",
+            "l2",
+            "KO",
+            dimensions=lambda settings, r: settings.opponents,
+            tables=lambda features, settings, r: [(r, features.ochs(r, settings.opponents))],
+            costs=lambda features, settings, r: features.ochs_costs(settings.opponents, r),
+        ),
+        Feature(  # the mean of the distances of this round and of all before [Schmid15]
+            "history",
+            "emd",
+            "KH",
+            dimensions=lambda settings, r: settings.bins * (r + 1),
+            tables=lambda features, settings, r: [
+                (seen, features.bins_of(seen, settings.bins)) for seen in range(r + 1)
+            ],
+            costs=lambda features, settings, r: features.means_costs(f"histograms-{settings.bins}", settings.bins, 1),
+            as_dealt=True,
+        ),
+        Feature("potential", NEXT, "PA"),
+        Feature(CANONICAL, NONE),
+    )
+}

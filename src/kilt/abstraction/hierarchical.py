@@ -17,9 +17,10 @@ from kilt.abstraction import cluster_kernels
 from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
+from kilt.abstraction.features import FEATURES, VALUE
 from kilt.abstraction.percentile import percentiles
-from kilt.abstraction.plan import BucketStep, Plan, percentile_steps
-from kilt.abstraction.steps import ALL, PERCENTILES, Before, Fitting, SpotBatch
+from kilt.abstraction.plan import STRENGTHS, BucketStep, Plan, percentile_steps
+from kilt.abstraction.steps import ALL, Before, Fitting, SpotBatch
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
 
@@ -35,10 +36,10 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
     """How codes are made: as the buckets of the round are, but many, and the same for all classes."""
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
-    features = {step.feature for step in steps}
-    if features <= PERCENTILES and fitting.last:
+    by_strength = {step.feature for step in steps} <= {*STRENGTHS}
+    if by_strength and fitting.last:
         return (BucketStep("ehs", min(codes, fitting.features.levels())),)
-    if features <= PERCENTILES:
+    if by_strength:
         return percentile_steps(codes)
     return (BucketStep(steps[-1].feature, min(codes, len(fitting.spots))),)
 
@@ -98,9 +99,9 @@ def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles
 
 def _sorted(plan: Plan, step: BucketStep, points: Singles, weights: FloatArray) -> Labels:
     """[code] one of the step's buckets, the weakest first."""
-    if step.feature in PERCENTILES:
+    metric = FEATURES[step.feature].metric
+    if metric == VALUE:
         return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)
-    metric = "l2" if step.feature == "ochs" else "emd"
     found = kmeans(
         points,
         step.buckets,

@@ -6,19 +6,17 @@ A round that is finished stays: a build that was stopped goes on with the next o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from math import comb
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction import potential, spots_kernels
+from kilt.abstraction import spots_kernels
 from kilt.abstraction.boards import build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
@@ -31,31 +29,14 @@ from kilt.abstraction.buckets import (
     round_folder,
 )
 from kilt.abstraction.classes import BoardClasses
-from kilt.abstraction.features import Deal, Features, Tick
+from kilt.abstraction.features import FEATURES, NEXT, Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
-from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, PublicPlan, load_plan
+from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
-from kilt.abstraction.steps import (
-    LEVELS,
-    MANY,
-    PERCENTILES,
-    After,
-    Before,
-    Fitted,
-    Fitting,
-    Means,
-    Potentials,
-    SpotBatch,
-)
+from kilt.abstraction.steps import After, Before, Fitted, Fitting, Means, Potentials, SpotBatch
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
-
-DIMENSIONS: dict[str, Callable[[Plan, int], int]] = {  # of the points that k-means sorts
-    "histogram": lambda plan, r: plan.bins,
-    "history": lambda plan, r: plan.bins * (r + 1),
-    "ochs": lambda plan, r: plan.opponents,
-}
 
 
 def check(identity: AbstractionSpec) -> None:
@@ -66,7 +47,7 @@ def check(identity: AbstractionSpec) -> None:
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
         check_public(identity, place)
-        base = None if public.boards or public.exact else _base_identity(public, deal).plan
+        base = None if public.boards or public.exact else base_spec(public, deal).plan
         if base and base.rounds[public.round - 1].recall and public.round > 1:
             require_dealt(plan, deal, public, "a base that remembers buckets")
     for r, this in enumerate(plan.rounds):
@@ -82,71 +63,6 @@ def check(identity: AbstractionSpec) -> None:
             )
 
 
-class BuildEstimate(NamedTuple):
-    """What a build takes, roughly."""
-
-    seconds: float
-    memory: int  # bytes
-    tables: int  # bytes on disk, of the abstraction
-    features: int  # bytes on disk, of feature tables that are not in the cache yet
-
-    def after(self, other: BuildEstimate) -> BuildEstimate:
-        """Both builds, one after the other: at most, since they may share features."""
-        seconds, tables = self.seconds + other.seconds, self.tables + other.tables
-        return BuildEstimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
-
-
-def estimate(identity: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
-    """Before any work is done, from the numbers of boards and hands and the pace of one core of 2020 or so."""
-    check(identity)
-    plan, deal = identity.plan, identity.deal
-    features = Features(deal, cache)
-    missing: dict[str, tuple[int, float]] = {}
-    tables, seconds, memory, before, numbers = 0, 0.0, 0, 1, bucket_numbers(plan, deal)
-
-    def sort(plan: Plan, r: int, steps: Sequence[BucketStep], groups: int) -> None:
-        nonlocal seconds, memory
-        hands = len(deal.spots(layout(plan, deal, r)))
-        for step in steps:
-            needed = features.needs(step.feature, r, plan.bins, plan.opponents)
-            missing.update(needed)
-            searched, iterations, drawn, room = 0.0, 0, min(hands, max(plan.sample, MANY * (groups - 1))), 0
-            if step.feature in DIMENSIONS:
-                dimensions, iterations = DIMENSIONS[step.feature](plan, r), plan.iterations * plan.restarts
-                searched, room = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions), drawn * dimensions * 12
-            elif step.feature == "potential" and r + 1 < len(plan.rounds):
-                coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
-                searched, iterations = 16e-6 + 15e-9 * max(step.buckets, coming), potential.ITERATIONS
-                drawn = min(drawn, potential.sample_of(step.buckets) * groups)
-                room = drawn * ways * 8 + 8 * coming**2 + 12 * coming * step.buckets * groups
-                seconds += 10e-6 * step.buckets**2 * _looked_at(identity, r)
-            elif step.feature in PERCENTILES:
-                room = 12 * groups * (deal.top + 1 if r + 1 == len(plan.rounds) else LEVELS)
-            looked_through = 0 if step.feature == CANONICAL else 2 if groups > 1 and iterations else 1  # to fit it
-            seconds += hands * (80e-9 + 70e-9 * looked_through + searched) + drawn * iterations * searched
-            memory = max(memory, room + sum(size for size, _ in needed.values()))
-            groups *= step.buckets
-
-    for public in plan.public:
-        base = _base_identity(public, deal)
-        if not public.boards and not (cache and artifact.exists(_base_folder(base, cache) / f"round-{public.round}")):
-            sort(base.plan, public.round - 1, base.plan.rounds[public.round - 1].steps, 1)
-    for r, this in enumerate(plan.rounds):
-        spots, now, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
-        groups, before = 1 if coded else _groups(plan, r, before), numbers[r]
-        sorts = min(now.codes, len(spots)) if now and coded else before
-        if sorts > len(spots):
-            raise AbstractionError(
-                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
-                "hands: ask for fewer"
-            )
-        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
-        if sorts < len(spots):
-            sort(plan, r, [BucketStep(this.steps[-1].feature, sorts)] if coded else this.steps, groups)
-    seconds += sum(time for _, time in missing.values())
-    return BuildEstimate(seconds / threads, memory + 500_000_000, tables, sum(size for size, _ in missing.values()))
-
-
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
     """[round] how many buckets a plan asks for.
 
@@ -156,12 +72,12 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
     """
     numbers, before = list[int](), 1
     for r, this in enumerate(plan.rounds):
-        before = _groups(plan, r, before) * this.buckets or len(deal.spots(layout(plan, deal, r)))
+        before = groups_before(plan, r, before) * this.buckets or len(deal.spots(layout(plan, deal, r)))
         numbers.append(before)
     return tuple(numbers)
 
 
-def _groups(plan: Plan, r: int, before: int) -> int:
+def groups_before(plan: Plan, r: int, before: int) -> int:
     """Inside how many groups of hands a round has its buckets: those of the round before, or classes of boards."""
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
@@ -170,15 +86,13 @@ def _groups(plan: Plan, r: int, before: int) -> int:
 
 def looks_ahead(plan: Plan, r: int) -> bool:
     """Whether a round rests on the buckets of the next."""
-    return any(step.feature == "potential" for step in plan.rounds[r].steps)
+    return any(FEATURES[step.feature].metric == NEXT for step in plan.rounds[r].steps)
 
 
 def ground_metric(plan: Plan, r: int) -> str:
     """The metric of the space in which a round's centroids are."""
-    feature = plan.rounds[r].steps[-1].feature
-    if feature == "potential":
-        return ground_metric(plan, r + 1)
-    return "l2" if feature == "ochs" else "emd"
+    metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
+    return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
 def rests_on(plan: Plan, r: int) -> set[int]:
@@ -234,7 +148,7 @@ def build_rounds(
     with artifact.alone(out), _tidy(out):
         _begin(identity, out)
         asked = [(step.feature, r) for r in sorted(needed) for step in plan.rounds[r].steps]
-        features.ahead(asked, plan.bins, plan.opponents)
+        features.ahead(asked, plan.settings)
         classes: dict[int, BoardClasses] = {}
         for public in plan.public:
             base = partial(_base_round, public, identity.deal, features, out)
@@ -265,18 +179,19 @@ def _tidy(out: Path) -> Iterator[None]:
 
 def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r: int) -> RoundBuckets:
     """The buckets of a round of the base: of an abstraction that is there, or of one that is built in the cache."""
-    identity = _base_identity(public, deal)
+    identity = base_spec(public, deal)
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         return load_round(Path(public.base), identity, r)
-    place = _base_folder(identity, features.folder) if features.folder else out / f"base-{public.round}"
+    place = base_folder(identity, features.folder) if features.folder else out / f"base-{public.round}"
     return build_rounds(identity, place, [r], features)[r]
 
 
-def _base_folder(identity: AbstractionSpec, cache: Path) -> Path:
+def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
+    """Where a base abstraction is kept that a build made for itself."""
     return cache / "bases" / identity.fingerprint
 
 
-def _base_identity(public: PublicPlan, deal: Deal) -> AbstractionSpec:
+def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
     """What the base is: the abstraction in a folder, or one that is to be built."""
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         there = AbstractionSpec.read(Path(public.base))
@@ -359,7 +274,7 @@ def _build_round(
         else:
             new.save("sizes", sizes)
             _save_means(new, fitted[-1])
-            if isinstance(fitted[-1], Potentials) and _looked_at(identity, r):
+            if isinstance(fitted[-1], Potentials) and looked_at(identity, r):
                 means, ground = fitted[-1].means, fitted[-1].after.ground
                 new.save("apart", apart_of(means, ground, features.threads, partial(tick, f"{what}: distances")))
         if isinstance(fitted[-1], Means | Potentials):
@@ -367,7 +282,7 @@ def _build_round(
         new.figures["seconds"] = perf_counter() - began
 
 
-def _looked_at(identity: AbstractionSpec, r: int) -> bool:
+def looked_at(identity: AbstractionSpec, r: int) -> bool:
     """Whether the round before rests on the buckets of a round: one that tells all hands apart does not."""
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):

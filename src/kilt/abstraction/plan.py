@@ -1,8 +1,8 @@
-"""What an abstraction is to be: names as in the paper, and the same in full as TOML.
+"""Plans of card abstractions: by names as in the papers, or in full as TOML.
 
 ``IR-KE-KO 169-9000-9000-9000`` is imperfect recall, k-means on the earth mover's distance in all rounds but the last,
-k-means on OCHS in the last, and so many buckets in each round [Johanson16 §5.5]. With perfect recall, ``PR``, the
-numbers are buckets inside each bucket of the round before. A round with as many buckets as there are hands is lossless;
+k-means on OCHS in the last, and the number of buckets of each round [Johanson16 §5.5]. With perfect recall, ``PR``, it
+is that inside each bucket of the round before. A round with as many buckets as there are hands is lossless;
 ``lossless`` is short for a plan in which all rounds are, with the cards as dealt.
 
 ======  ==================================================================================================
@@ -22,39 +22,54 @@ PA      ``potential``: k-means on the earth mover's distance between histograms 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
-from math import prod
+from dataclasses import dataclass, field
+from math import inf, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kilt.abstraction.features import BINS, OPPONENTS
+from kilt.abstraction.features import BINS, CANONICAL, FEATURES, OPPONENTS, FeatureSettings
 from kilt.abstraction.partition import WAYS
-from kilt.config import read_toml
-from kilt.errors import AbstractionError
+from kilt.errors import AbstractionError, KiltError
+from kilt.records import Record, bounded, chosen, read_toml, record_of
 
-CANONICAL = "canonical"
 LOSSLESS = "lossless"  # the name of a plan that tells all hands apart, up to suits
-FEATURES = ("ehs2", "ehs", "histogram", "ochs", "history", "potential", CANONICAL)
-TECHNIQUES = {"KE": "histogram", "KO": "ochs", "KH": "history", "PA": "potential"}
+NESTED = "PHS"  # the one technique of two features:
+STRENGTHS = ("ehs2", "ehs")  # percentiles of the second inside those of the first
 RECALL = {"PR": True, "IR": False}
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}  # of comparing boards, and then of clustering
 GROUNDS = ("history", "histogram")
 SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16]
 
 
-@dataclass(frozen=True)
-class BucketStep:
-    """Buckets by one feature, inside each of the buckets before."""
+class PlanRecord(Record):
+    """Base of what plans are made of."""
 
+    COMPLAINT: ClassVar[type[KiltError]] = AbstractionError
+    EXAMPLE: ClassVar[str] = "`kilt abstraction plan NAME`"
+
+
+@dataclass(frozen=True)
+class BucketStep(PlanRecord):
+    """Buckets by one feature, inside each of the buckets before.
+
+    Parameters
+    ----------
+    feature : str
+        A name in `kilt.abstraction.features.FEATURES`.
+    buckets : int
+        How many, inside each bucket of the step before; ``"canonical"`` has as many as there are hands.
+    """
+
+    PLACE: ClassVar[str] = "a step"
     SPELLED: ClassVar[str] = "Step"
 
     feature: str
-    buckets: int = 0  # CANONICAL has what there is
+    buckets: int = bounded(0, -inf)  # what is too few depends on the feature
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.feature not in FEATURES:
             raise AbstractionError(f"unknown feature {self.feature!r}: use one of {', '.join(FEATURES)}")
         if self.buckets < 1 and self.feature != CANONICAL:
@@ -62,11 +77,21 @@ class BucketStep:
 
 
 @dataclass(frozen=True)
-class RoundPlan:
-    """The buckets of a round: with recall, inside those of the round before."""
+class RoundPlan(PlanRecord):
+    """The buckets of a round.
+
+    Parameters
+    ----------
+    recall : bool
+        Whether they are inside the buckets of the round before (perfect recall), or of all hands.
+    steps : tuple of BucketStep
+        One inside the other.
+    """
+
+    PLACE: ClassVar[str] = "a round"
 
     recall: bool
-    steps: tuple[BucketStep, ...]
+    steps: tuple[BucketStep, ...] = field(metadata={"least": 1})
 
     @property
     def buckets(self) -> int:
@@ -75,55 +100,100 @@ class RoundPlan:
 
 
 @dataclass(frozen=True)
-class PublicPlan:
-    """Classes of the boards of a round; later rounds have buckets of their own in each class [Brown15 §2.1]."""
+class PublicPlan(PlanRecord):
+    """Classes of the boards of a round; later rounds have buckets of their own in each class [Brown15 §2.1].
 
-    round: int  # 1 is the first
-    classes: int  # inside each class of the round before that has some
-    method: str = "tartanian7"
-    clustering: str = ""  # left out: as in the paper of the method
-    base: str = ""  # the abstraction that tells boards apart: a name or a folder; left out: as in the paper
-    ground: str = "history"  # what tells hands apart for the earth mover's distance: this, or histogram
-    exact: bool = False  # whether that moves all hands one by one
-    boards: str = ""  # a folder with classes that `kilt abstraction boards` made: they are taken as they are
-    until: int = 0  # the last round that knows the classes, as in [Schmid15] the round itself; 0: all that follow do
-    codes: int = 2000  # of hands in later rounds, which then are sorted class by class; 0 takes each hand by itself
-    restarts: int = 1
+    Parameters
+    ----------
+    round : int
+        Whose boards; 1 is the first round.
+    classes : int
+        How many, inside each class of the round before that has some.
+    method : str
+        How boards are compared: ``"tartanian7"``, ``"waugh"`` or ``"schmid"`` (see `kilt.abstraction.public`).
+    clustering : str
+        How distances become classes (see `kilt.abstraction.partition`); empty: as in the paper of the method.
+    base : str
+        The abstraction whose buckets tell boards apart, a name or a folder; empty: as in the paper.
+    ground : str
+        For schmid, what tells hands apart: ``"history"`` or ``"histogram"``.
+    exact : bool
+        For schmid, whether hands are moved one by one, or gathered by the buckets of the base first.
+    boards : str
+        A folder with classes that `kilt abstraction boards` made, which are taken as they are; empty: make them.
+    until : int
+        The last round that knows the classes, as in [Schmid15] the round itself; 0: all that follow do.
+    codes : int
+        Codes of hands in later rounds, which each class then sorts into its buckets; 0 sorts hands one by one.
+    restarts, seed : int
+        Of the clustering.
+    """
+
+    PLACE: ClassVar[str] = "[[public]]"
+
+    round: int
+    classes: int = field(metadata={"least": 1})
+    method: str = chosen("tartanian7", METHODS)
+    clustering: str = chosen("", WAYS)
+    base: str = ""
+    ground: str = chosen("history", GROUNDS)
+    exact: bool = False
+    boards: str = ""
+    until: int = 0
+    codes: int = 2000
+    restarts: int = bounded(1, 1)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise AbstractionError(
-                f"unknown method {self.method!r} of comparing boards: use one of {', '.join(METHODS)}"
-            )
-        if self.clustering and self.clustering not in WAYS:
-            raise AbstractionError(f"unknown clustering {self.clustering!r}: use one of {', '.join(WAYS)}")
-        if self.ground not in GROUNDS:
-            raise AbstractionError(f"unknown distance of hands {self.ground!r}: use one of {', '.join(GROUNDS)}")
-        if self.classes < 1:
-            raise AbstractionError(f"{self.classes} classes of boards are asked for: ask for 1 or more")
+        super().__post_init__()
         if self.until and self.until < self.round:
             raise AbstractionError(f"`until` is round {self.until}, before round {self.round}: give a later one")
-        for name, least in (("codes", 0), ("restarts", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise AbstractionError(f"`{name}` is {getattr(self, name)} for classes of boards: give {least} or more")
         if self.exact and self.method != "schmid":
             raise AbstractionError(f"`exact` moves hands one by one, as schmid does: leave it out with {self.method}")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """An abstraction of all rounds, and how k-means is to go about it."""
+class Plan(PlanRecord):
+    """A card abstraction that is asked for: the buckets of all rounds, and how k-means goes about it.
+
+    Parameters
+    ----------
+    rounds : tuple of RoundPlan
+        One for each round of the game; none at all where only boards are sorted.
+    public : tuple of PublicPlan
+        Classes of boards, kept in the order of their rounds.
+    bins : int
+        Bins of histograms of hand strength.
+    opponents : int
+        Clusters of the opponent's hands, for OCHS.
+    sample : int
+        Points that centroids are fitted to, at most; all points are assigned in any case.
+    batch : int
+        Points that an iteration of k-means looks at; 0 for all of the sample.
+    iterations, restarts, seed : int
+        Of k-means.
+    """
+
+    PLACE: ClassVar[str] = "the plan"
 
     rounds: tuple[RoundPlan, ...]
-    public: tuple[PublicPlan, ...] = ()  # in the order of their rounds
-    bins: int = BINS  # of histograms
-    opponents: int = OPPONENTS  # clusters of OCHS
-    sample: int = 1_000_000  # points that centroids are fitted to, at most; all points are assigned in any case
-    batch: int = 0  # points that an iteration looks at; 0 for all of the sample
-    iterations: int = 40
-    restarts: int = 1
+    public: tuple[PublicPlan, ...] = ()
+    bins: int = bounded(BINS, 1)
+    opponents: int = bounded(OPPONENTS, 1)
+    sample: int = bounded(1_000_000, 1)
+    batch: int = 0
+    iterations: int = bounded(40, 1)
+    restarts: int = bounded(1, 1)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "public", tuple(sorted(self.public, key=lambda public: public.round)))
+
+    @property
+    def settings(self) -> FeatureSettings:
+        """The numbers that features depend on."""
+        return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
         """The classes of boards that a round knows: those of the last round that has some, up to this one."""
@@ -140,20 +210,9 @@ class Plan:
         public = self.public_at(r)
         return public is not None and public.codes > 0 and public.round - 1 < r
 
-    def toml(self) -> str:
-        """The whole plan as text."""
-        numbers = (field.name for field in fields(self) if field.name not in ("rounds", "public"))
-        lines = [f"{name} = {getattr(self, name)}" for name in numbers]
-        for public in self.public:
-            lines += ["", "[[public]]", *(f"{name} = {json.dumps(value)}" for name, value in asdict(public).items())]
-        for r in self.rounds:
-            steps = ", ".join(f'{{ feature = "{step.feature}", buckets = {step.buckets} }}' for step in r.steps)
-            lines += ["", "[[rounds]]", f"recall = {str(r.recall).lower()}", f"steps = [{steps}]"]
-        return "\n".join(lines) + "\n"
-
 
 def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
-    """A plan by its name in the manner of the paper, or from a TOML file."""
+    """A plan by its name (see `plan_named`), or from a TOML file (see `read_plan`)."""
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         return read_plan(path)
@@ -161,7 +220,7 @@ def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan from a TOML file."""
+    """Read a plan from a TOML file; `kilt abstraction plan NAME` prints one."""
     said = read_toml(path, AbstractionError)
     try:
         return plan_of(said)
@@ -170,49 +229,36 @@ def read_plan(path: Path) -> Plan:
 
 
 def plan_of(said: Mapping[str, Any]) -> Plan:
-    """A plan from plain data."""
-    known = {field.name for field in fields(Plan)}
-    rounds = []
-    for number, r in enumerate(_checked({"rounds": [], **said} if "public" in said else said, "rounds", list)):
-        _no_others(r, {"recall", "steps"}, f"round {number + 1}")
-        steps = []
-        for step in _checked(r, "steps", list):
-            _no_others(step, {"feature", "buckets"}, f"a step of round {number + 1}")
-            steps.append(BucketStep(_checked(step, "feature", str), _checked({"buckets": 0} | step, "buckets", int)))
-        if not steps:
-            raise AbstractionError(f"round {number + 1} has no steps: give one at least")
-        rounds.append(RoundPlan(_checked(r, "recall", bool), tuple(steps)))
-    _no_others(said, known, "the plan")
-    numbers = {name: _checked(said, name, int) for name in known - {"rounds", "public"} if name in said}
-    for name, value in numbers.items():
-        if value < (least := 0 if name in ("seed", "batch") else 1):
-            raise AbstractionError(f"{name} is {value}: give {least} or more")
-    return Plan(tuple(rounds), _public(said), **numbers)
-
-
-def _public(said: Mapping[str, Any]) -> tuple[PublicPlan, ...]:
-    """The classes of boards: one section, or several for several rounds."""
-    sections = said.get("public", [])
-    found = []
-    kinds = {field.name: type(field.default) if field.default is not MISSING else int for field in fields(PublicPlan)}
-    for section in sections if isinstance(sections, list) else [sections]:
-        _no_others(section, set(kinds), "public")
-        asked = {name: _checked(section, name, kinds[name]) for name in {"round", "classes", *section}}
-        found.append(PublicPlan(**asked))
-    return tuple(sorted(found, key=lambda public: public.round))
-
-
-def plan_data(plan: Plan) -> dict[str, Any]:
-    """The same as plain data."""
-    return asdict(plan)
+    """Make a plan from plain data: what a TOML or JSON file holds."""
+    if isinstance(said, Mapping) and "public" in said:
+        said = {"rounds": [], **said}  # classes of boards may stand alone
+    return record_of(Plan, said)
 
 
 def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
-    """A plan by its name, for a game whose rounds add so many cards to the board."""
+    """Make a plan from its name, in the manner of [Johanson16 §5.5].
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"IR-KE-KO 169-500-500-500"``: IR or PR, the technique of the rounds before the last, that of the last
+        round, and the number of buckets of each round; ``5x2`` nests two steps. Or ``"lossless"``.
+    board_cards : sequence of int
+        How many cards each round of the game adds to the board.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    AbstractionError
+        The name says nothing, or is one for another number of rounds.
+    """
     if name.strip() == LOSSLESS:
         return Plan(tuple(RoundPlan(True, (BucketStep(CANONICAL),)) for _ in board_cards))
     parts = re.fullmatch(r"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+(\d+(?:x\d+)*(?:-\d+(?:x\d+)*)*)", name.strip())
-    known = ("PHS", *TECHNIQUES)
+    known = (NESTED, *_techniques())
     if not parts or parts[2] not in known or parts[3] not in known:
         raise AbstractionError(
             f"{name!r} is no abstraction: write something like 'IR-KE-KO 169-500-500-500' (IR or PR, then "
@@ -231,20 +277,25 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     return Plan(tuple(rounds))
 
 
+def _techniques() -> dict[str, str]:
+    """The names that papers have for buckets by one feature, and the features."""
+    return {feature.technique: name for name, feature in FEATURES.items() if feature.technique}
+
+
 def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[BucketStep, ...]:
     """The steps of a technique: numbers of buckets are nested where the name says so or PHS wants it."""
-    if technique != "PHS":
-        return tuple(BucketStep(TECHNIQUES[technique], number) for number in nested)
+    if technique != NESTED:
+        return tuple(BucketStep(_techniques()[technique], number) for number in nested)
     if last:  # HS² ranks hands as HS does
         return tuple(BucketStep("ehs", number) for number in (prod(nested),))
     if len(nested) == 1:
         nested = _oblong(nested[0])
-    return tuple(BucketStep(("ehs2", "ehs")[place % 2], number) for place, number in enumerate(nested))
+    return tuple(BucketStep(STRENGTHS[place % 2], number) for place, number in enumerate(nested))
 
 
 def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
-    """Nested percentiles before the last round: so many buckets."""
-    return _steps("PHS", (buckets,), last=False)
+    """The steps of `buckets` nested percentiles, for a round before the last."""
+    return _steps(NESTED, (buckets,), last=False)
 
 
 def _oblong(buckets: int) -> tuple[int, ...]:
@@ -256,15 +307,3 @@ def _oblong(buckets: int) -> tuple[int, ...]:
     pairs = [(buckets // small, small) for small in range(1, buckets + 1) if buckets % small == 0]
     large, small = min(pairs, key=lambda pair: abs(pair[0] / pair[1] / SHAPE - 1) + (pair[0] < pair[1]))
     return (large, small) if 1 < small <= large else (buckets,)
-
-
-def _checked(said: Mapping[str, Any], name: str, kind: type) -> Any:
-    if not isinstance(said, Mapping) or not isinstance(said.get(name), kind):
-        raise AbstractionError(f"{name} is missing, or is no {kind.__name__}: see `kilt abstraction plan NAME`")
-    return said[name]
-
-
-def _no_others(said: Mapping[str, Any], known: set[str], where: str) -> None:
-    others = set(said) - known if isinstance(said, Mapping) else {str(said)}
-    if others:
-        raise AbstractionError(f"{where} says {', '.join(sorted(others))}, which means nothing: use {sorted(known)}")

@@ -32,10 +32,9 @@ from kilt import artifact
 from kilt.abstraction import public_kernels as kernels
 from kilt.abstraction.buckets import RoundBuckets
 from kilt.abstraction.cluster_kernels import Singles
-from kilt.abstraction.features import Deal, Features, FeatureTable
-from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, PublicPlan, RoundPlan, plan_named
+from kilt.abstraction.features import CANONICAL, FEATURES, Deal, Features, FeatureSettings, FeatureTable
+from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named
 from kilt.abstraction.spots import Spots
-from kilt.abstraction.steps import bins_of
 from kilt.arrays import FloatArray, IntArray
 from kilt.errors import ArtifactError
 from kilt.jit import in_parts
@@ -193,8 +192,8 @@ def schmid(comparing: Comparing) -> Singles:
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
     """Distances of all hands one by one."""
-    rounds, deal = range(states.r + 1) if ground == "history" else [states.r], features.deal
-    return Exactly(states, [(deal.spots((deal.sizes[r],)), bins_of(features, bins, r)) for r in rounds])
+    deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
+    return Exactly(states, [(deal.spots((deal.sizes[r],)), table) for r, table in tables])
 
 
 def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from kilt.abstraction import cluster_kernels, potential, potential_kernels, spots_kernels
 from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.features import Features, FeatureTable
+from kilt.abstraction.features import CANONICAL, FEATURES, NEXT, VALUE, Features
 from kilt.abstraction.percentile import cut_points
-from kilt.abstraction.plan import CANONICAL, BucketStep, Plan
+from kilt.abstraction.plan import BucketStep, Plan
 from kilt.abstraction.potential import centres_of, columns_of
 from kilt.abstraction.potential_kernels import Ground
 from kilt.abstraction.spots import Spots
@@ -34,7 +34,6 @@ from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
 MANY = 5_000  # points are drawn for each group, about, at least, where there are several
-PERCENTILES = {"ehs", "ehs2"}  # features that are single values
 FEW = 1_000  # or else all of the group's points are taken
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
@@ -213,9 +212,9 @@ class Fitting(NamedTuple):
                     f"{groups * step.buckets:,} buckets are asked for in round {self.r + 1}, but there are only "
                     f"{len(self.spots):,} different hands: ask for fewer"
                 )
-            elif step.feature in PERCENTILES:
+            elif FEATURES[step.feature].metric == VALUE:
                 fitted.append(self._percentiles(step, groups, fitted))
-            elif step.feature == "potential":
+            elif FEATURES[step.feature].metric == NEXT:
                 fitted.append(self._potentials(step, groups, fitted))
             else:
                 fitted.append(self._means(step, groups, fitted))
@@ -242,28 +241,31 @@ class Fitting(NamedTuple):
     @property
     def last(self) -> bool:
         """Whether the board is complete."""
-        return self.r == len(self.features.deal.sizes) - 1
+        return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """What gives the points of some spots."""
-        if feature in POINTS:
-            return POINTS[feature](self)[0]
-        if feature in PERCENTILES:
-            return _table_points(self, [(self.r, FeatureTable(self._values(feature)[:, None], 1.0))])
-        raise AbstractionError(
-            f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
-        )
+        """What gives the points of some spots: the rows of a feature's tables side by side, in equal shares."""
+        deal = self.features.deal
+        tables = FEATURES[feature].tables(self.features, self.plan.settings, self.r)
+        if not tables:
+            raise AbstractionError(
+                f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
+            )
+        sources = [(deal.spots((deal.sizes[r],)), table) for r, table in tables]
 
-    def _values(self, feature: str) -> Array:
-        """[spot, the board taken as a set] a single value."""
-        if self.last:
-            return self.features.strengths()
-        return self.features.moments(self.r).values[:, int(feature == "ehs2")]
+        def points(part: SpotBatch, chosen: Chosen) -> Singles:
+            pieces = []
+            for spots, table in sources:
+                scale = np.asarray(table.scale / len(sources), dtype=np.float32)
+                pieces.append(table.values[part.rows(spots)[chosen]].astype(np.float32) * scale)
+            return np.ascontiguousarray(np.concatenate(pieces, axis=1))
+
+        return points
 
     def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
-        values = self._values(step.feature)
-        sets = self.features.deal.spots((self.features.deal.sizes[self.r],))
-        codes, levels = _codes(np.asarray(values), sets.weights)
+        ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
+        sets = self.features.deal.spots((self.features.deal.sizes[r],))
+        codes, levels = _codes(np.asarray(table.values[:, 0]), sets.weights)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
@@ -283,8 +285,7 @@ class Fitting(NamedTuple):
         return Percentiles(sets, codes, bucket, groups * step.buckets)
 
     def _means(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Means:
-        points, metric = POINTS[step.feature](self)
-
+        points, metric = self.points(step.feature), FEATURES[step.feature].metric
         fit = partial(_fit_means, self.plan, step.buckets, metric)
         centroids = self._each_group(points, self.plan.sample, groups, fitted, fit)
         clusters = prepare(centroids, metric, step.buckets, self.features.threads)
@@ -411,50 +412,3 @@ def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any
         codes = np.minimum((below - 1) * LEVELS / below[-1], LEVELS - 1).astype(np.int64)[codes]
         levels = LEVELS
     return codes.astype(np.min_scalar_type(levels - 1)), levels
-
-
-def _table_points(fitting: Fitting, tables: list[tuple[int, FeatureTable]]) -> Points:
-    """Points that are rows of tables of this round and of earlier ones, side by side, in equal shares."""
-    deal = fitting.features.deal
-    sources = [(deal.spots((deal.sizes[r],)), table) for r, table in tables]
-
-    def points(part: SpotBatch, chosen: Chosen) -> Singles:
-        pieces = []
-        for spots, table in sources:
-            scale = np.asarray(table.scale / len(sources), dtype=np.float32)
-            pieces.append(table.values[part.rows(spots)[chosen]].astype(np.float32) * scale)
-        return np.ascontiguousarray(np.concatenate(pieces, axis=1))
-
-    return points
-
-
-def _histogram(fitting: Fitting) -> tuple[Points, str]:
-    """The earth mover's distance, in bins."""
-    return _table_points(fitting, [(fitting.r, bins_of(fitting.features, fitting.plan.bins, fitting.r))]), "emd"
-
-
-def _history(fitting: Fitting) -> tuple[Points, str]:
-    """The mean earth mover's distance over this round and all before it [Schmid15]."""
-    rounds = range(fitting.r + 1)
-    return _table_points(fitting, [(r, bins_of(fitting.features, fitting.plan.bins, r)) for r in rounds]), "emd"
-
-
-def _ochs(fitting: Fitting) -> tuple[Points, str]:
-    return _table_points(fitting, [(fitting.r, fitting.features.ochs(fitting.r, fitting.plan.opponents))]), "l2"
-
-
-def bins_of(features: Features, bins: int, r: int) -> FeatureTable:
-    """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
-
-    It is negative: the lower a cumulative histogram, the stronger the hand.
-    """
-    if r == len(features.deal.sizes) - 1:
-        return FeatureTable(features.strengths()[:, None], -bins / features.deal.top)
-    return features.histograms(r, bins)
-
-
-POINTS: dict[str, Callable[[Fitting], tuple[Points, str]]] = {
-    "histogram": _histogram,
-    "history": _history,
-    "ochs": _ochs,
-}

@@ -75,8 +75,8 @@ def build(
     from dataclasses import replace
     from os import cpu_count
 
+    from kilt.abstraction.estimate import estimate
     from kilt.abstraction.pipeline import build as build_abstraction
-    from kilt.abstraction.pipeline import estimate
     from kilt.artifact import cache_folder, require_room
     from kilt.errors import AbstractionError
 

@@ -21,8 +21,9 @@ from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize, SyntheticGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstraction, load_abstractions
+from kilt.abstraction.estimate import BuildEstimate, estimate
 from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import BuildEstimate, bucket_numbers, build, estimate
+from kilt.abstraction.pipeline import bucket_numbers, build
 from kilt.config import DEFAULT_MINUTES, Config
 from kilt.engines import Engine, engine_named
 from kilt.errors import RunError

@@ -1,0 +1,122 @@
+"""What it takes to build an abstraction, before any work is done.
+
+Times are guesses: from the numbers of boards, hands and points, and the pace of one core of 2020 or so.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction import potential
+from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
+from kilt.abstraction.cluster import METRICS
+from kilt.abstraction.features import FEATURES, NEXT, NONE, VALUE, Features, TableCosts
+from kilt.abstraction.pipeline import base_folder, base_spec, bucket_numbers, check, groups_before, looked_at
+from kilt.abstraction.plan import BucketStep, Plan
+from kilt.abstraction.steps import LEVELS, MANY
+from kilt.errors import AbstractionError
+
+INTERPRETER = 500_000_000  # bytes: Python, compiled kernels and their scratch
+
+
+class BuildEstimate(NamedTuple):
+    """What a build takes, roughly."""
+
+    seconds: float
+    memory: int  # bytes
+    tables: int  # bytes on disk, of the abstraction
+    features: int  # bytes on disk, of feature tables that are not in the cache yet
+
+    def after(self, other: BuildEstimate) -> BuildEstimate:
+        """Both builds, one after the other: at most, since they may share features."""
+        seconds, tables = self.seconds + other.seconds, self.tables + other.tables
+        return BuildEstimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
+
+
+def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
+    """Estimate what building an abstraction takes.
+
+    Parameters
+    ----------
+    spec : AbstractionSpec
+        What is to be built.
+    cache : Path, optional
+        The folder of feature tables: what is there already costs nothing.
+    threads : int
+        That share the work.
+
+    Returns
+    -------
+    BuildEstimate
+
+    Raises
+    ------
+    AbstractionError
+        The plan does not fit the cards, or asks for more buckets than there are hands.
+    """
+    check(spec)
+    plan, deal = spec.plan, spec.deal
+    features, missing = Features(deal, cache), TableCosts()
+    sorting = []  # (plan, round, steps, groups of hands that they begin with)
+    for public in plan.public:
+        base, r = base_spec(public, deal), public.round - 1
+        if not public.boards and not (cache and artifact.exists(round_folder(base_folder(base, cache), r))):
+            sorting.append((base.plan, r, base.plan.rounds[r].steps, 1))
+    tables, before = 0, 1
+    for r, number in enumerate(bucket_numbers(plan, deal)):
+        spots, now, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
+        groups, before = 1 if coded else groups_before(plan, r, before), number
+        sorts = min(now.codes, len(spots)) if now and coded else number
+        if sorts > len(spots):
+            raise AbstractionError(
+                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
+                "hands: ask for fewer"
+            )
+        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
+        if sorts < len(spots):
+            steps = plan.rounds[r].steps
+            sorting.append((plan, r, (BucketStep(steps[-1].feature, sorts),) if coded else steps, groups))
+    seconds, memory = 0.0, 0
+    for own, r, steps, groups in sorting:
+        for step in steps:
+            needed, cost = features.needs(step.feature, r, own.settings), _step_cost(spec, own, r, step, groups)
+            missing |= needed
+            seconds += cost.seconds
+            memory = max(memory, cost.memory + sum(table.size for table in needed.values()))
+            groups *= step.buckets
+    seconds += sum(table.seconds for table in missing.values())
+    return BuildEstimate(seconds / threads, memory + INTERPRETER, tables, sum(table.size for table in missing.values()))
+
+
+class _StepCost(NamedTuple):
+    """What it takes to fit a step and to sort all hands of a round by it."""
+
+    seconds: float
+    memory: int  # bytes beside the feature tables
+
+
+def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
+    """Of one step inside a number of groups; `plan` is that of the abstraction or of a base."""
+    deal, feature = spec.deal, FEATURES[step.feature]
+    hands = len(deal.spots(layout(plan, deal, r)))
+    drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
+    seconds, searched, iterations, room = 0.0, 0.0, 0, 0
+    if feature.metric in METRICS:
+        dimensions, iterations = feature.dimensions(plan.settings, r), plan.iterations * plan.restarts
+        searched, room = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions), drawn * dimensions * 12
+    elif feature.metric == NEXT and r + 1 < len(plan.rounds):
+        coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
+        searched, iterations = 16e-6 + 15e-9 * max(step.buckets, coming), potential.ITERATIONS
+        drawn = min(drawn, potential.sample_of(step.buckets) * groups)
+        room = drawn * ways * 8 + 8 * coming**2 + 12 * coming * step.buckets * groups
+        seconds += 10e-6 * step.buckets**2 * looked_at(spec, r)
+    elif feature.metric == VALUE:
+        room = 12 * groups * (deal.top + 1 if r + 1 == len(plan.rounds) else LEVELS)
+    looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
+    seconds += hands * (80e-9 + 70e-9 * looked_through + searched) + drawn * iterations * searched
+    return _StepCost(seconds, room)

@@ -1,0 +1,154 @@
+r"""Records: frozen dataclasses of plain values that are checked when they are made, and that TOML can say.
+
+Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
+text, a number with a lower bound, a truth value, another record, or a tuple of records. Whatever is wrong is said with
+the name, the value and what would be right, whether it came from a file, from a dict or from Python.
+
+>>> @dataclass(frozen=True)
+... class Oven(Record):
+...     COMPLAINT, PLACE = KiltError, "the oven"
+...     degrees: int = bounded(180, 20)
+>>> record_of(Oven, {"degrees": 220}).toml()
+'degrees = 220\n'
+>>> Oven(7)
+Traceback (most recent call last):
+kilt.errors.KiltError: `degrees` in the oven is 7: give 20 or more
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from math import inf
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+from kilt.errors import KiltError
+
+T = TypeVar("T", bound="Record")
+# What a scalar may be given as, and what that is called.
+SCALARS: dict[type, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+}
+
+
+def bounded(default: Any, least: float) -> Any:
+    """A field for a number of at least `least`; without that, 0 is the bound."""
+    return field(default=default, metadata={"least": least})
+
+
+def chosen(default: Any, among: Iterable[str]) -> Any:
+    """A field for a word: the default, or one of several."""
+    return field(default=default, metadata={"among": tuple(among)})
+
+
+@dataclass(frozen=True)
+class Record:
+    """Base of all records: see above."""
+
+    COMPLAINT: ClassVar[type[KiltError]]  # what is raised
+    PLACE: ClassVar[str]  # what it is called in errors
+    EXAMPLE: ClassVar[str] = ""  # the command that prints one
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _require(type(self), name, value)
+
+    def toml(self) -> str:
+        """The record as the text of a TOML file, from which it can be read back."""
+        import tomli_w
+
+        return tomli_w.dumps(asdict(self))
+
+
+def record_of(kind: type[T], said: object) -> T:
+    """Make a record from plain data: what a TOML or JSON file holds.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the record.
+    said : Mapping
+        A value for each field; those with a default may be left out. For a field that is a record, the data of one; for
+        a tuple of records a list of such data, or the data of a single one.
+
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    KiltError
+        Of the class that `kind` raises: a key means nothing or is missing, or a value is of another type or too low.
+    """
+    known = {one.name: one for one in fields(kind)}
+    if not isinstance(said, Mapping):
+        raise kind.COMPLAINT(f"{kind.PLACE} is {said!r}: it has lines such as `{next(iter(known))} = …`")
+    if others := set(said) - set(known):
+        names = ", ".join(sorted(map(str, others)))
+        raise kind.COMPLAINT(f"{kind.PLACE} says {names}, which means nothing: use {', '.join(known)}")
+    needed = {name for name, one in known.items() if one.default is one.default_factory is MISSING}
+    if missing := sorted(needed - set(said)):
+        raise kind.COMPLAINT(f"{' and '.join(missing)} must be given in {kind.PLACE}: {kind.EXAMPLE} shows how")
+    return kind(**{name: _inner(kind, name, value) for name, value in said.items()})
+
+
+def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
+    """The data of a TOML file; raises `complaint` where it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise complaint(f"{path} is not TOML: {error}") from None
+
+
+def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
+    """What a field has, and whether it is a tuple of them."""
+    hint = get_type_hints(kind)[name]
+    return (get_args(hint)[0], True) if get_origin(hint) is tuple else (hint, False)
+
+
+def _inner(kind: type[Record], name: str, value: object) -> object:
+    """The value of a field, with records in place of their data."""
+    hint, several = _hint(kind, name)
+    if not issubclass(hint, Record) or isinstance(value, hint):
+        return value
+    if not several:
+        return record_of(hint, value)
+    if not isinstance(value, list | tuple | Mapping):
+        return value  # which is refused later on
+    made = []
+    for number, one in enumerate([value] if isinstance(value, Mapping) else value, start=1):
+        try:
+            made.append(one if isinstance(one, hint) else record_of(hint, one))
+        except hint.COMPLAINT as error:
+            raise hint.COMPLAINT(f"{name.removesuffix('s')} {number}: {error}") from None
+    return tuple(made)
+
+
+def _require(kind: type[Record], name: str, value: object) -> None:
+    """Raise where a field has a value of another type than it says, or one below its bound."""
+    (own,) = [one for one in fields(kind) if one.name == name]
+    hint, several = _hint(kind, name)
+    least, stands = own.metadata.get("least", 0), f"`{name}` in {kind.PLACE} is {value!r}"
+    if several:
+        if not isinstance(value, tuple) or not all(isinstance(one, hint) for one in value):
+            raise kind.COMPLAINT(f"{stands}: it takes a list")
+        if len(value) < least:
+            raise kind.COMPLAINT(f"{stands}: give {least} or more")
+    elif issubclass(hint, Record):
+        if not isinstance(value, hint):
+            raise kind.COMPLAINT(f"{stands}: it takes the values of {hint.PLACE}")
+    else:
+        types, words = SCALARS[hint]
+        if not isinstance(value, types) or (isinstance(value, bool) and hint is not bool):
+            raise kind.COMPLAINT(f"{stands}: it takes {words}")
+        if isinstance(value, int | float) and not least <= value < inf:
+            raise kind.COMPLAINT(f"{stands}: give {least} or more")
+        if (among := own.metadata.get("among")) and value not in (own.default, *among):
+            raise kind.COMPLAINT(f"{stands}: use one of {', '.join(among)}")

@@ -1,0 +1,92 @@
+"""Runs and plans as data: what they say in TOML is what is read back, and what is wrong with them is said."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named, read_plan
+from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
+from kilt.errors import AbstractionError, RunError
+
+PATHS = ["cards 📁/river 🃏", 'a "quoted" \\ path', "tab\there, line\nthere", "bell \a and delete \x7f", "Größe"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_of_any_letters_can_be_read_back(tmp_path, path):
+    plan = Plan((), (PublicPlan(2, 5, base=path, boards=path),))
+    (tmp_path / "plan.toml").write_text(plan.toml(), encoding="utf-8")
+    assert read_plan(tmp_path / "plan.toml") == plan
+    spec = AbstractionSpec(path, Deal(), plan)
+    (tmp_path / "abstraction.json").write_text(json.dumps(spec.data()))
+    assert AbstractionSpec.read(tmp_path) == spec
+    config = Config(path, path, engine=EngineConfig(address=path))
+    (tmp_path / "run.toml").write_text(config.toml(), encoding="utf-8")
+    assert read_config(tmp_path / "run.toml") == config
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+@settings(max_examples=50, deadline=None)
+def test_any_text_survives_toml(text):
+    import tomllib
+
+    config = Config("leduc", text, agent=AgentConfig(post=text))
+    assert config_of(tomllib.loads(config.toml())) == config
+
+
+def test_runs_from_python_are_said_shortly(tmp_path):
+    whole = Config("leduc", ("lossless",), ("1x, a",), solver=SolverConfig(minutes=2, seed=3))
+    assert Config("leduc", "lossless", "1x, a", solver={"minutes": 2, "seed": 3}) == whole
+    assert Config("leduc", ["lossless", "lossless"], ["1x, a"], solver=SolverConfig(minutes=2, seed=3)) == whole
+    assert config_of(asdict(whole)) == config_of(json.loads(json.dumps(asdict(whole)))) == whole
+    assert config_of({"game": "leduc", "cards": "lossless", "actions": "1x, a", "solver": whole.solver}) == whole
+    (tmp_path / "run.toml").write_text(whole.toml())
+    assert read_config(str(tmp_path / "run.toml")) == whole
+    assert Config("leduc", ("lossless", "IR-KE-KE 2-3")).cards == ("lossless", "IR-KE-KE 2-3")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: SolverConfig(threads=0), "`threads` in [solver] is 0: give 1 or more"),
+        (lambda: SolverConfig(seed=True), "`seed` in [solver] is True: it takes a whole number"),
+        (lambda: SolverConfig(minutes=float("nan")), "`minutes` in [solver] is nan: give 0 or more"),
+        (lambda: SolverConfig(average="yes"), "`average` in [solver] is 'yes': it takes true or false"),
+        (lambda: Config("leduc", "lossless", near="close"), "`near` in the run is 'close': it takes a number"),
+        (lambda: Config(7, "lossless"), "`game` in the run is 7: it takes a text"),
+        (lambda: Config("leduc", ()), "`cards` is (): give a text such as"),
+        (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] says sede, which means nothing: use algor"),
+        (lambda: Config("leduc", "lossless", solver=3), "[solver] is 3: it has lines such as `algorithm = …`"),
+        (lambda: config_of({"cards": "lossless"}), "game must be given in the run: `kilt plan --example` shows how"),
+        (lambda: config_of([]), "the run is []: it has lines such as `game = …`"),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_said(make, said):
+    with pytest.raises(RunError) as caught:
+        make()
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Plan((), bins=0), "`bins` in the plan is 0: give 1 or more"),
+        (lambda: Plan((3,)), "`rounds` in the plan is (3,): it takes a list"),
+        (lambda: PublicPlan(2, 5, codes=-1), "`codes` in [[public]] is -1: give 0 or more"),
+        (lambda: PublicPlan(2, 5, ground="luck"), "`ground` in [[public]] is 'luck': use one of history, histogram"),
+        (lambda: PublicPlan(3, 5, until=2), "`until` is round 2, before round 3: give a later one"),
+    ],
+)
+def test_what_is_wrong_with_a_plan_is_said(make, said):
+    with pytest.raises(AbstractionError) as caught:
+        make()
+    assert said in str(caught.value)
+
+
+def test_classes_of_boards_are_in_the_order_of_their_rounds():
+    flop, river = PublicPlan(2, 10), PublicPlan(4, 10)
+    assert Plan(plan_named("lossless", (0, 3, 1, 1)).rounds, (river, flop)).public == (flop, river)
