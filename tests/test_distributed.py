@@ -139,15 +139,15 @@ def expected_update(small, regret, drawn=0):
 
     for hand in hands:
         left = sorted(deck - {*hand})
-        before = reset(head.ledger)
-        head._room.cards[:] = [[*hand, *(left[card] for card in board)] for board in boards]
-        head._room.deal = lambda *_: head._room.settle(len(boards), head.partition.head)
+        before = reset(head.regrets)
+        head._workspace.cards[:] = [[*hand, *(left[card] for card in board)] for board in boards]
+        head._workspace.deal = lambda *_: head._workspace.settle(len(boards), head.partition.head)
         sent = head.descend(0)
         exits = int(sent.batch.starts.begin[1])  # the same on all boards: players do not mix
         sums = np.zeros(exits)
         for child in children:
-            own, room = child.own[0], child._rooms.get()
-            child._rooms.put(room)
+            own, room = child.own[0], child._workspaces.get()
+            child._workspaces.put(room)
             fits = [board for board in own.boards.tolist() if not {*board} & {*hand}]
             every = [[*hand, *board, last] for board in fits for last in deck - {*hand} - {*board}]
             if not every:
@@ -155,15 +155,15 @@ def expected_update(small, regret, drawn=0):
             room.cards[: len(every)], room.tally[:] = every, 1
             begin, once = np.arange(len(every) + 1) * exits, sent.batch.starts
             starts = Starts(begin, *(np.tile(what[:exits], len(every)) for what in (once.node, once.player)))
-            known = reset(own.ledger)
+            known = reset(own.regrets)
             share = len(fits) / head.partition.ways
             often, ways = (drawn * share, 1) if drawn else (1, len(fits))
             found, _, _ = child.walk_over(own, room, Batch(0, starts), np.full(len(every), ways), np.uint64(1))
             sums = sums + often * found.reshape(len(every), exits).mean(axis=0)
             likely = often / len(hands) / len(every)
-            drain(own.ledger, known, likely, likely / drawn if drawn else likely * share)
+            drain(own.regrets, known, likely, likely / drawn if drawn else likely * share)
         head.ascend(sent, np.tile(sums, len(boards)))
-        drain(head.ledger, before, 1 / len(hands) / len(boards), 1 / len(hands) / len(boards))
+        drain(head.regrets, before, 1 / len(hands) / len(boards), 1 / len(hands) / len(boards))
     return gains, counts
 
 
@@ -323,7 +323,7 @@ def test_a_finished_run_is_where_it_was(lossless, tmp_path):
     other.step(2000)
     assert other.iterations == solver.iterations == 4032
     assert np.array_equal(other.average(), solver.average())
-    assert np.array_equal(other.head.ledger.table, solver.head.ledger.table)
+    assert np.array_equal(other.head.regrets.table, solver.head.regrets.table)
 
 
 def test_batches_are_chosen_by_what_they_take(lossless):

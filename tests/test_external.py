@@ -92,7 +92,7 @@ def places(abstract, words):
 
 def tables(solver):
     """[slot] the regrets of a solver, and its counts."""
-    regret, count = places(solver.abstract, solver.ledger.words)
+    regret, count = places(solver.abstract, solver.regrets.words)
     single = solver.table.view(np.float32)
     if not solver.options.average:
         return single[regret], np.zeros(len(count))
@@ -153,7 +153,7 @@ def test_expectations(games, game):
     solver.table.view(np.float32)[slots] = fixed
     start = solver.table.copy()
     gained, drawn = np.zeros((2, deals // size, abstract.slots))
-    room = solver._rooms[0]
+    room = solver._workspaces[0]
     for batch in range(deals // size):
         bucket, outcome = room.deal(np.uint64(8), batch * size, size)
         for deal in range(size):
@@ -161,7 +161,7 @@ def test_expectations(games, game):
             number, one = batch * size + deal, slice(deal, deal + 1)
             seen = bucket[one], outcome[one], room.share, room.tally, table.view(np.float32), table
             kernels.walk_deals(
-                np.uint64(8), number, solver.ledger.rules, room.starts, *seen, 0.0, 0.0, room.queue, room.value
+                np.uint64(8), number, solver.regrets.rules, room.starts, *seen, 0.0, 0.0, room.queue, room.value
             )
             gained[batch] += table.view(np.float32)[slots] - fixed
             drawn[batch] += table[counts]

@@ -60,7 +60,7 @@ class SamplingOptions:
 
 
 def words_of(options: SamplingOptions) -> int:
-    """How many 4-byte words a slot takes."""
+    """Number of 4-byte words of a slot: regret, and a count where an average is kept."""
     return 2 if options.average else 1
 
 
@@ -70,7 +70,7 @@ STEPS = 28  # 2^14: see `scheduled`
 
 
 class RegretTable:
-    """What walks write down: regrets and counts for the slots of an abstract game, or of a part of it."""
+    """Regrets and action counts for the slots of an abstract game, or of a part of it."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         self.slots, self.options = slots, options
@@ -79,7 +79,7 @@ class RegretTable:
         self.clear()
 
     def clear(self) -> None:
-        """Begin with nothing."""
+        """Set all regrets and counts to 0."""
         self.table: Words = np.zeros(self.slots.slots * self.words, dtype=np.uint32)
 
     @property
@@ -95,7 +95,7 @@ class RegretTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Let all that was learnt so far weigh less."""
+        """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def _in_parts(self, kernel: Callable[..., None], threads: int) -> None:
@@ -113,7 +113,7 @@ class RegretTable:
 
 
 class External(TableState):
-    """External sampling on an abstract game. Tables of strategies are over its slots, in bytes: see `quantised`."""
+    """External sampling on an abstract game. Strategies are [slot] unsigned integers: see `RegretTable.quantised`."""
 
     KEPT = ("table", "seed")
 
@@ -129,17 +129,17 @@ class External(TableState):
         self.abstract, self.options, self.threads = abstract, options, threads
         self.iterations = self.decisions = self.visits = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
-        self.ledger = RegretTable(abstract, options)
-        self.table = self.ledger.table
-        self._rooms = [WalkWorkspace(abstract) for _ in range(threads)]
+        self.regrets = RegretTable(abstract, options)
+        self.table = self.regrets.table
+        self._workspaces = [WalkWorkspace(abstract) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Do so many more iterations: a deal and two walks each."""
+        """Run `iterations` more iterations: a deal each, and a walk for each player."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
-                self.ledger.discount(np.uint64(self.iterations) ^ np.uint64(self.seed), self.threads)
+                self.regrets.discount(np.uint64(self.iterations) ^ np.uint64(self.seed), self.threads)
             self._walk_to(min(end, scheduled(self.iterations + 1, STEPS)) if self.options.linear else end)
 
     def _walk_to(self, end: int) -> None:
@@ -148,7 +148,7 @@ class External(TableState):
         def work(thread: int) -> tuple[int, int]:
             decisions = visits = 0
             for start in range(first + thread * DEALS, end, self.threads * DEALS):
-                seen = self._walk(self._rooms[thread], start, min(DEALS, end - start), weight)
+                seen = self._walk(self._workspaces[thread], start, min(DEALS, end - start), weight)
                 decisions, visits = decisions + seen[0], visits + seen[1]
             return decisions, visits
 
@@ -156,36 +156,36 @@ class External(TableState):
             self.decisions, self.visits = self.decisions + decisions, self.visits + visits
         self.iterations = end
 
-    def _walk(self, room: WalkWorkspace, first: int, deals: int, weight: float) -> tuple[int, int]:
-        bucket, outcome = room.deal(np.uint64(self.seed), first, deals)
+    def _walk(self, workspace: WalkWorkspace, first: int, deals: int, weight: float) -> tuple[int, int]:
+        bucket, outcome = workspace.deal(np.uint64(self.seed), first, deals)
         seen: tuple[int, int] = kernels.walk_deals(
             np.uint64(self.seed),
             first,
-            self.ledger.rules,
-            room.starts,
+            self.regrets.rules,
+            workspace.starts,
             bucket,
             outcome,
-            room.share,
-            room.tally,
-            *self.ledger.views,
+            workspace.share,
+            workspace.tally,
+            *self.regrets.views,
             self.options.prune,
             weight,
-            room.queue,
-            room.value,
+            workspace.queue,
+            workspace.value,
         )
         return seen
 
     def average(self) -> Array:
         """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
-        return self.ledger.quantised(self.dtype, self.threads)
+        return self.regrets.quantised(self.dtype, self.threads)
 
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
-        return self.ledger.quantised(self.dtype, self.threads, counted=False)
+        return self.regrets.quantised(self.dtype, self.threads, counted=False)
 
 
 def weight_beyond(iterations: int, first: int) -> float:
-    """What all iterations so far weigh beyond their number, when the next weighs 1: they were discounted on schedule.
+    """Total weight of all iterations so far, less their number, when the next weighs 1 and all were discounted.
 
     >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
     (True, 0.0)
@@ -197,7 +197,7 @@ def weight_beyond(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Where a thread deals and walks."""
+    """Buffers of one thread: cards, buckets and outcomes of deals, and the queue of a walk."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS) -> None:
         rules = abstract.game.rules
@@ -219,12 +219,15 @@ class WalkWorkspace:
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal hands number `first` and following: [deal, round, player] their buckets, and [deal] who wins."""
+        """Deal hands number `first` and following; returns what `settle` does."""
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
-        """The same for the first of the cards that are here, with the buckets of an abstract game."""
+        """[deal, round, player] buckets and [deal] outcomes of the first `deals` hands in `cards`.
+
+        An outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split.
+        """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
         kernels.settle(cards, self.held, self.tables, hands, outcome)
@@ -234,7 +237,7 @@ class WalkWorkspace:
 
 
 class Pace(NamedTuple):
-    """How quickly an abstract game is walked."""
+    """Speed of walks over an abstract game."""
 
     iterations: float  # per second
     decisions: float  # per second
@@ -242,7 +245,7 @@ class Pace(NamedTuple):
 
 
 def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Walk a game as large as this one for some seconds, with made-up buckets: few enough that there is memory."""
+    """Measure the speed of external sampling for some seconds, on a synthetic game of this size that memory holds."""
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
     made_up = SyntheticGame(game.game, (fewer[0], fewer[1]), game.actions)
@@ -261,7 +264,7 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """The betting tree as walks see it, with so many words for each slot. Chance nodes are what follows them."""
+    """The betting tree as records for walks, `words` 4-byte words per slot. Chance nodes are what follows them."""
     nodes, leaves = abstract.betting.nodes, abstract.betting.leaves
     records = np.zeros(len(nodes.actor), dtype=NODE)
     acts = nodes.actor >= 0
@@ -279,5 +282,5 @@ def rules_of(abstract: SlotLayout, words: int) -> Rules:
 
 
 def _payoff(leaf: Any) -> float:
-    """What player 0 wins when a hand ends here; at a showdown, if they win it."""
+    """Chips that player 0 wins when a hand ends here; at a showdown, if they win it."""
     return float(-leaf.stake if leaf.folded == 0 else leaf.stake)

@@ -54,20 +54,20 @@ KIND = "regrets and counts of a class of boards"
 
 @dataclass(frozen=True)
 class SharedGame:
-    """All that head and children need to know of what is to be solved; it is small, and can be sent."""
+    """The game to be solved as head and children are told it; it is small, and is pickled."""
 
     game: Holdem
-    cards: Path  # where the buckets are
+    cards: Path  # the folder of the card abstraction
     actions: ActionAbstraction | None
     fingerprint: str  # of the abstract game
     options: SamplingOptions
     seed: int
     batch: int  # deals in a message
-    samples: int = 1  # boards that a class draws for each deal,
-    boards: int = 0  # or if there are some, so many for all classes together
+    samples: int = 1  # boards that each class draws for a deal, where `boards` is 0
+    boards: int = 0  # boards for a deal, of all classes together
 
     def open(self) -> Partition:
-        """The abstract game in its parts, from the folder of the cards."""
+        """The abstract game in its parts; RunError where the folder of the cards belongs to another game."""
         abstract = AbstractGame(self.game, CardAbstraction.load(self.cards), self.actions)
         if abstract.fingerprint != self.fingerprint:
             raise RunError(
@@ -77,7 +77,7 @@ class SharedGame:
         return Partition.of(abstract, self.cards)
 
     def key(self, *numbers: int) -> np.uint64:
-        """What random numbers begin from, of the whole game or of a part of it."""
+        """The key of a stream of random numbers: of the whole game, or of a part of it given by numbers."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -85,78 +85,78 @@ class SharedGame:
         return key
 
     def whole(self, ways: int) -> int:
-        """What the weights of a deal add up to, of all its boards: Σ |F(n,h)| for each sample, or 1 for each board."""
+        """Sum of the weights of all boards of a deal: Σ |F(n,h)| for each sample, or 1 for each board."""
         return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
-        """Whether all that was learnt is to weigh less before a batch."""
+        """Whether regrets and counts are discounted before a batch, for linear weighting."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 
     def weight(self, number: int) -> float:
-        """What the deals before a batch weigh beyond their number, when the next weighs 1."""
+        """Total weight of the deals before a batch, less their number, when the next deal weighs 1."""
         return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
 
 
 class Batch(NamedTuple):
-    """What children are told: the deals, and where walks over them left the trunk."""
+    """A message to children: the number of a batch, and where the walks over its deals left the trunk."""
 
     number: int
     starts: Starts
 
 
 class BatchResult(NamedTuple):
-    """What children answer."""
+    """A child's answer to a batch."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # of work
-    decisions: int
-    visits: int
+    decisions: int  # visited
+    visits: int  # nodes visited, leaves included
     work: FloatArray  # [class] seconds, 0 for those of others
 
 
 class UnderWay(NamedTuple):
-    """What the head keeps of a batch between its two passes."""
+    """State of the head between its two passes over a batch."""
 
     batch: Batch
-    begin: IntArray  # [deal + 1] where each deal's places begin
+    begin: IntArray  # [deal + 1] where the places of each deal begin in `queue`
     place: IntArray  # [start] the place that waits for its value
-    queue: Records
+    queue: Records  # the nodes that walks came to
 
 
 class Head:
-    """The trunk, and the two passes over it."""
+    """The owner of the trunk, with the two passes over it of each batch."""
 
     def __init__(self, game: SharedGame, partition: Partition) -> None:
         self.game, self.partition = game, partition
         part = partition.head
-        self.ledger = RegretTable(part, game.options)
-        self.rules = self.ledger.rules
+        self.regrets = RegretTable(part, game.options)
+        self.rules = self.regrets.rules
         self.decisions = self.visits = 0
         nodes, records = part.betting.nodes, self.rules.nodes
         beyond = (records["count"] > 0) & (records["round"] >= self.partition.trunk)
         follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
         records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
-        self._room = WalkWorkspace(part, game.batch)
+        self._workspace = WalkWorkspace(part, game.batch)
         self._most = self.places(self.partition)
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """The most that the walks of a deal can come to in the trunk."""
+        """Upper bound of the nodes that the two walks of a deal come to in the trunk."""
         nodes = partition.abstract.betting.nodes
         return 2 * int((nodes.round < partition.trunk).sum()) + 2
 
     @classmethod
     def memory(cls, partition: Partition) -> int:
-        """Bytes that are kept of a deal between the two passes, at most."""
+        """Upper bound of the bytes that are kept for a deal between the two passes."""
         return cls.places(partition) * (PLACE.itemsize + 8 + 4 + 1)
 
     def descend(self, number: int) -> UnderWay:
-        """The first pass over a batch: what children are to be told, and what is kept until they answer."""
+        """First pass over a batch: walk the trunk; the message to children, and what is kept until they answer."""
         game, deals = self.game, self.game.batch
         if game.discounts(number):
-            self.ledger.discount(game.key(number))
-        bucket, outcome = self._room.deal(game.key(), number * deals, deals)
+            self.regrets.discount(game.key(number))
+        bucket, outcome = self._workspace.deal(game.key(), number * deals, deals)
         queue = np.empty(deals * self._most, dtype=PLACE)  # memory that is not touched costs nothing
         begin, most = np.empty(deals + 1, dtype=np.int64), deals * self._most
         node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
@@ -167,7 +167,7 @@ class Head:
             self.rules,
             bucket,
             outcome,
-            *self.ledger.views,
+            *self.regrets.views,
             game.options.prune,
             game.weight(number),
             queue,
@@ -179,20 +179,20 @@ class Head:
         return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: UnderWay, sums: IntArray) -> None:
-        """The second pass, with the sums that children have found: Σ |F(n,h)| · v / Σ |F(n,h)|."""
+        """Second pass over a batch: take values up the trunk, from the children's sums [start] of |F(n,h)| · v."""
         starts = sent.batch.starts
         value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
-        regret, _ = self.ledger.views
+        regret, _ = self.regrets.views
         walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune)
 
 
-class Own:
-    """A class of boards, and what is known of it."""
+class BoardClass:
+    """A class of boards on a blade: its slots, regrets and boards."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
-        self.ledger = RegretTable(self.part, options, rules)
+        self.regrets = RegretTable(self.part, options, rules)
         self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
         self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
         self.counted = counted_in(self.boards, deck)
@@ -202,7 +202,7 @@ class Own:
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """What `count_ways` needs to know of some boards: how many of them have which cards."""
+    """Arguments of `count_ways` for some boards: their size, binomials, and how many of them have which cards."""
     size = boards.shape[1]
     choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
     within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
@@ -211,33 +211,33 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 class Child:
-    """A blade: some classes of boards, and all that is played on them.
+    """A blade: the owner of some classes of boards, with the walks beyond the trunk on them.
 
-    Its threads take classes, or where there are fewer of these than threads, other boards of the same class: then one
-    may overwrite what another has just added.
+    Threads share the classes; where there are fewer classes than threads, several threads walk other boards of the same
+    class, and now and then one overwrites what another has just added.
     """
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int = 1) -> None:
         partition = game.open()
         self.game, self.threads, self.ways, self.classes = game, threads, partition.ways, partition.classes
-        self.own: list[Own] = []
+        self.own: list[BoardClass] = []
         for label in labels:  # all have as many buckets, so that the same rules will do
-            rules = self.own[0].ledger.rules if self.own else None
-            self.own.append(Own(partition, label, game.options, rules))
+            rules = self.own[0].regrets.rules if self.own else None
+            self.own.append(BoardClass(partition, label, game.options, rules))
         self._pool = ThreadPoolExecutor(threads)
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Begin from nothing, with so many deals in a batch, and so many boards for each of them."""
+        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`."""
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
-        self._rooms: SimpleQueue[WalkWorkspace] = SimpleQueue()
+        self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
         for own in self.own:
-            own.ledger.clear()
+            own.regrets.clear()
         for _ in range(self.threads):
-            self._rooms.put(WalkWorkspace(self.own[0].part, batch))
+            self._workspaces.put(WalkWorkspace(self.own[0].part, batch))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Walk on from where the head left off, in all classes."""
+        """Walk on from where the head left the trunk, on boards of all classes of this blade."""
         began, game = perf_counter(), self.game
         # What has travelled cannot be written to, and kernels would be compiled once more for that.
         batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
@@ -245,16 +245,16 @@ class Child:
         weight = game.weight(batch.number)
         if game.discounts(batch.number):
             for own in self.own:
-                own.ledger.discount(game.key(batch.number, own.label), self.threads)
+                own.regrets.discount(game.key(batch.number, own.label), self.threads)
 
-        def some(item: tuple[Own, int]) -> tuple[IntArray, int, int, int, float]:
+        def some(item: tuple[BoardClass, int]) -> tuple[IntArray, int, int, int, float]:
             own, sample = item
-            start, room = perf_counter(), self._rooms.get()
+            start, workspace = perf_counter(), self._workspaces.get()
             try:
                 walk = self._walk_spread if game.boards else self._walk
-                found = walk(own, sample, room, hands, batch, weight)
+                found = walk(own, sample, workspace, hands, batch, weight)
             finally:
-                self._rooms.put(room)
+                self._workspaces.put(workspace)
             return (*found, own.label, perf_counter() - start)
 
         sums = np.zeros(len(batch.starts.node), dtype=np.int64)
@@ -267,25 +267,28 @@ class Child:
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def _hands(self, first: int) -> IntArray:
-        """[deal, card] the private hands of a batch: the same cards as the head has dealt."""
+        """[deal, card] The private hands of a batch, as the head has dealt them."""
         rules = self.game.game.rules
         hands = np.empty((self.game.batch, 2 * rules.hole_cards), dtype=np.int64)
         walks.deal_cards(self.game.key(), first, rules.deck.size, hands)
         return hands
 
     def _walk(
-        self, own: Own, sample: int, room: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
+        self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """Walk over a batch with a board of one class for each deal: [start] the sums, decisions and nodes."""
+        """Walk over a batch with a board of one class for each deal.
+
+        Returns [start] the sums of |F(n,h)| · v, and the numbers of decisions and nodes visited.
+        """
         key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
         kernels.count_ways(hands, *own.counted, ways)
-        self._draw(own, room, key, batch, hands, ways)
-        return self.walk_over(own, room, batch, ways, key, weight)
+        self._draw(own, workspace, key, batch, hands, ways)
+        return self.walk_over(own, workspace, batch, ways, key, weight)
 
     def _walk_spread(
-        self, own: Own, sample: int, room: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
+        self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """The same with boards for those deals only that the class is drawn in, now and then several for one."""
+        """Walk over the deals of a batch that a class is drawn for, with one board or more; returns as `_walk` does."""
         ways, often = self.spread(own, hands, batch.number * self.game.batch)
         sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
         for turn in range(int(often.max())):
@@ -297,15 +300,15 @@ class Child:
             index = np.empty(most, dtype=np.int64)
             kernels.pick_starts(batch.starts, mine, picked, index)
             some, key = Batch(batch.number, picked), self.game.key(own.label, turn)
-            self._draw(own, room, key, some, hands[mine], ways[mine])
-            room.tally[: len(mine)] = 1
-            found, met, seen = self.walk_over(own, room, some, np.ones(len(mine), dtype=np.int64), key, weight)
+            self._draw(own, workspace, key, some, hands[mine], ways[mine])
+            workspace.tally[: len(mine)] = 1
+            found, met, seen = self.walk_over(own, workspace, some, np.ones(len(mine), dtype=np.int64), key, weight)
             sums[index] += found
             decisions, visits = decisions + met, visits + seen
         return sums, decisions, visits
 
-    def spread(self, own: Own, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """[deal] the ways of a class, and how many of the deal's boards are its own."""
+    def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
+        """[deal] Number of boards of a class that the hands leave, and how many of the deal's boards it gets."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
@@ -314,32 +317,38 @@ class Child:
         return upto - below, often
 
     def _draw(
-        self, own: Own, room: WalkWorkspace, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray
+        self, own: BoardClass, workspace: WalkWorkspace, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray
     ) -> None:
         first, drawn = batch.number * self.game.batch, (own.boards, own.bits, ways)
-        kernels.draw_boards(key, first, room.deck, hands, *drawn, room.cards[: len(hands)], room.tally)
+        kernels.draw_boards(key, first, workspace.deck, hands, *drawn, workspace.cards[: len(hands)], workspace.tally)
 
     def walk_over(
-        self, own: Own, room: WalkWorkspace, batch: Batch, ways: IntArray, key: np.uint64, weight: float = 0.0
+        self,
+        own: BoardClass,
+        workspace: WalkWorkspace,
+        batch: Batch,
+        ways: IntArray,
+        key: np.uint64,
+        weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """The same when the boards are there: values and updates are both weighted by |F(n,h)|."""
+        """Walk over a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
         starts, deals = batch.starts, len(ways)
-        bucket, outcome = room.settle(deals, own.part)
-        room.share[:deals] = ways / self.game.whole(self.ways)
+        bucket, outcome = workspace.settle(deals, own.part)
+        workspace.share[:deals] = ways / self.game.whole(self.ways)
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
             key,
             batch.number * self.game.batch,
-            own.ledger.rules,
+            own.regrets.rules,
             starts,
             bucket,
             outcome,
-            room.share,
-            room.tally,
-            *own.ledger.views,
+            workspace.share,
+            workspace.tally,
+            *own.regrets.views,
             self.game.options.prune,
             weight,
-            room.queue,
+            workspace.queue,
             value,
         )
         sums = np.zeros(len(starts.node), dtype=np.int64)
@@ -347,26 +356,26 @@ class Child:
         return sums, decisions, visits
 
     def echo(self, batch: Batch) -> BatchResult:
-        """An answer as long as one to a batch, at once: to see how long messages take."""
+        """An answer to a batch without any work, to measure how long messages take."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
-        """[class] its number, and [slot] its strategy: see `RegretTable`."""
-        return [(own.label, own.ledger.quantised(dtype, self.threads, counted=counted)) for own in self.own]
+        """For each class of this blade its number and its strategy [slot] as integers: see `RegretTable.quantised`."""
+        return [(own.label, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own]
 
     def save(self, folder: Path) -> None:
-        """Write all that is known, class by class: other blades may read it later."""
+        """Write the tables, a folder for each class, so that other blades can read them later."""
         for own in self.own:
-            inputs, arrays = {"game": self.game.fingerprint}, {"table": own.ledger.table}
+            inputs, arrays = {"game": self.game.fingerprint}, {"table": own.regrets.table}
             artifact.write(place_of(folder, own.label), KIND, arrays, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
-        """Read what was written."""
+        """Read the tables that `save` has written, by this blade or others."""
         for own in self.own:
             found = artifact.read(place_of(folder, own.label), KIND, check=True)
-            own.ledger.table[:] = found.arrays["table"]
+            own.regrets.table[:] = found.arrays["table"]
 
 
 def place_of(folder: Path, label: int) -> Path:
-    """Where a class is kept."""
+    """The folder of a class's tables."""
     return folder / f"class-{label + 1}"

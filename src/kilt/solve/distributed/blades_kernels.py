@@ -65,7 +65,7 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
 def spread_boards(
     seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
 ) -> None:
-    """Write [deal] how `often` a class is drawn, when so many `boards` are spread evenly over all ways of all classes.
+    """Write to `often` [deal] how many of a deal's `boards` a class gets: they are spread evenly over all ways.
 
     `whole` is the number of all ways; those of the class are from `below` [deal] to before `upto` [deal].
     """

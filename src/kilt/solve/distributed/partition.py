@@ -42,7 +42,7 @@ class Partition:
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Path) -> Partition:
-        """Of an abstract game, by the first classes of boards that its cards, in a folder, have."""
+        """Split an abstract game by the first classes of boards of its card abstraction, which is in folder `cards`."""
         identity = one_for_both(abstract.cards.each).identity
         trunk = trunk_of(identity.plan, identity.deal)
         public = identity.plan.public[0]
@@ -70,25 +70,25 @@ class Partition:
 
     @property
     def head(self) -> AbstractPart:
-        """What the head keeps: the slots of the trunk."""
+        """The head's part: the slots of the trunk."""
         own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets[0]))
         return AbstractPart(self.abstract, (0,) * len(own), own, [None] * len(own))
 
     def part(self, label: int) -> AbstractPart:
-        """What belongs to a class: in each round from the trunk on, its own buckets follow one another."""
+        """The part of a class: in each round beyond the trunk, a range of buckets."""
         own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets[0])]
         plan = self.abstract.cards.each[0].identity.plan
         known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(own))]
         return AbstractPart(self.abstract, tuple(label * n for n in own), tuple(own), known)
 
     def boards_of(self, label: int) -> ByteArray:
-        """[board, card] all boards of a class."""
+        """[board, card] All boards of a class, as they may be dealt."""
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
     @property
     def ways(self) -> int:
-        """Σ |F(n,h)|: how many boards there are for any two hands."""
+        """Σ |F(n,h)|: number of boards that any two private hands leave."""
         rules = self.abstract.game.rules
         return comb(rules.deck.size - 2 * rules.hole_cards, self.boards.shape[1])
 
@@ -101,7 +101,7 @@ def one_for_both(cards: Sequence[T]) -> T:
 
 
 def trunk_of(plan: Plan, deal: Deal) -> int:
-    """How many rounds come before the classes of boards; RunError where a game cannot be split at them."""
+    """Number of rounds before the classes of boards; RunError where a game cannot be split at them."""
     remedy = "abstract the cards with --classes C, or solve it without blades"
     if not plan.public:
         raise RunError(f"these cards have no classes of boards to be dealt to blades: {remedy}")
@@ -118,7 +118,7 @@ def trunk_of(plan: Plan, deal: Deal) -> int:
 
 
 def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int]]:
-    """[blade] its classes: each, the heaviest first, goes to the blade that has least to do so far.
+    """[blade] Its classes, given the `work` of each: the heaviest first, each goes to the blade with least work so far.
 
     >>> shared_out([5, 1, 1, 1, 2], blades=2)
     [[0], [1, 2, 3, 4]]
@@ -135,7 +135,7 @@ def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int
 
 
 def samples_for(threads: int, classes: int) -> int:
-    """How many boards each class of a blade draws for a deal: one, or so many that threads beyond classes have work.
+    """Number of boards that each class of a blade draws for a deal: one, or more where threads outnumber classes.
 
     >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
     (1, 16, 4)
@@ -149,14 +149,14 @@ def samples_for(threads: int, classes: int) -> int:
 
 
 class Level(NamedTuple):
-    """Blades of one level: how many, what each of them has, and what of it is a trunk for the level below."""
+    """The blades of one level of a tree of blades: their number, and the table of the largest."""
 
     blades: int
-    slots: int  # of the blade with most
-    rounds: tuple[int, int]  # from the first of these to before the second
+    slots: int  # of the blade that has most
+    rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Bytes of the tables of a blade."""
+        """Bytes of a blade's table with that many 4-byte words per slot."""
         return 4 * words * self.slots
 
 
@@ -166,9 +166,10 @@ TARTANIAN7_MEMORY = 128_000_000_000  # bytes of a blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
-    """The head, and the blades of each level: how many there are under each blade of the level above is given.
+    """The head and the blades of each level.
 
-    Numbers of blades may be fewer than those of classes, which are then dealt out as evenly as they can be.
+    `blades` has the number of blades under each blade of the level above. Where these are fewer than classes, classes
+    are shared out as evenly as they can be.
     """
     trunk = trunk_of(plan, deal)
     starts = [trunk, *(public.round - 1 for public in plan.public[1 : len(blades)])]

@@ -37,11 +37,11 @@ ROOM = 500_000_000  # bytes that the head may keep of a batch
 PAUSE = 0.02  # seconds between two steps after which the next batch is not timed
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
-SURE = 10.0  # after so many seconds at least
+SURE = 10.0  # seconds of measurements before that
 
 
 class Chosen(NamedTuple):
-    """The size of batches, and why."""
+    """The chosen size of batches, with what it was chosen by."""
 
     batch: int
     latency: float  # seconds that a message and its answer take, all blades at once
@@ -49,7 +49,7 @@ class Chosen(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the time, what messages take if nothing else is done meanwhile."""
+        """Share of the time that messages take, if nothing else is done meanwhile."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -61,11 +61,11 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Times:
-    """Where the time of a run goes."""
+    """Where the time of a run goes: sums over batches, in seconds."""
 
-    wall: float = 0.0  # seconds
-    slowest: float = 0.0  # in which the slowest blade worked, batch by batch
-    mean: float = 0.0  # in which a blade worked, on average
+    wall: float = 0.0  # on the clock
+    slowest: float = 0.0  # of work of each batch's slowest blade
+    mean: float = 0.0  # of work, mean over blades
 
     @property
     def communication(self) -> float:
@@ -79,9 +79,11 @@ class Times:
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """So many deals that messages take little of the time, and whatever else a batch takes beyond its deals.
+    """Number of deals in a batch: enough that messages, and what else a batch costs beyond its deals, take little time.
 
-    For messages up to `most`; for the rest only as far as the trunk's strategy is `fresh` when it is used.
+    `latency`, `beyond` and `deal` are seconds for a message and its answer, for a batch beyond its deals, and for a
+    deal. For messages a batch may have up to `most` deals; for the rest only as many as keep the trunk's strategy
+    `fresh`.
 
     >>> batch_size(1e-3, 1e-3, 1e-4, 1000, 1000), batch_size(1e-4, 1e-3, 1e-4, 1000, 100)
     (256, 64)
@@ -95,21 +97,21 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """The most deals that a batch may have, and how many keep the trunk's strategy fresh."""
+    """Upper bounds of the deals of a batch: by the head's memory, and to keep the trunk's strategy fresh."""
     return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def look_for_blades(
     engine: Engine, asked: EngineConfig, size: AbstractSize, cards: AbstractionSpec, options: SamplingOptions
 ) -> None:
-    """See that there is room for all blades, and that each of them runs this kilt, before anything else is done."""
+    """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
     _, blade = levels(size, cards.plan, cards.deal, [asked.blades])
     room = blade.memory(words_of(options))
     engine.dismiss(engine.hire([Job(list, (), room)] * asked.blades))
 
 
 def start(problem: AbstractProblem, seed: int) -> Distributed:
-    """A solver on the engine that a problem has, or asks for."""
+    """Make the distributed solver of a problem, on the problem's engine."""
     asked, abstract = problem.engine, problem.abstract
     cards, identity = one_for_both(problem.cards).resolve(), abstract.cards.each[0].identity
     trunk_of(identity.plan, identity.deal)
@@ -129,7 +131,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
 
 
 class Distributed:
-    """External sampling by a head and some blades. An iteration is a deal; they are done in batches."""
+    """External sampling by a head and blades [Brown15 §3]. An iteration is a deal; deals are done in batches."""
 
     def __init__(
         self, game: SharedGame, engine: Engine, blades: int, threads: int = 1, dtype: npt.DTypeLike = np.uint16
@@ -160,7 +162,7 @@ class Distributed:
         self.workers = self.engine.hire(jobs)
 
     def _all(self, method: str, *arguments: object) -> list[object]:
-        """Ask all blades the same, and wait for them."""
+        """Call a method of all blades, and wait for their answers."""
         answers = [worker.ask(method, *arguments) for worker in self.workers]
         return [answer.get() for answer in answers]
 
@@ -168,7 +170,7 @@ class Distributed:
         self._all("begin", game.batch, game.samples, game.boards)
 
     def _choose(self) -> Chosen:
-        """Batches so large that messages take little of the time, and getting to work too if the trunk allows it."""
+        """Choose the size of batches from measured messages and work: see `batch_size`."""
 
         def seconds(method: str, batch: Batch) -> tuple[float, list[Any]]:
             times = []
@@ -194,7 +196,7 @@ class Distributed:
     # ── iterations ──
 
     def _restart(self) -> None:
-        """Begin with nothing."""
+        """Set the head and all counts to the state before the first deal."""
         self.iterations = self.decisions = self.visits = 0
         self.head = Head(self.game, self.partition)
         self.times, self.busy = Times(), np.zeros(len(self.workers))
@@ -204,7 +206,7 @@ class Distributed:
         self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
-        """Do so many more, and those that fill up the last batch."""
+        """Run `iterations` more deals, rounded up to whole batches."""
         end = self.iterations + iterations
         self._paused = perf_counter() - self._since > PAUSE
         while self.iterations < end:
@@ -221,7 +223,7 @@ class Distributed:
         return [worker.ask("work", batch) for worker in self.workers]
 
     def _collected(self) -> IntArray:
-        """What the blades have found for the batch that is under way: the sum over all of them."""
+        """[start] The sums of the batch under way, over all blades; waits for their answers."""
         assert self._sent is not None
         if self._sums is None:
             found: list[BatchResult] = [answer.get() for answer in self._answers]
@@ -249,9 +251,9 @@ class Distributed:
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
-        """Of head and blades, in one."""
+        """[slot] The strategy of head and blades in one table."""
         shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
-        self.partition.head.write(self.head.ledger.quantised(self.dtype, counted=counted), shares)
+        self.partition.head.write(self.head.regrets.quantised(self.dtype, counted=counted), shares)
         for answer in [worker.ask("quantised", self.dtype, counted) for worker in self.workers]:
             for label, mine in answer.get():
                 self.partition.part(label).write(mine, shares)
@@ -260,9 +262,9 @@ class Distributed:
     # ── what is kept ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """What the head must keep to go on later; the blades keep the rest, see `save_parts`."""
+        """The head's part of a checkpoint as arrays; blades write the rest, see `save_parts`."""
         kept = {name: np.asarray(getattr(self.game, name)) for name in ("batch", "samples", "boards")}
-        kept |= {"iterations": np.asarray(self.iterations), "table": self.head.ledger.table, "work": self.work}
+        kept |= {"iterations": np.asarray(self.iterations), "table": self.head.regrets.table, "work": self.work}
         if self._sent is not None:
             sent, sums = self._sent, self._collected()
             kept |= {"begin": sent.begin, "place": sent.place, "queue": sent.queue, "sums": sums}
@@ -278,7 +280,7 @@ class Distributed:
             self._begin(self.game)
         self._restart()
         self.iterations, self.work = int(found["iterations"]), found["work"]
-        self.head.ledger.table[:] = found["table"]
+        self.head.regrets.table[:] = found["table"]
         if "sums" in found:
             starts = Starts(*(found[f"starts_{name}"] for name in Starts._fields))
             sent = Batch(self.iterations // self.game.batch, starts)
@@ -286,7 +288,7 @@ class Distributed:
             self._sums = found["sums"]
 
     def save_parts(self, folder: Path) -> None:
-        """Let all blades write what they know; if some have much more to do than others, deal out classes anew."""
+        """Let all blades write their part of a checkpoint; share out the classes again where work is uneven."""
         if self._sent is not None:
             self._collected()
         self._all("save", folder)
@@ -302,11 +304,11 @@ class Distributed:
         return max(float(self.work[mine].sum()) for mine in labels)
 
     def restore_parts(self, folder: Path) -> None:
-        """Let all blades read what they knew."""
+        """Let all blades read their part of a checkpoint."""
         self._all("restore", folder)
 
     def mend(self) -> None:
-        """Find new blades in the place of all, and begin with nothing."""
+        """Replace all blades by new ones, at the state before the first deal."""
         self.engine.dismiss(self.workers)
         self._hire()
         self._restart()
@@ -319,7 +321,7 @@ class Distributed:
         ]
 
     def described(self) -> str:
-        """Who does what, in a line or two."""
+        """Blades, classes and size of batches, in a line or two."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         game = self.game
@@ -334,10 +336,10 @@ class Distributed:
 
     @property
     def size(self) -> int:
-        """Bytes of all that is kept."""
-        whole: int = self.partition.abstract.slots * 4 * self.head.ledger.words
+        """Bytes of all tables."""
+        whole: int = self.partition.abstract.slots * 4 * self.head.regrets.words
         return whole
 
     def close(self) -> None:
-        """Let the blades go."""
+        """Close the engine, and the blades with it."""
         self.engine.close()
