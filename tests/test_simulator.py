@@ -12,33 +12,20 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import EngineConfig, read_config
 from kilt.errors import RunError
+from kilt.runs.blade_costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
+from kilt.runs.cluster import blades_of, check, curve, doubled, forecast, latency_of, shared_by
 from kilt.runs.plan import resolve
 from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels, one_for_both
-from kilt.solve.distributed.simulator import (
-    Costs,
-    Line,
-    blades_of,
-    check,
-    curve,
-    doubled,
-    latency_of,
-    measured,
-    predicted,
-    share_before,
-    shared_by,
-    shared_game,
-    visited,
-)
 from kilt.solve.distributed.solver import FEWEST, TALKING, TRIED
 from test_external import no_limit
 
-NOTHING = Line(0.0, 0.0)
+NOTHING = LinearCost(0.0, 0.0)
 
 
 def costs(classes=8, seconds=1e-5, fixed=0.0, down=NOTHING, up=NOTHING, **more):
     """Classes that all take the same."""
     work = np.full((3, classes), seconds) if np.isscalar(seconds) else np.asarray(seconds)
-    return Costs(work, fixed, down, up, visits=100.0 * work.shape[1], **more)
+    return BladeCosts(work, fixed, down, up, visits=100.0 * work.shape[1], **more)
 
 
 # ── the model ──
@@ -46,7 +33,7 @@ def costs(classes=8, seconds=1e-5, fixed=0.0, down=NOTHING, up=NOTHING, **more):
 
 @pytest.mark.parametrize("blades", [1, 2, 4, 8])
 def test_equal_classes_and_no_messages_scale_exactly(blades):
-    found = predicted(costs(), (blades,), batch=64)
+    found = forecast(costs(), (blades,), batch=64)
     assert found.iteration_seconds == pytest.approx(8 / blades * 1e-5)
     assert found.visits_per_second == pytest.approx(800 / found.iteration_seconds)
     assert found.communication_share == pytest.approx(0, abs=1e-9) and found.idle_share == pytest.approx(0, abs=1e-9)
@@ -54,27 +41,27 @@ def test_equal_classes_and_no_messages_scale_exactly(blades):
 
 def test_blades_with_fewer_classes_wait_for_those_with_more():
     """8 classes on 3 blades are 3, 3 and 2: a third of the time of one of three is idle."""
-    found = predicted(costs(), (3,), batch=64)
+    found = forecast(costs(), (3,), batch=64)
     assert found.iteration_seconds == pytest.approx(3e-5)
     assert found.idle_share == pytest.approx(1 - 8 / 9)
 
 
 def test_cores_take_classes_or_samples():
     """8 classes on 3 cores go in three rounds; 2 classes for 4 cores get two samples each."""
-    assert predicted(costs(), (1,), 3, batch=64).iteration_seconds == pytest.approx(3e-5)
-    found = predicted(costs(2), (1,), 4, batch=64)
+    assert forecast(costs(), (1,), 3, batch=64).iteration_seconds == pytest.approx(3e-5)
+    found = forecast(costs(2), (1,), 4, batch=64)
     assert found.samples == 2 and found.iteration_seconds == pytest.approx(1e-5)
     assert found.visits_per_second == pytest.approx(2 * 200 / 1e-5)
-    assert predicted(costs(2), (1,), 4, batch=64, samples=5).iteration_seconds == pytest.approx(3e-5)
+    assert forecast(costs(2), (1,), 4, batch=64, samples=5).iteration_seconds == pytest.approx(3e-5)
 
 
 def test_the_next_batch_is_on_its_way_while_this_one_is_worked_on():
     """Two batches are under way at most: a round trip for both, or the work, whichever is longer."""
     work = 64 * 8e-5  # of a batch
-    hidden = predicted(costs(), (1,), latency=work / 4, batch=64)
+    hidden = forecast(costs(), (1,), latency=work / 4, batch=64)
     assert hidden.iteration_seconds == pytest.approx(8e-5) and hidden.communication_share == pytest.approx(0, abs=1e-9)
     for latency in (work, 20 * work):
-        seen = predicted(costs(), (1,), latency=latency, batch=64)
+        seen = forecast(costs(), (1,), latency=latency, batch=64)
         # Batches go in pairs, (work + 2 latency) / 2 each where the two follow one another without a gap.
         assert seen.iteration_seconds == pytest.approx((work + 2 * latency) / 2 / 64, rel=0.01)
         assert seen.communication_share == pytest.approx(1 - work / (seen.iteration_seconds * 64))
@@ -82,25 +69,25 @@ def test_the_next_batch_is_on_its_way_while_this_one_is_worked_on():
 
 
 def test_a_slow_head_is_all_that_counts():
-    found = predicted(costs(down=Line(0, 1e-3), up=Line(1e-3, 0)), (8,), batch=64)
+    found = forecast(costs(down=LinearCost(0, 1e-3), up=LinearCost(1e-3, 0)), (8,), batch=64)
     assert found.iteration_seconds == pytest.approx(1e-3 + 1e-3 / 64)
-    quick = predicted(costs(down=Line(0, 1e-6), up=Line(0, 1e-6)), (8,), batch=64)
+    quick = forecast(costs(down=LinearCost(0, 1e-6), up=LinearCost(0, 1e-6)), (8,), batch=64)
     assert quick.iteration_seconds == pytest.approx(1e-5)
 
 
 def test_a_narrow_line_is_all_that_counts():
     """1000 bytes to each of 8 blades for each deal, at a megabyte a second."""
-    found = predicted(costs(told=1000.0), (8,), bandwidth=1e6, batch=64)
+    found = forecast(costs(told=1000.0), (8,), bandwidth=1e6, batch=64)
     assert found.iteration_seconds == pytest.approx(8e-3, rel=0.01)
 
 
 @pytest.mark.parametrize("blades", [2, 4, 8])
 def test_blades_of_one_machine_share_its_cores(blades):
     """However many there are, the work is the same."""
-    found = predicted(costs(), (blades,), machine_cores=2, batch=64)
+    found = forecast(costs(), (blades,), machine_cores=2, batch=64)
     assert found.iteration_seconds == pytest.approx(4e-5)
-    assert predicted(costs(), (1,), machine_cores=2, batch=64).iteration_seconds == pytest.approx(8e-5)
-    head = predicted(costs(down=Line(0, 2e-5)), (blades,), machine_cores=2, batch=64)
+    assert forecast(costs(), (1,), machine_cores=2, batch=64).iteration_seconds == pytest.approx(8e-5)
+    head = forecast(costs(down=LinearCost(0, 2e-5)), (blades,), machine_cores=2, batch=64)
     assert head.iteration_seconds == pytest.approx(5e-5)
 
 
@@ -118,22 +105,22 @@ def test_batches_are_as_large_as_messages_ask_for():
     """The rule of the solver: what a batch costs beyond its deals is little."""
     sizes = []
     for latency in (0.0, 1e-6, 1e-4, 1e-3, 1e-2):
-        chosen = predicted(costs(fixed=1e-6), (8,), latency=latency).chosen
+        chosen = forecast(costs(fixed=1e-6), (8,), latency=latency).chosen
         assert chosen.latency == 2 * latency and chosen.deal == pytest.approx(1e-5)
         assert chosen.batch == 16_384 or chosen.share <= TALKING
         assert chosen.batch == FEWEST or chosen._replace(batch=chosen.batch // 2).share > TALKING
         sizes.append(chosen.batch)
     assert sizes == sorted(sizes) and sizes[0] == FEWEST and sizes[-1] == 16_384
-    assert predicted(costs(most=100), (8,), latency=1.0).chosen.batch == 64
+    assert forecast(costs(most=100), (8,), latency=1.0).chosen.batch == 64
     # For what is no message, only as far as the trunk is fresh.
-    assert [predicted(costs(fixed=1e-2, fresh=n), (8,)).chosen.batch for n in (100, 5000)] == [64, 4096]
+    assert [forecast(costs(fixed=1e-2, fresh=n), (8,)).chosen.batch for n in (100, 5000)] == [64, 4096]
 
 
 @pytest.fixture(scope="module")
 def uneven():
     rng = np.random.default_rng(0)
     work = rng.uniform(0.5e-5, 2e-5, 12) * rng.uniform(0.8, 1.2, (30, 12))
-    return costs(seconds=work, fixed=2e-4, down=Line(2e-4, 1e-6), up=Line(1e-4, 1e-6))
+    return costs(seconds=work, fixed=2e-4, down=LinearCost(2e-4, 1e-6), up=LinearCost(1e-4, 1e-6))
 
 
 def test_what_is_more_is_no_worse(uneven):
@@ -141,31 +128,31 @@ def test_what_is_more_is_no_worse(uneven):
     batch = 1024
     paces = [found.visits_per_second for found in curve(uneven, (12,), latency=1e-5, batch=batch)]
     assert paces == sorted(paces) and paces[-1] / paces[0] < 12
-    waits = [predicted(uneven, (6,), latency=latency, batch=batch) for latency in (0, 1e-5, 1e-3, 1e-2, 1e-1)]
+    waits = [forecast(uneven, (6,), latency=latency, batch=batch) for latency in (0, 1e-5, 1e-3, 1e-2, 1e-1)]
     assert np.all(np.diff([found.iteration_seconds for found in waits]) > -1e-12)
     for found in waits:
         assert 0 <= found.communication_share <= 1 and 0 < found.idle_share < 1
-    assert predicted(uneven, (6,)) == predicted(uneven, (6,))
+    assert forecast(uneven, (6,)) == forecast(uneven, (6,))
 
 
 def test_waiting_becomes_less_with_larger_batches():
     """Long and short deals even out."""
     given = costs(seconds=np.random.default_rng(0).uniform(1e-5, 2e-5, (30, 12)))
-    small, large = (predicted(given, (12,), batch=batch).idle_share for batch in (64, 8192))
+    small, large = (forecast(given, (12,), batch=batch).idle_share for batch in (64, 8192))
     assert 0 < large < small
 
 
 def test_two_levels():
     """Half of the work is done before the second classes; the other half once in each of 4 of these."""
     given = costs(below=4, trunk=0.5)
-    found = predicted(given, (8, 2), batch=64)
+    found = forecast(given, (8, 2), batch=64)
     assert found.iteration_seconds == pytest.approx(0.5e-5 + 2 * 0.5e-5)
     assert found.visits_per_second == pytest.approx(800 * (0.5 + 0.5 * 4) / found.iteration_seconds)
     assert found.idle_share == pytest.approx(1 / 3)  # those below wait for those above
-    late = predicted(given, (8, 2), latency=1e-4, batch=64)
+    late = forecast(given, (8, 2), latency=1e-4, batch=64)
     assert late.iteration_seconds == pytest.approx(found.iteration_seconds + 2e-4 / 64)
     with pytest.raises(RunError, match="5 blades are to share 4 classes of boards"):
-        predicted(given, (8, 5))
+        forecast(given, (8, 5))
 
 
 def test_curves_end_with_all_blades():
@@ -193,7 +180,7 @@ def test_curves_end_with_all_blades():
 )
 def test_what_cannot_be_simulated_is_said(asked, complaint):
     with pytest.raises(RunError, match=complaint):
-        predicted(**{"costs": costs(), "blades": (2,)} | asked)
+        forecast(**{"costs": costs(), "blades": (2,)} | asked)
 
 
 @pytest.mark.parametrize(
@@ -292,28 +279,28 @@ def sane(found, classes=3):
 
 
 def test_costs_are_measured_before_there_are_cards(config):
-    found = measured(game_of(read_config(config)), together=2, seconds=0.05)
+    found = measure_costs(game_of(read_config(config)), together=2, seconds=0.05)
     sane(found)
-    assert found.made_up and found.below == 1 and found.trunk == 1
+    assert found.synthetic and found.below == 1 and found.trunk == 1
 
 
 def test_costs_of_cards_that_are_there(config, problem):
     asked = replace(read_config(config), cards=tuple(map(str, problem.cards)))
-    found = measured(game_of(asked), seconds=0.05)
+    found = measure_costs(game_of(asked), seconds=0.05)
     sane(found)
-    assert not found.made_up
-    made_up = measured(game_of(read_config(config)), seconds=0.05)
-    assert 0.5 < found.visits / made_up.visits < 2  # the same walks, with other cards
+    assert not found.synthetic
+    synthetic = measure_costs(game_of(read_config(config)), seconds=0.05)
+    assert 0.5 < found.visits / synthetic.visits < 2  # the same walks, with other cards
 
 
 def test_classes_that_there_is_no_room_for_cost_as_much_as_the_others(config, monkeypatch):
-    monkeypatch.setattr("kilt.solve.distributed.simulator.PROBED", 1)
-    found = measured(game_of(read_config(config)), seconds=0.05)
+    monkeypatch.setattr("kilt.runs.blade_costs.PROBED", 1)
+    found = measure_costs(game_of(read_config(config)), seconds=0.05)
     sane(found)
     assert np.array_equal(found.work[:, 0], found.work[:, 2])
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 100.0)
     with pytest.raises(RunError, match="more than there is"):
-        measured(game_of(read_config(config)), seconds=0.05)
+        measure_costs(game_of(read_config(config)), seconds=0.05)
 
 
 def test_where_walks_come(problem):

@@ -27,8 +27,8 @@ from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import estimate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
+from kilt.runs.cluster import check
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.distributed.simulator import check
 from kilt.solve.distributed.solver import Distributed, Times, start
 from kilt.solve.external import External, SamplingOptions
 

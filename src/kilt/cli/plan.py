@@ -13,9 +13,9 @@ from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_
 
 if TYPE_CHECKING:
     from kilt.config import Config
+    from kilt.runs.cluster import ClusterForecast
     from kilt.runs.plan import RunEstimate, RunPlan
     from kilt.solve.distributed.partition import Level
-    from kilt.solve.distributed.simulator import Outcome
 
 MEASURED = 3.0  # seconds, for what a batch costs
 
@@ -86,8 +86,8 @@ def plan(
     from kilt import machine
     from kilt.config import read_config
     from kilt.errors import RunError
+    from kilt.runs.cluster import latency_of
     from kilt.runs.plan import resolve
-    from kilt.solve.distributed.simulator import latency_of
 
     if example:
         out.print(EXAMPLE, end="", markup=False, highlight=False, soft_wrap=True)
@@ -200,7 +200,7 @@ class _Parts:
 
 def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
     """How many blades there are to be on each level; none where nobody asks for them."""
-    from kilt.solve.distributed.simulator import blades_of
+    from kilt.runs.cluster import blades_of
 
     if asked is not None:
         return blades_of(asked)
@@ -224,7 +224,7 @@ def _parts(plan: RunPlan, found: RunEstimate, blades: tuple[int, ...]) -> _Parts
 class _Simulated:
     """How runs would go, for each latency on ever more blades."""
 
-    curves: dict[str, list[Outcome]]  # [latency as it was said] the last one has all blades
+    curves: dict[str, list[ClusterForecast]]  # [latency as it was said] the last one has all blades
     costs: dict[str, float]
     cores: str  # in words
 
@@ -239,10 +239,11 @@ class _Simulated:
         machine: int | None,
     ) -> _Simulated:
         from kilt.jit import cores as available
+        from kilt.runs.blade_costs import measure_costs, shared_game
+        from kilt.runs.cluster import curve
         from kilt.solve.distributed.partition import one_for_both
-        from kilt.solve.distributed.simulator import curve, measured, shared_game
 
-        costs = measured(
+        costs = measure_costs(
             shared_game(plan.game, plan.menu, one_for_both(plan.cards), plan.options),
             min(cores * blades[0], machine or cores, available()),
             MEASURED,
@@ -257,7 +258,7 @@ class _Simulated:
             "head_batch_seconds": costs.down.fixed + costs.up.fixed,
             "deal_visits": costs.visits,
             "deal_bytes": costs.told + costs.answered,
-            "made_up_buckets": costs.made_up,
+            "made_up_buckets": costs.synthetic,
         }
         return cls(curves, each, f"{machine} cores for all" if machine else f"{cores} cores each")
 

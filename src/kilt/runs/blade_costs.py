@@ -1,0 +1,252 @@
+"""What the parts of a batch cost on this machine: the figures that `runs.cluster` simulates larger clusters from.
+
+They are measured by doing the work: a head and some blades of this process go through batches of two sizes, which tells
+what a batch costs whatever its size and what each deal adds, on the head and in a class of boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import machine
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+from kilt.abstraction.pipeline import bucket_numbers
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.deck import subsets
+from kilt.errors import RunError
+from kilt.games.holdem import Holdem
+from kilt.solve.distributed.blades import Child, Head, SharedGame
+from kilt.solve.distributed.partition import Partition, trunk_of
+from kilt.solve.distributed.solver import MOST, TRIED, limits
+from kilt.solve.external import PROBED, SamplingOptions
+from kilt.tree.betting import BettingTree
+
+LOOKS = 6  # batches of each size that are measured, at least
+BETTER = 0.25  # quantile of measured times that counts: other programs slow down the rest
+DISTURBED = 1.5  # times as long as that: something else had the core
+
+
+class LinearCost(NamedTuple):
+    """Seconds that something takes for a batch: a fixed part, and a part for each deal."""
+
+    fixed: float
+    deal: float
+
+    @classmethod
+    def through(cls, few: float, many: float) -> LinearCost:
+        """The line through the seconds of a batch of `TRIED[0]` and of one of `TRIED[1]` deals."""
+        deal = max(many - few, 0.0) / (TRIED[1] - TRIED[0])
+        return cls(max(few - TRIED[0] * deal, 0.0), deal)
+
+    def at(self, deals: int) -> float:
+        """Seconds of a batch of `deals` deals."""
+        return self.fixed + deals * self.deal
+
+
+@dataclass(frozen=True)
+class BladeCosts:
+    """What the parts of a batch cost on this machine."""
+
+    work: FloatArray  # [measured batch, class] seconds of one core that a class takes for a deal
+    fixed: float  # seconds that a class takes for a batch, whatever its deals
+    down: LinearCost  # of the head's first pass
+    up: LinearCost  # of the head's second pass
+    visits: float  # nodes that a deal comes to in all classes
+    told: float = 0.0  # bytes that are sent to each blade for a deal
+    answered: float = 0.0  # bytes that it sends back
+    most: int = MOST  # deals of a batch that the head has room for
+    fresh: int = MOST  # deals of a batch that keep the trunk's strategy fresh
+    below: int = 1  # classes of later boards, inside each class
+    trunk: float = 1.0  # share of a class's work that comes before those
+    synthetic: bool = False  # whether buckets mean nothing, because the cards are not built yet
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of boards, on the first level."""
+        return int(self.work.shape[1])
+
+
+def shared_game(
+    game: Holdem, menu: ActionAbstraction | None, cards: Path | AbstractionSpec, options: SamplingOptions
+) -> SharedGame:
+    """A game in parts, with the card abstraction of a folder; with synthetic buckets where it is not built yet."""
+    if not isinstance(cards, Path):
+        return _UnbuiltGame(game, Path(), menu, "", options, 0, TRIED[1], identity=cards)
+    abstract = AbstractGame(game, CardAbstraction.load(cards), menu)
+    return SharedGame(game, cards, menu, abstract.fingerprint, options, 0, TRIED[1])
+
+
+def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:
+    """Measure what a game's batches cost on this machine.
+
+    Parameters
+    ----------
+    game : SharedGame
+        See `shared_game`.
+    together : int
+        Number of blades that work at once: cores that share memory and caches are slower than one alone.
+    seconds : float
+        How long to measure, at least. The first third of it is not counted.
+
+    Returns
+    -------
+    BladeCosts
+        RunError is raised where memory does not hold the classes that are measured together.
+    """
+    game = replace(game, batch=TRIED[1], samples=1, options=replace(game.options, linear=False))
+    partition = game.open()
+    slots, classes = partition.part(0).slots, partition.classes
+    together = min(together, classes)
+    walked = min(classes, max(together, PROBED // max(slots, 1)))  # the others will cost as much as these
+    if 8 * slots * walked > machine.available_memory():
+        raise RunError(
+            f"{walked} classes of boards take {8 * slots * walked / 1e9:.1f} GB of memory, more than there is, and are "
+            "measured together: use fewer buckets or bets"
+        )
+    head, children = Head(game, partition), [Child(game, range(k, walked, together)) for k in range(together)]
+    looks: dict[int, list[_BatchSample]] = {deals: [] for deals in TRIED}
+    number, began = 0, perf_counter()
+    with ThreadPoolExecutor(together) as pool:
+        while (spent := perf_counter() - began) < seconds or min(map(len, looks.values())) < LOOKS:
+            for deals, seen in looks.items():
+                head.game = replace(game, batch=deals)
+                for child in children:
+                    child.game = head.game
+                look = _sample(head, children, number, pool, classes / walked)
+                if spent >= seconds / 3:
+                    seen.append(look)
+                number += 1
+    taken = {deals: _undisturbed(np.array([look.work for look in seen])) for deals, seen in looks.items()}
+    each = LinearCost.through(*(float(work.mean()) for work in taken.values()))
+    work = np.maximum(taken[TRIED[0]] - each.fixed, 0.0) / TRIED[0]
+
+    def through(name: str) -> LinearCost:
+        taken = ([getattr(look, name) for look in seen] for seen in looks.values())
+        return LinearCost.through(*(float(np.quantile(one, BETTER)) for one in taken))
+
+    many = looks[TRIED[1]]
+    starts = float(np.mean([look.starts for look in many])) / TRIED[1]
+    plan = game.identity.plan if isinstance(game, _UnbuiltGame) else partition.abstract.cards.each[0].identity.plan
+    below, trunk = 1, 1.0
+    if len(plan.public) > 1:
+        below, trunk = plan.public[1].classes, share_before(partition, plan.public[1].round - 1)
+    return BladeCosts(
+        work=work[:, np.arange(classes) % walked],
+        fixed=each.fixed,
+        down=through("down"),
+        up=through("up"),
+        visits=float(np.mean([look.visits for look in many])) / TRIED[1] * classes / walked,
+        told=8 + 5 * starts,
+        answered=8 * starts,
+        **dict(zip(("most", "fresh"), limits(partition), strict=True)),
+        below=below,
+        trunk=trunk,
+        synthetic=isinstance(game, _UnbuiltGame),
+    )
+
+
+class _BatchSample(NamedTuple):
+    """The measurement of one batch."""
+
+    work: FloatArray  # [class] seconds, with its part of what the blade does beside walks
+    down: float  # seconds of the head's first pass
+    up: float  # seconds of its second
+    visits: float  # nodes of all classes
+    starts: float  # where walks left the trunk
+
+
+def _sample(head: Head, children: list[Child], number: int, pool: ThreadPoolExecutor, share: float) -> _BatchSample:
+    times = [perf_counter()]
+    sent = head.descend(number)
+    times.append(perf_counter())
+    found = list(pool.map(lambda child: child.work(sent.batch), children))
+    sums = (sum(one.sums for one in found) * share).astype(np.int64)
+    times.append(perf_counter())
+    head.ascend(sent, sums)
+    times.append(perf_counter())
+    work = np.zeros(sum(len(child.own) for child in children))
+    for k, one in enumerate(found):
+        mine = len(children[k].own)
+        work[k :: len(children)] = one.work[k : len(work) : len(children)] + (one.seconds - one.work.sum()) / mine
+    visits = sum(one.visits for one in found)
+    return _BatchSample(work, times[1] - times[0], times[3] - times[2], visits, len(sent.batch.starts.node))
+
+
+def _undisturbed(seconds: FloatArray) -> FloatArray:
+    """[batch, class] Seconds, with the usual time in place of those that took far longer."""
+    typical = np.quantile(seconds, BETTER, axis=0)
+    return np.where(seconds > DISTURBED * typical, typical, seconds)
+
+
+def share_before(partition: Partition, later: int) -> float:
+    """Share of the nodes visited beyond the trunk that are in rounds before `later`, when opponents mix evenly."""
+    nodes, seen = partition.abstract.betting.nodes, visited(partition.abstract.betting)
+    beyond = seen[nodes.round >= partition.trunk].sum()
+    return float(seen[(nodes.round >= partition.trunk) & (nodes.round < later)].sum() / max(beyond, 1e-300))
+
+
+def visited(betting: BettingTree) -> FloatArray:
+    """[node] Mean number of visits by a deal's two walks, when opponents take all actions alike."""
+    nodes = betting.nodes
+    walks = np.zeros((len(nodes.actor), 2))
+    walks[0] = 1
+    for node in np.flatnonzero(nodes.children > 0).tolist():  # what follows a node comes after it
+        first, n, actor = int(nodes.first_child[node]), int(nodes.children[node]), int(nodes.actor[node])
+        walks[first : first + n] = walks[node]
+        if actor >= 0:
+            walks[first : first + n, 1 - actor] /= n
+    total: FloatArray = walks.sum(axis=1)
+    return total
+
+
+@dataclass(frozen=True)
+class _UnbuiltGame(SharedGame):
+    """A game whose cards are not abstracted yet: classes have equally many boards, and buckets mean nothing."""
+
+    identity: AbstractionSpec = field(kw_only=True)
+
+    def open(self) -> Partition:
+        """The game in parts, with fewer buckets where a class would be too large to be walked here."""
+        plan, deal = self.identity.plan, self.identity.deal
+        trunk, first = trunk_of(plan, deal), replace(plan.public[0], until=0)
+        numbers = list(bucket_numbers(plan, deal))
+
+        def made(numbers: Sequence[int]) -> Partition:
+            rounds = tuple(_SyntheticRound(n, first.classes if r >= trunk else 1) for r, n in enumerate(numbers))
+            identity = replace(self.identity, plan=replace(plan, public=(first,)))
+            cards = CardAbstraction(identity, cast(tuple[RoundBuckets, ...], rounds))
+            boards = subsets(deal.deck.size, deal.sizes[trunk])
+            labels = np.arange(len(boards)) % first.classes
+            return Partition(AbstractGame(self.game, cards, self.actions), trunk, first.classes, labels, boards)
+
+        found = made(numbers)
+        share = min(1.0, PROBED / found.part(0).slots)
+        if share < 1:
+            for r in range(trunk, len(numbers)):
+                numbers[r] = first.classes * max(1, int(share * numbers[r] / first.classes))
+            found = made(numbers)
+        return found
+
+
+class _SyntheticRound:
+    """Synthetic buckets of a round: they mean nothing."""
+
+    def __init__(self, buckets: int, classes: int) -> None:
+        self.buckets, self.own = buckets, buckets // classes
+
+    def look_up(
+        self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
+    ) -> None:
+        """Write some bucket for each hand, of the class that is known."""
+        mixed = hands * 7919 + (boards * np.arange(3, boards.shape[1] + 3)).sum(axis=1)[:, None] * 104729
+        buckets[:] = mixed % self.own + (known or 0) * self.own

@@ -1,0 +1,295 @@
+"""Runs on larger clusters than there are here, simulated: how long a batch would take on them, from what it costs here.
+
+The model, in words:
+
+- Classes are dealt out to blades as `shared_out` does it. On a blade, items of work, a class and a sample of boards
+  each, go one after another to whichever core is free. What a class takes for a batch is put together from measured
+  batches, drawn at random and the same for all classes: so deals that are long for one are long for the others.
+- The head walks down over the next batch while the blades work on this one, as in `Distributed.step`. A blade begins
+  with a batch when it is there and the one before is done; the head goes on when all answers are there.
+- Each message takes the latency, to all blades at once. With a bandwidth, the head's own line carries the messages of
+  all blades one after another.
+- Where blades share the cores of one machine, all of them get an equal share while they work, and what the head needs
+  is taken from all.
+- Where blades have blades below them, each walks over its own rounds, sends, waits and goes on: nothing overlaps there.
+
+What it leaves out: machines that are slower than this one, the time to pack messages, discounts and checkpoints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.config import EngineConfig
+from kilt.errors import RunError
+from kilt.jit import cores as available
+from kilt.runs.blade_costs import BETTER, BladeCosts, measure_costs
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.blades import SharedGame
+from kilt.solve.distributed.partition import one_for_both, samples_for, shared_out
+from kilt.solve.distributed.solver import TRIED, Chosen, Distributed, Times, batch_size, start
+
+SLICES = 12  # of a real run
+BATCHES = 200  # that are simulated
+UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def blades_of(text: str) -> tuple[int, ...]:
+    """Parse numbers of blades: those of the first level, and those under each of them.
+
+    >>> blades_of("60"), blades_of("4x3")
+    ((60,), (4, 3))
+    """
+    if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})*", text.strip()):
+        raise RunError(f"{text!r} is no number of blades: give one such as 60, or 4x3 for 3 more under each of 4")
+    return tuple(map(int, text.split("x")))
+
+
+def latency_of(text: str) -> float:
+    """Parse a latency; returns seconds.
+
+    >>> latency_of("2s"), latency_of("500ms")
+    (2.0, 0.5)
+    """
+    found = re.fullmatch(rf"(\d+\.?\d*|\.\d+)\s*({'|'.join(UNITS)})", text.strip())
+    if not found:
+        raise RunError(f"{text!r} is no latency: give a number with its unit, such as 1us, 0.5ms or 2s")
+    return float(found[1]) * UNITS[found[2]]
+
+
+class ClusterForecast(NamedTuple):
+    """How a run would go on some blades."""
+
+    blades: tuple[int, ...]  # on the first level, and under each of them
+    samples: int  # boards that a class draws for a deal
+    chosen: Chosen  # size of batches
+    iteration_seconds: float  # seconds for a deal
+    communication_share: float  # of the time: see `Times`
+    idle_share: float  # of the time: see `Times`
+    visits_per_second: float  # nodes of all blades
+
+
+def forecast(
+    costs: BladeCosts,
+    blades: Sequence[int],
+    cores: int = 1,
+    latency: float = 0.0,
+    *,
+    machine_cores: int = 0,
+    bandwidth: float = inf,
+    batch: int = 0,
+    samples: int = 0,
+) -> ClusterForecast:
+    """Simulate a run on a cluster.
+
+    Parameters
+    ----------
+    costs : BladeCosts
+        What the parts of a batch cost on one core.
+    blades : sequence of int
+        Number of blades, and of those under each of them where there are two levels.
+    cores : int
+        Of each blade.
+    latency : float
+        Seconds that a message takes.
+    machine_cores : int
+        Cores that all blades and the head share; 0: each has its own.
+    bandwidth : float
+        Of the head's line, in bytes per second.
+    batch, samples : int
+        As in a configuration; 0 chooses them.
+
+    Returns
+    -------
+    ClusterForecast
+        Seconds per deal, shares of the time, nodes per second.
+    """
+    first, under = blades[0], blades[1] if len(blades) > 1 else 1
+    for what, value in (("cores of a blade", cores), ("bytes per second", bandwidth), ("blades under each", under)):
+        if value <= 0:
+            raise RunError(f"{value:g} {what} are asked for: give 1 or more")
+    for what, value in (("a latency in seconds", latency), ("the number of cores of the machine", machine_cores)):
+        if not 0 <= value < inf:
+            raise RunError(f"{what} is {value:g}: give 0 or more")
+    if len(blades) > 1 + (costs.below > 1):
+        raise RunError(
+            f"{len(blades)} levels of blades are asked for, and boards have {1 + (costs.below > 1)} of classes"
+        )
+    if under > costs.below:
+        raise RunError(f"{under} blades are to share {costs.below} classes of boards: use 1 to {costs.below}")
+    labels = shared_out(costs.work.mean(axis=0), first)
+    samples = samples or samples_for(cores, min(map(len, labels)))
+    cluster = _Cluster(costs, labels, tuple(blades), cores, latency, machine_cores, samples)
+    chosen = cluster.chosen(batch)
+    deals = chosen.batch
+    looks = max(1, round(deals / TRIED[0]))
+    drawn = np.random.default_rng(0).multinomial(looks, [1 / len(costs.work)] * len(costs.work), size=BATCHES)
+    slowest, busy = cluster.seconds(drawn / looks @ costs.work, deals)
+    times = _simulated(cluster, slowest, busy, deals, bandwidth)
+    each = times.wall / (BATCHES - 1) / deals
+    walked = costs.visits * (costs.trunk + (1 - costs.trunk) * costs.below if len(blades) > 1 else 1)
+    shares = times.communication, times.idle
+    return ClusterForecast(tuple(blades), samples, chosen, each, *shares, samples * walked / each)
+
+
+def curve(
+    costs: BladeCosts, blades: Sequence[int], cores: int = 1, latency: float = 0.0, **more: Any
+) -> list[ClusterForecast]:
+    """Forecasts for 1, 2, 4 … up to `blades[0]` blades, with `blades[1:]` under each; `more` as in `forecast`."""
+    return [forecast(costs, (n, *blades[1:]), cores, latency, **more) for n in doubled(blades[0])]
+
+
+def doubled(last: int) -> Iterator[int]:
+    """Powers of two, and the last number.
+
+    >>> list(doubled(10))
+    [1, 2, 4, 8, 10]
+    """
+    n = 1
+    while n < last:
+        yield n
+        n *= 2
+    yield last
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """A simulated cluster: how long each blade takes for a batch."""
+
+    costs: BladeCosts
+    labels: list[list[int]]  # [blade of the first level] its classes
+    blades: tuple[int, ...]
+    cores: int
+    latency: float
+    machine_cores: int
+    samples: int
+
+    def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
+        """From `work` [batch, class], seconds of a deal: [batch, blade] seconds to the answer, and of work below it."""
+        costs, below = self.costs, -(-self.costs.below // self.blades[1]) if len(self.blades) > 1 else 1
+        deeper = len(self.blades) > 1
+        own = self._busy(work * (costs.trunk if deeper else 1.0), deals, 1)
+        if not deeper:
+            return own, own
+        under = self._busy(work * (1 - costs.trunk), deals, below)
+        return own + 2 * self.latency + under, under * (costs.below / self.blades[1] / below)
+
+    def _busy(self, work: FloatArray, deals: int, times: int) -> FloatArray:
+        """[batch, blade] Seconds until each is done with its classes, each of which is worked on `times` times."""
+        loads = np.zeros((len(work), len(self.labels), self.cores))  # [batch, blade, core]
+        rows = np.arange(len(work))
+        for blade, labels in enumerate(self.labels):
+            for label in labels * (self.samples * times):
+                free = loads[:, blade].argmin(axis=1)
+                loads[rows, blade, free] += self.costs.fixed + deals * work[:, label]
+        if self.machine_cores:
+            jobs = loads.reshape(len(work), -1)
+            least = (jobs.sum(axis=1) + self.costs.down.at(deals) + self.costs.up.at(deals)) / self.machine_cores
+            jobs = shared_by(jobs, self.machine_cores)
+            jobs = jobs * np.maximum(least / jobs.max(axis=1), 1.0)[:, None]  # the head needs cores too
+            loads = jobs.reshape(loads.shape)
+        done: FloatArray = loads.max(axis=2)
+        return done
+
+    def chosen(self, batch: int) -> Chosen:
+        """The size of batches that `Distributed` would choose, from what it would measure of two sizes."""
+        work = self.costs.work.mean(axis=0)[None]
+        few, many = (2 * self.latency + float(self.seconds(work, deals)[0].max()) for deals in TRIED)
+        deal = max(many - few, 1e-12) / (TRIED[1] - TRIED[0])
+        beyond = max(few - TRIED[0] * deal, 0.0)
+        latency = 2 * self.latency
+        return Chosen(batch or batch_size(latency, beyond, deal, self.costs.most, self.costs.fresh), latency, deal)
+
+
+def shared_by(work: FloatArray, cores: int) -> FloatArray:
+    """[batch, job] Seconds until jobs are done that begin together and get equal shares of `cores`, one each at most.
+
+    >>> shared_by(np.array([[1.0, 1.0, 2.0, 2.0]]), cores=2).tolist()
+    [[2.0, 2.0, 3.0, 3.0]]
+    """
+    order = work.argsort(axis=1)
+    more = np.diff(np.take_along_axis(work, order, axis=1), axis=1, prepend=0.0)
+    left = np.arange(work.shape[1], 0, -1)
+    done = np.empty_like(work)
+    np.put_along_axis(done, order, np.cumsum(more * np.maximum(left / cores, 1.0), axis=1), axis=1)
+    return done
+
+
+def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: int, bandwidth: float) -> Times:
+    """Simulate batch after batch, as in `Distributed.step`; times count from the first answers on."""
+    costs, latency, blades = cluster.costs, cluster.latency, slowest.shape[1]
+    out, back = (blades * deals * size / bandwidth for size in (costs.told, costs.answered))
+    down, up = costs.down.at(deals), costs.up.at(deals)
+    now, line, free, times = 0.0, 0.0, np.zeros(blades), Times()
+    done: list[FloatArray] = []  # [batch] when each blade is done with it
+    since = 0.0
+    for number in range(len(slowest) + 1):
+        now += down
+        if number < len(slowest):
+            line = max(line, now) + out
+            free = np.maximum(free, line + latency) + slowest[number]
+            done.append(free)
+        if number > 0:
+            now = max(now, float(done[number - 1].max()) + latency + back)
+            if number > 1:
+                times.wall += now - since
+                times.slowest += float(slowest[number - 1].max())
+                times.mean += float(busy[number - 1].mean())
+            since = now
+            now += up
+    return times
+
+
+class ForecastCheck(NamedTuple):
+    """The forecast for a number of blades on this machine, and what a real run did."""
+
+    foretold: ClusterForecast
+    visits_per_second: float  # of the real run, as all that follows
+    communication_share: float
+    idle_share: float
+
+
+def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), seconds: float = 3.0) -> list[ForecastCheck]:
+    """Run the engine `local` on each number of blades for some seconds, and compare with what is forecast.
+
+    Costs are measured just before each run: what else the machine does changes from minute to minute. Nothing is
+    discounted in either, which in a short run happens often.
+    """
+    found, cores, abstract = list[ForecastCheck](), available(), problem.abstract
+    cards = one_for_both(problem.cards)
+    game = SharedGame(abstract.game, cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
+    for n in blades:
+        costs = measure_costs(game, min(n * problem.threads, cores), seconds)
+        asked = replace(
+            problem, engine=EngineConfig("local", n, samples=1), options=replace(problem.options, linear=False)
+        )
+        solver = start(asked, 0)
+        try:
+            _pace(solver, seconds / 3)  # as long as measurements take to get going
+            solver.times = Times()
+            paces = [_pace(solver, seconds / SLICES) for _ in range(SLICES)]
+            said = {"batch": solver.game.batch, "samples": solver.game.samples, "machine_cores": cores}
+            foretold = forecast(costs, (n,), problem.threads, **said)
+            times = solver.times
+            found.append(
+                ForecastCheck(foretold, float(np.quantile(paces, 1 - BETTER)), times.communication, times.idle)
+            )
+        finally:
+            solver.close()
+    return found
+
+
+def _pace(solver: Distributed, seconds: float) -> float:
+    """Run a solver for some seconds; returns nodes per second."""
+    began, before = perf_counter(), solver.visits
+    while (spent := perf_counter() - began) < seconds:
+        solver.step(1)
+    return (solver.visits - before) / spent
