@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test demo tour lint types docs unit clean
+.PHONY: env test demo tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -33,6 +33,10 @@ unit: env
 
 docs: env
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site
+
+# What kilt draws, as the documentation shows it: some minutes. Look at the pictures before they are committed.
+pictures: env
+	$(BIN)/python docs/make_pictures.py
 
 # From the rules of no-limit hold'em to an agent, its matches and a report in runs/demo: some minutes.
 demo: env

@@ -15,6 +15,7 @@ from kilt.errors import KiltError
 
 # The same commands in a process of their own, with an early first checkpoint.
 MAIN = "import kilt.cli, kilt.runs.folder; kilt.runs.folder.OFTEN = 0.05; kilt.cli.main()"
+COMMAND = typer.main.get_command(app)
 
 
 def kilt(*arguments, code=0):
@@ -40,7 +41,7 @@ def refused(*arguments):
 def check_command(line):
     """See that a command is one of ours, with options that exist; it is not run."""
     words = shlex.split(line, comments=True)
-    command = typer.main.get_command(app)
+    command = COMMAND
     context, rest = command.make_context("kilt", words[1:], resilient_parsing=True), words[1:]
     while hasattr(command, "commands"):
         name, command, rest = command.resolve_command(context, rest)

@@ -15,14 +15,19 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+import formulae
+import make_pictures
 import pytest
 from typer.testing import CliRunner
 
+import kilt
 from commands import check_command
 from kilt.cli import app
 from kilt.errors import KiltError
+from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[1]
+SOURCE = Path(kilt.__file__).parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(
     r'(?:^<!-- (not run|run)(?:: [^\n]*)? -->\n)?^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
@@ -163,6 +168,30 @@ def test_fences_are_found():
     """As many blocks as there are pairs of fences: none has slipped through the pattern."""
     for page in PAGES:
         assert 2 * len(blocks_of(page)) == len(re.findall(r"^ *```", page.read_text(), re.MULTILINE)), page
+
+
+def test_house_is_the_house():
+    """The picture of the layers has those of the test of imports, and is the one that would be drawn now."""
+    drawn = [{*names} for names, _, _ in make_pictures.HOUSE[::-1]]
+    layers = [found & {path.stem for path in SOURCE.iterdir()} for found in LAYERS[1:-1]]
+    assert drawn[0] <= layers[0] and drawn[1:] == layers[1:]
+    assert (make_pictures.PICTURES / "house.svg").read_text() == make_pictures.house()
+
+
+def test_pictures():
+    """All that are shown are there, small, and drawn by the command."""
+    shown = {name for page in PAGES for name in re.findall(r"\]\((?:docs/)?pictures/(.*?)\)", page.read_text())}
+    there = {path.name: path.stat().st_size for path in make_pictures.PICTURES.iterdir()}
+    assert shown == there.keys() == {*make_pictures.DRAWN, "house.svg"}
+    assert max(there.values()) < 150_000
+
+
+def test_formulae():
+    page = (
+        '<p><span class="arithmatex">\\(a &lt; b\\)</span> and <div class="arithmatex">\\[\n\\frac{1}{2}\n\\]</div></p>'
+    )
+    made = formulae.on_page_content(page)
+    assert made.count("<math") == 2 and 'display="block"' in made and "<mfrac>" in made and "arithmatex" not in made
 
 
 def test_what_agrees():

@@ -1,0 +1,141 @@
+"""Draw the pictures of the documentation again: ``make pictures``, some minutes on two cores.
+
+All but the house come out of commands that a reader can type, on a game that is small enough for that: hold'em with the
+full deck that ends on the flop. The house is drawn from `HOUSE`; a test holds it against the order of imports.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from kilt.solve.folder import RunFolder
+from kilt.strategy.blueprint import Blueprint
+from kilt.viz.convergence import plot_convergence
+from kilt.viz.ranges import draw_ranges, first_decisions, grids
+
+PICTURES = Path(__file__).parent / "pictures"
+GAME = """\
+# Hold'em that ends on the flop: no limit, stacks of 20 big blinds
+GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 2
+stack = 2000 2000
+blind = 100 50
+firstPlayer = 2 1
+numSuits = 4
+numRanks = 13
+numHoleCards = 2
+numBoardCards = 0 3
+END GAMEDEF
+"""
+CONFIGURATION = """\
+game = "flop.game"
+cards = "IR-KE-KO 169-300"
+actions = "1x, a"
+"""
+
+# Highest layer first: packages that stand side by side, and what they are for.
+HOUSE = [
+    (("cli",), "parse, call one function, print", ""),
+    (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
+    (("viz",), "data to pictures", ""),
+    (("evaluate",), "how good: exploitability, matches, sanity", ""),
+    (("solve", "play"), "CFR and its family; agents at a table", "Agent"),
+    (("strategy",), "probabilities on disk; post-processing, translation", "Strategy"),
+    (("abstraction",), "hands to buckets, boards to classes, bets to menus", "Abstraction"),
+    (("tree",), "the rules as flat arrays that kernels walk", "Tree"),
+    (("games",), "the rules: who acts, what is legal, what it pays", "Game"),
+    (("cards",), "decks, ranges, strength, suits, equity", ""),
+    (("config", "artifact", "engines", "jit"), "runs as data, arrays on disk, processes, the compiler", ""),
+]
+
+
+def house() -> str:
+    """The layers as an SVG picture: imports run downwards only."""
+    width, row, top = 860, 42, 44
+    height = top + row * len(HOUSE) + 14
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<path d="M20 {top - 4} L{width / 2} 8 L{width - 20} {top - 4} Z" fill="#00796b"/>',
+        f'<text x="{width / 2}" y="34" text-anchor="middle" font-size="17" font-weight="bold" fill="white">kilt</text>',
+    ]
+    for level, (names, meaning, noun) in enumerate(HOUSE):
+        y = top + row * level
+        shade = "#e0f2f1" if level % 2 else "#f3faf9"
+        lines += [
+            f'<rect x="20" y="{y}" width="{width - 40}" height="{row - 4}" rx="3" fill="{shade}" stroke="#80cbc4"/>',
+            f'<text x="34" y="{y + 24}" font-size="15" font-weight="bold" fill="#004d40">{" · ".join(names)}</text>',
+            f'<text x="300" y="{y + 24}" font-size="14" fill="#263238">{escape(meaning)}</text>',
+        ]
+        if noun:
+            lines.append(
+                f'<text x="{width - 34}" y="{y + 24}" text-anchor="end" font-size="14" font-style="italic" '
+                f'fill="#bf360c">{noun}</text>'
+            )
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def kilt(command: str, folder: Path) -> None:
+    """Run a command in a folder, and say so."""
+    sys.stderr.write(f"$ kilt {command}\n")
+    subprocess.run([sys.executable, "-m", "kilt", *shlex.split(command)], cwd=folder, check=True, stdout=sys.stderr)
+
+
+def convergence(folder: Path, to: Path) -> None:
+    """How fast variants of CFR come near an equilibrium of Leduc hold'em."""
+    names = ("cfr", "linear", "dcfr", "cfr+", "pcfr+")
+    for name in names:
+        kilt(f"solve --game leduc --algorithm {name} --iterations 10000 --out {name}", folder)
+    runs = {name: RunFolder.open(folder / name).steps() for name in names}
+    plot_convergence(runs, "Leduc hold'em: average strategies", to)
+
+
+def hand_grids(folder: Path, to: Path) -> None:
+    """What a blueprint does with every starting hand."""
+    kilt("solve agent.toml --iterations 5000000 --threads 2", folder)
+    blueprint = Blueprint.load(folder / "agent")
+    chosen = first_decisions(blueprint, 3)
+    draw_ranges(grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands").savefig(to)
+
+
+def board_classes(folder: Path, to: Path) -> None:
+    """Flops in classes."""
+    kilt('abstraction boards --game flop.game --clusters 12 --base "IR-KE-KO 169-500" --out classes', folder)
+    (folder / "classes" / "classes.png").rename(to)
+
+
+DRAWN: dict[str, Callable[[Path, Path], None]] = {
+    "convergence.png": convergence,
+    "hand-grids.png": hand_grids,
+    "board-classes.png": board_classes,
+}
+
+
+def main() -> None:
+    """Draw all of them, or those that are named."""
+    chosen = sys.argv[1:] or [*DRAWN, "house.svg"]
+    PICTURES.mkdir(exist_ok=True)
+    if "house.svg" in chosen:
+        (PICTURES / "house.svg").write_text(house())
+    for name in DRAWN.keys() & {*chosen}:
+        with TemporaryDirectory() as place:
+            folder = Path(place)
+            (folder / "flop.game").write_text(GAME)
+            (folder / "agent.toml").write_text(CONFIGURATION)
+            drawn = folder / "drawn.png"
+            DRAWN[name](folder, drawn)
+            Image.open(drawn).convert("RGB").quantize(64).save(PICTURES / name, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
