@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from kilt.solve.folder import RunFolder
+from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
-from kilt.viz.ranges import draw_ranges, first_decisions, grids
+from kilt.viz.ranges import first_decisions, grids, plot_ranges
 
 PICTURES = Path(__file__).parent / "pictures"
 GAME = """\
@@ -45,9 +45,11 @@ actions = "1x, a"
 
 # Highest layer first: packages that stand side by side, and what they are for.
 HOUSE = [
-    (("cli",), "parse, call one function, print", ""),
+    (("cli",), "commands: parse, call one function, print", ""),
+    (("api",), "what import kilt offers", ""),
     (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
     (("viz",), "data to pictures", ""),
+    (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),
     (("evaluate",), "how good: exploitability, matches, sanity", ""),
     (("solve", "play"), "CFR and its family; agents at a table", "Agent"),
     (("strategy",), "probabilities on disk; post-processing, translation", "Strategy"),
@@ -105,7 +107,7 @@ def hand_grids(folder: Path, to: Path) -> None:
     kilt("solve agent.toml --iterations 5000000 --threads 2", folder)
     blueprint = Blueprint.load(folder / "agent")
     chosen = first_decisions(blueprint, 3)
-    draw_ranges(grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands").savefig(to)
+    plot_ranges(grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands", to)
 
 
 def board_classes(folder: Path, to: Path) -> None:

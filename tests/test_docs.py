@@ -170,10 +170,18 @@ def test_fences_are_found():
         assert 2 * len(blocks_of(page)) == len(re.findall(r"^ *```", page.read_text(), re.MULTILINE)), page
 
 
+def test_public_names():
+    """The page about Python has all names that `import kilt` offers, and no others."""
+    named = re.findall(r"^::: kilt\.(.*)\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert {name: home for home, name in named} == kilt._HOMES
+    assert len(named) == len(kilt._HOMES)
+
+
 def test_house_is_the_house():
     """The picture of the layers has those of the test of imports, and is the one that would be drawn now."""
     drawn = [{*names} for names, _, _ in make_pictures.HOUSE[::-1]]
-    layers = [found & {path.stem for path in SOURCE.iterdir()} for found in LAYERS[1:-1]]
+    there = {path.stem for path in SOURCE.iterdir()} - {"__init__"}
+    layers = [found & there for found in LAYERS[1:-1]]
     assert drawn[0] <= layers[0] and drawn[1:] == layers[1:]
     assert (make_pictures.PICTURES / "house.svg").read_text() == make_pictures.house()
 
