@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from kilt.cards.deck import FULL, Deck
     from kilt.config import Config
-    from kilt.errors import KiltError
+    from kilt.errors import GameError, KiltError
     from kilt.evaluate.stats import Estimate, win_rate
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
@@ -54,6 +54,7 @@ _HOMES = {
     "Deck": "cards.deck",
     "Estimate": "evaluate.stats",
     "Game": "games.game",
+    "GameError": "errors",
     "KiltError": "errors",
     "Observation": "play.agent",
     "Run": "runs.run",
@@ -85,6 +86,7 @@ __all__ = [
     "Deck",
     "Estimate",
     "Game",
+    "GameError",
     "KiltError",
     "Observation",
     "Run",

@@ -21,22 +21,23 @@ from kilt.arrays import Array
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
-from kilt.errors import GameError, RunError
+from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.play import match as matches
-from kilt.play.agent import BASELINES, Agent
+from kilt.play.agent import Agent
 from kilt.play.match import Match
-from kilt.play.players import load_agent, load_holdem, load_player
+from kilt.play.players import game_for, load_agent, load_holdem, own_game
 from kilt.runs.budget import Budget, Step
 from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.run import Run, configured_run, continued_run, new_run, open_run
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm
+from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
@@ -75,6 +76,11 @@ class Solution:
         return self.steps[-1].iterations
 
     @property
+    def infosets(self) -> tuple[str, ...]:
+        """The names of all information sets, for games solved as flat trees; none otherwise."""
+        return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
+
+    @property
     def strategy(self) -> Strategy | VectorStrategy:
         """The average strategy: by information set for small games, a table over (board, row) × hand for large ones."""
         if isinstance(self.problem, FlatProblem):
@@ -94,7 +100,7 @@ class Solution:
 
 def solve_game(
     game: str | Game,
-    algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
     *,
     iterations: int | None = None,
     seconds: float | None = None,
@@ -110,8 +116,8 @@ def solve_game(
     ----------
     game : str or Game
         A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or an object with the methods of `Game`.
-    algorithm : str or Algorithm
-        A name (``kilt solve --algorithms`` lists them), or an entry of one's own: see `Algorithm`.
+    algorithm : str, Variant or Algorithm
+        A name (``kilt solve --algorithms`` lists them), a row of discounts for CFR, or an entry of one's own.
     iterations, seconds, target : optional
         When to stop: whichever comes first. `target` is an exploitability in chips per game. Without any: a minute.
     seed : int
@@ -144,7 +150,7 @@ def solve_game(
     return Solution(run.problem, run.strategy(), tuple(steps))
 
 
-def equity(hand: str, opponent: str, board: str = "", *, deck: Deck = FULL) -> Equity:
+def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
     """How a hand fares against another, or against a range, over all ways to complete the board.
 
     Parameters
@@ -152,7 +158,7 @@ def equity(hand: str, opponent: str, board: str = "", *, deck: Deck = FULL) -> E
     hand : str
         Two cards, such as "AsKh".
     opponent : str
-        Two cards, or a range such as "QQ+,AKs,A5s-A2s,KQs:0.5".
+        Two cards, a range such as "QQ+,AKs,A5s-A2s,KQs:0.5", or "random" for any two cards.
     board : str
         None to five cards, such as "Qd7h2c".
     deck : Deck
@@ -380,8 +386,8 @@ def play_match(
     Parameters
     ----------
     first, second : str, Path or Agent
-        The folder of a run or of an exported agent, the name of a baseline ("always-call", "random", …), or an object
-        with a `name` and a method ``act(observation)``.
+        As `load_agent` takes it: the folder of a run or of an exported agent, the name of a baseline ("always-call",
+        "random", …), ``FILE.py:CLASS``; or an object with a `name` and a method ``act(observation)``.
     hands : int
         In all; a duplicate match plays each deal twice, with the seats swapped.
     game : str or Game, optional
@@ -398,19 +404,15 @@ def play_match(
     Match
         `win_rate` gives what the first player wins in mbb/h, with its 95% interval.
     """
-    rules: Holdem | None = None
-    if game is not None:
-        found = load_holdem(game) if isinstance(game, str) else game
-        if not isinstance(found, Holdem):
-            raise GameError(f"{found.name} is no poker: agents play games with cards and bets")
-        rules = found
-    players = [str(player) if isinstance(player, Path) else player for player in (first, second)]
-    for player in players:
-        if isinstance(player, str) and player not in BASELINES:
-            rules = load_player(player, rules)[1]
+    rules = load_holdem(game) if isinstance(game, str) else game
+    if rules is not None and not isinstance(rules, Holdem):
+        raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
+    one, other = (str(player) if isinstance(player, Path) else player for player in (first, second))
+    for player in (one, other):
+        agent = load_agent(player) if isinstance(player, str) else player
+        rules = own_game(agent) if rules is None else game_for(agent, rules)
     if rules is None:
-        raise RunError("neither player knows which game to play: give `game`")
-    one, other = (BASELINES.get(player, player) if isinstance(player, str) else player for player in players)
+        raise PlayError("both players play any poker game: say which one")
     return matches.play_match(
         rules, (one, other), hands, seed, duplicate=duplicate, load=load_agent, processes=processes
     )

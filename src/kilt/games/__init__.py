@@ -26,7 +26,18 @@ def ready_made_games() -> dict[str, str]:
 
 
 def load_game(name: str | Path) -> Game:
-    """A ready-made game by name, or one from a file in ACPC format."""
+    """A ready-made game by name, or one from a file in ACPC format.
+
+    Parameters
+    ----------
+    name : str or Path
+        One of `ready_made_games` (``kilt game list``), or the path of a game definition.
+
+    Returns
+    -------
+    Game
+        The rules: a `Holdem` for all games of poker.
+    """
     if str(name) in _BLUFFS:
         return Bluff(_BLUFFS[str(name)])
     if str(name) in library():

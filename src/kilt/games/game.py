@@ -78,8 +78,26 @@ class Game(Protocol):
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
-    """Check that a game keeps the contract, on random walks through it; raise GameError where it does not.
+    """Check that a game keeps the contract, on random walks through it.
 
+    Parameters
+    ----------
+    game : Game
+        The rules to check.
+    walks : int
+        Number of random walks.
+    seed : int
+        Of the walks.
+    longest : int
+        Actions after which a walk must have ended.
+
+    Raises
+    ------
+    GameError
+        Where the contract is broken; the message says how, and at which position.
+
+    Examples
+    --------
     >>> from kilt.games import load_game
     >>> check_game(load_game("leduc"))
     """

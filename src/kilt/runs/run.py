@@ -35,6 +35,7 @@ from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, Problem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import InParts, Solver
+from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 
 
@@ -133,7 +134,7 @@ class Run:
 
 def new_run(
     game: str | Game,
-    algorithm: str | Algorithm = DEFAULT_ALGORITHM,
+    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
     *,
     budget: Budget | None = None,
     seed: int = 0,
@@ -147,8 +148,8 @@ def new_run(
     ----------
     game : str or Game
         A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
-    algorithm : str or Algorithm
-        A name of `solve.registry.ALGORITHMS`, or an entry of one's own.
+    algorithm : str, Variant or Algorithm
+        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
     budget : Budget, optional
         Left out: a minute, or one step for algorithms that are exact.
     seed : int
@@ -160,7 +161,8 @@ def new_run(
     begun : RunFolder, optional
         A run of the same game, algorithm and seed, to go on with.
     """
-    exact, called = algorithm_named(algorithm).exact, algorithm if isinstance(algorithm, str) else algorithm.what
+    entry = algorithm_named(algorithm)
+    exact, called = entry.exact, algorithm if isinstance(algorithm, str) else entry.what
     if exact and budget:
         raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
     form = begun.identity.form if begun and called == begun.identity.algorithm else None

@@ -20,10 +20,9 @@ from __future__ import annotations
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.errors import GameError
 from kilt.solve import cfr_kernels as kernels
 from kilt.solve.solver import TableState, normalised
-from kilt.solve.variants import VARIANTS, multipliers
+from kilt.solve.variants import Variant, multipliers, variant_named
 from kilt.tree.flat import FlatNodes
 
 
@@ -33,12 +32,10 @@ class FullWidth(TableState):
     KEPT = ("regret", "expected", "total", "strategy")
     responds = False  # whether the opponent is a best response
 
-    def __init__(self, nodes: FlatNodes, variant: str = "cfr+") -> None:
-        if variant not in VARIANTS:
-            raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
+    def __init__(self, nodes: FlatNodes, variant: str | Variant = "cfr+") -> None:
         slots = int(nodes.infoset_start[-1])
         self.nodes = nodes
-        self.variant = VARIANTS[variant]
+        self.variant = variant_named(variant)
         self.iterations = 0
         self.regret = np.zeros(slots)
         self.expected = np.zeros(slots)

@@ -24,6 +24,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
 from kilt.solve.problem import ABSTRACT, FLAT, SINGLE, VECTOR, FlatProblem, Problem, VectorProblem, big_blind_of
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.solve.variants import Variant
 from kilt.strategy import blueprint
 from kilt.strategy import table as flat_strategy
 from kilt.strategy import vector as vector_strategy
@@ -35,7 +36,7 @@ OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
 
 
 def load_problem(
-    game: str | Game, algorithm: str | Algorithm | None = None, *, form: str | None = None, threads: int = 1
+    game: str | Game, algorithm: str | Variant | Algorithm | None = None, *, form: str | None = None, threads: int = 1
 ) -> Problem:
     """A game in the form that an algorithm works on, or that fits to judge strategies.
 
@@ -43,8 +44,9 @@ def load_problem(
     ----------
     game : str or Game
         A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
-    algorithm : str or Algorithm, optional
-        A name of `registry.ALGORITHMS`, or an entry of one's own; left out, the problem is only to be judged.
+    algorithm : str, Variant or Algorithm, optional
+        A name of `registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own. Left out: the
+        problem is only to be judged.
     form : str, optional
         "flat" or "vector". Left out: flat where the algorithm has it, the game fits and one thread is enough.
     threads : int
@@ -58,7 +60,7 @@ def load_problem(
     if threads < 1:
         raise RunError(f"the number of threads is {threads}: use 1 or more")
     entry = None if algorithm is None else algorithm_named(algorithm)
-    called = algorithm.what if isinstance(algorithm, Algorithm) else algorithm
+    called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and threads > 1 and not entry.threads:
         able = [name for name, other in ALGORITHMS.items() if other.threads]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")

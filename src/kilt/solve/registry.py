@@ -17,6 +17,7 @@ from kilt.solve.external import External
 from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
+from kilt.solve.variants import Variant
 from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
@@ -152,10 +153,15 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def algorithm_named(name: str | Algorithm) -> Algorithm:
-    """An entry of the menu by name, or one's own as it is; ``cfr-br:2`` is CFR-BR with a trunk of two rounds."""
+def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
+    """An entry of the menu by name, or one of one's own; ``cfr-br:2`` is CFR-BR with a trunk of two rounds.
+
+    A `Variant` is CFR with other discounts, on flat trees.
+    """
     if isinstance(name, Algorithm):
         return name
+    if isinstance(name, Variant):
+        return Algorithm(f"cfr{tuple(name)}", {FLAT: lambda problem, seed: FullWidth(problem.tree.nodes, name)})
     plain, _, trunk = name.partition(":")
     if plain == "cfr-br" and trunk.isdecimal():
         return ALGORITHMS[plain]._replace(make=_cfr_br(int(trunk)), samples=int(trunk) > 0, trunk=int(trunk))
@@ -164,21 +170,21 @@ def algorithm_named(name: str | Algorithm) -> Algorithm:
     return ALGORITHMS[name]
 
 
-def make_solver(problem: Problem, algorithm: str | Algorithm, seed: int = 0) -> Solver:
+def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: int = 0) -> Solver:
     """A new solver for a problem.
 
     Parameters
     ----------
     problem : Problem
         A game in a form that the algorithm works on.
-    algorithm : str or Algorithm
-        A name of `ALGORITHMS`, or an entry of one's own.
+    algorithm : str, Variant or Algorithm
+        A name of `ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
     seed : int
         For algorithms that draw at random.
     """
     entry = algorithm_named(algorithm)
     if problem.form not in entry.make:
         fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.make]
-        called = algorithm if isinstance(algorithm, str) else algorithm.what
+        called = algorithm if isinstance(algorithm, str) else entry.what
         raise RunError(f"{called} does not come in {problem.form} form: use one of {', '.join(fitting)}")
     return entry.make[problem.form](problem, seed)

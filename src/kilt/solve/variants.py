@@ -24,10 +24,22 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt.arrays import FloatArray
+from kilt.errors import GameError
 
 
 class Variant(NamedTuple):
-    """A row of the table."""
+    """A row of the table: how a regret minimiser discounts what it has learnt.
+
+    Attributes
+    ----------
+    alpha, beta : float
+        After iteration t, regrets above 0 are multiplied by t^alpha / (t^alpha + 1), those below 0 by
+        t^beta / (t^beta + 1).
+    gamma : float
+        The sum of strategies is multiplied by (t / (t + 1))^gamma.
+    predictive : bool
+        Whether the next strategy is chosen as if the last regrets came once more.
+    """
 
     alpha: float
     beta: float
@@ -42,6 +54,15 @@ VARIANTS = {
     "dcfr": Variant(1.5, 0, 2),
     "pcfr+": Variant(inf, -inf, 2, predictive=True),
 }
+
+
+def variant_named(variant: str | Variant) -> Variant:
+    """A row of the table by name, or a row of one's own as it is."""
+    if isinstance(variant, Variant):
+        return variant
+    if variant not in VARIANTS:
+        raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
+    return VARIANTS[variant]
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:

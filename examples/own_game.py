@@ -1,0 +1,107 @@
+"""A game of one's own that is not poker: two bidders, one painting.
+
+Each player is dealt what the painting is worth to them, 1 to 4, and nobody else knows. Player 1 opens with a price;
+player 2 takes it, and pays that price, or leaves the painting to player 1, who pays it then. Whoever gets the painting
+wins what it is worth to them less the price, from the other. So a high price protects a high value, and invites to be
+left with it.
+
+    python examples/own_game.py
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+import kilt
+
+VALUES = (1, 2, 3, 4)
+PRICES = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Auction:
+    """A public position: the price, once it is named, and the answer to it."""
+
+    price: int | None = None
+    answer: str = ""
+
+    @property
+    def actor(self) -> int:
+        """Who acts: player 0, then player 1, then nobody (-2)."""
+        return -2 if self.answer else 0 if self.price is None else 1
+
+    @property
+    def round(self) -> int:
+        """Nothing is revealed: all is one round."""
+        return 0
+
+    @property
+    def history(self) -> str:
+        """All labels so far."""
+        return f"{'' if self.price is None else self.price}{self.answer}"
+
+    def actions(self) -> tuple[str, ...]:
+        """The labels of the legal actions."""
+        if self.answer:
+            return ()
+        return tuple(map(str, PRICES)) if self.price is None else ("take", "leave")
+
+    def after(self, action: str) -> "Auction":
+        """The position after a legal action."""
+        if action not in self.actions():
+            raise kilt.GameError(f"{action!r} is not legal here: use one of {', '.join(self.actions())}")
+        return Auction(int(action)) if self.price is None else Auction(self.price, action)
+
+
+class Painting:
+    """The rules: which hands there are, how they are dealt, where play starts, what it pays."""
+
+    name = "painting"
+
+    def hands(self, player: int) -> Sequence[str]:
+        """What the painting may be worth to a player."""
+        return [f"worth {value}" for value in VALUES]
+
+    def deals(self) -> npt.NDArray[np.float64]:
+        """Every pair of values is equally likely."""
+        return np.full((len(VALUES), len(VALUES)), 1 / len(VALUES) ** 2)
+
+    def start(self) -> Auction:
+        """Before the price is named."""
+        return Auction()
+
+    def reveals(
+        self, position: object, hands: tuple[int, int], board: tuple[int, ...]
+    ) -> list[tuple[tuple[int, ...], float]]:
+        """There are no public chance events."""
+        return []
+
+    def payoffs(self, position: object, hands: tuple[int, int], board: tuple[int, ...]) -> tuple[float, float]:
+        """The painting's worth to its buyer less the price, from one player to the other."""
+        assert isinstance(position, Auction)
+        assert position.price is not None
+        buyer = 1 if position.answer == "take" else 0
+        gain = float(VALUES[hands[buyer]] - position.price)
+        return (gain, -gain) if buyer == 0 else (-gain, gain)
+
+    def board_name(self, board: tuple[int, ...]) -> str:
+        """Nothing is ever revealed."""
+        return ""
+
+
+def main() -> None:
+    """Check the rules, solve them exactly, and see what CFR+ finds."""
+    game = Painting()
+    kilt.check_game(game)
+    exact = kilt.solve_game(game, "lp")
+    print(f"worth {exact.value:+.4f} to player 1, exactly")
+    found = kilt.solve_game(game, "cfr+", iterations=2000)
+    print(f"worth {found.value:+.4f} by CFR+, exploitable for {found.exploitability:.1e}")
+    for infoset in (name for name in found.infosets if name.startswith("worth 4")):
+        print(f"{infoset:14}", {action: round(share, 2) for action, share in found[infoset].items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Solve Leduc hold'em, judge the result exactly, and look at a decision.
+
+python examples/solve_leduc.py
+"""
+
+import kilt
+
+
+def main() -> None:
+    """Compare three algorithms, then show what the best of them does."""
+    for algorithm in ("cfr", "cfr+", "dcfr"):
+        found = kilt.solve_game("leduc", algorithm, iterations=500)
+        print(f"{algorithm:5} exploitability {found.exploitability:.6f} chips, {found.exploitability_mbb:.3f} mbb/g")
+
+    # Every point of the measuring schedule can be heard of while the solver works.
+    curve: list[kilt.Step] = []
+    solution = kilt.solve_game("leduc", "cfr+", target=1e-3, on_step=curve.append)
+    print(f"below 1e-3 after {solution.iterations} iterations; the game is worth {solution.value:.4f} to player 1")
+    print(f"measured at iterations {', '.join(str(step.iterations) for step in curve)}")
+
+    # An information set is named by the hand, the board and the betting: the king of spades, facing a raise.
+    print("Ks facing a raise:", {action: round(share, 3) for action, share in solution["Ks||r"].items()})
+
+    # Any strategy can be judged, one of your own too.
+    print("uniform:", round(kilt.exploitability("leduc", "uniform"), 4))
+    print("the solution, judged again:", round(kilt.exploitability("leduc", solution), 6))
+
+
+if __name__ == "__main__":
+    main()

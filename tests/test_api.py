@@ -1,0 +1,213 @@
+"""The front door: what `import kilt` offers, and the scripts that a newcomer copies."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kilt
+from kilt.errors import GameError, KiltError, PlayError, RunError
+from kilt.solve.registry import ALGORITHMS
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CONFIG = {"game": "leduc", "cards": "lossless", "solver": {"algorithm": "cfr+", "iterations": 20}}
+
+
+def test_the_names_are_those_that_are_said():
+    """`__all__`, the homes, and what type checkers are told."""
+    tree = ast.parse(Path(kilt.__file__).read_text())
+    (types,) = [node for node in tree.body if isinstance(node, ast.If)]
+    told = {name.name: node.module for node in types.body for name in node.names}
+    assert {name: f"kilt.{home}" for name, home in kilt._HOMES.items()} == told
+    assert sorted([*kilt._HOMES, "__version__"]) == sorted(kilt.__all__) == sorted(dir(kilt))
+    for name in kilt.__all__:
+        assert getattr(kilt, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'solver_of_all_games'"):
+        kilt.solver_of_all_games  # noqa: B018
+
+
+def test_importing_kilt_imports_nothing_heavy():
+    code = "import sys, kilt; print(' '.join({name.partition('.')[0] for name in sys.modules}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "numba", "scipy", "matplotlib", "typer", "rich", "ray"} & set(found)
+
+
+def test_public_functions_say_what_they_take_and_return():
+    for name in kilt.__all__:
+        found = getattr(kilt, name)
+        if callable(found) and not isinstance(found, type):
+            assert "Parameters\n" in found.__doc__, name
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path, tmp_path, monkeypatch, capsys):
+    """In this process, so that kernels are compiled once; each says something."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(path.parent)
+    module = importlib.import_module(path.stem)
+    module.main(*([tmp_path / "run"] if path.stem == "agent_from_configuration" else []))
+    assert len(capsys.readouterr().out.splitlines()) >= 2
+
+
+def test_examples_are_typed():
+    settings = [
+        "--strict",
+        "--ignore-missing-imports",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+    ]
+    command = [sys.executable, "-m", "mypy", *settings, *map(str, EXAMPLES)]
+    environment = os.environ | {"MYPYPATH": str(ROOT / "src")}
+    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert found.returncode == 0, found.stdout
+
+
+def test_a_game_is_solved_and_heard_of(tmp_path):
+    heard = []
+    solution = kilt.solve_game("kuhn", "cfr+", iterations=50, folder=tmp_path / "run", on_step=heard.append)
+    assert [step.iterations for step in heard] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 50]
+    assert solution.steps == tuple(heard) and solution.iterations == 50
+    assert (
+        solution.exploitability
+        == kilt.exploitability("kuhn", solution)
+        == kilt.exploitability("kuhn", solution.strategy)
+    )
+    assert solution.exploitability == kilt.exploitability(strategy=tmp_path / "run")
+    assert solution.exploitability_mbb == 1000 * solution.exploitability
+    assert kilt.resume_run(tmp_path / "run", iterations=60).finish().iterations == 60
+
+
+def test_larger_games_are_solved_with_vectors_of_hands():
+    solution = kilt.solve_game("leduc", "cfr+", iterations=10, threads=2)
+    assert solution.infosets == () and solution.strategy.table.ndim == 2
+    assert kilt.exploitability("leduc", solution.strategy) == pytest.approx(solution.exploitability, rel=1e-12)
+    with pytest.raises(GameError, match="was solved with vectors of hands"):
+        solution["Ks||"]
+
+
+def test_a_variant_of_ones_own():
+    mine = kilt.solve_game("kuhn", kilt.Variant(1.5, 0, 2), iterations=30)
+    assert np.array_equal(mine.table, kilt.solve_game("kuhn", "dcfr", iterations=30).table)
+
+
+def test_an_algorithm_of_ones_own():
+    """Any object that answers `Solver`, made by an entry of one's own."""
+
+    class Stubborn:
+        """Plays uniformly, whatever happens."""
+
+        def __init__(self, problem, seed):
+            self.iterations, self.problem = 0, problem
+
+        def step(self, iterations):
+            self.iterations += iterations
+
+        def average(self):
+            return self.problem.uniform()
+
+        current = average
+
+        def state(self):
+            return {"iterations": np.asarray(self.iterations)}
+
+        def restore(self, state):
+            self.iterations = int(state["iterations"])
+
+    found = kilt.solve_game("leduc", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
+    assert found.exploitability == kilt.exploitability("leduc", "uniform")
+    with pytest.raises(RunError, match="stubborn needs a flat tree"):
+        kilt.solve_game("holdem.2-4", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        ({}, r"information set 'Qs\|\|' of kuhn has \{\}: give shares of c, r"),
+        ({"Qs||": {"x": 1.0}}, "give shares of c, r"),
+        ({"Qs||": {"c": -1.0, "r": 2.0}}, "give shares of c, r"),
+    ],
+)
+def test_strategies_that_make_no_sense(strategy, words):
+    with pytest.raises(GameError, match=words):
+        kilt.exploitability("kuhn", strategy)
+
+
+def test_what_is_missing_is_said(tmp_path):
+    with pytest.raises(RunError, match="always-call plays many games: say which"):
+        kilt.exploitability(strategy="always-call")
+    with pytest.raises(RunError, match="does not know its game"):
+        kilt.exploitability(strategy={})
+    with pytest.raises(GameError, match="bluff-1-1 has no cards to abstract"):
+        kilt.build_abstraction("lossless", "bluff-1-1")
+    with pytest.raises(PlayError, match="both players play any poker game: say which one"):
+        kilt.play_match("always-call", "random", 10)
+    with pytest.raises(PlayError, match="is no poker"):
+        kilt.play_match("always-call", "random", 10, game=kilt.load_game("bluff-1-1"))
+
+
+def test_a_run_from_python(tmp_path):
+    """Begun, left in the middle, gone on with, judged and played; no word is printed."""
+    heard = []
+    run = kilt.start_run(CONFIG, tmp_path / "run", tick=lambda what, share: heard.append(what))
+    assert heard  # the cards were built
+    for step in run:
+        if step.iterations == 4:
+            break
+    last = kilt.resume_run(tmp_path / "run").finish()
+    assert last.iterations == 20
+    whole = kilt.solve_game("leduc", "cfr+", iterations=20, threads=2)
+    assert last.exploitability == pytest.approx(whole.exploitability, rel=1e-3)  # but for whole numbers of two bytes
+    assert kilt.exploitability(strategy=tmp_path / "run") == pytest.approx(last.exploitability, rel=1e-12)
+    match = kilt.play_match(tmp_path / "run", "always-call", 100)
+    assert match.hands == 100 and kilt.win_rate(match).margin > 0
+    assert (
+        kilt.open_blueprint(tmp_path / "run").game.name == kilt.load_agent(str(tmp_path / "run")).game.name == "leduc"
+    )
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    """Whoever comes second leaves everything as it is."""
+    kilt.start_run(CONFIG, tmp_path / "run")
+    said = (tmp_path / "run" / "config.toml").read_bytes()
+    with pytest.raises(RunError, match="is there already: go on with --resume"):
+        kilt.start_run(CONFIG | {"cards": "PR-PHS-PHS 2-2"}, tmp_path / "run")
+    assert (tmp_path / "run" / "config.toml").read_bytes() == said
+
+
+def test_configurations_as_data_objects_and_files(tmp_path):
+    file = tmp_path / "my.toml"
+    file.write_text('game = "leduc"\ncards = "lossless"\n[solver]\nalgorithm = "cfr+"\niterations = 20\n')
+    plans = [kilt.plan_run(one) for one in (CONFIG, file, str(file), kilt.plan_run(CONFIG).config)]
+    assert len({plan.config for plan in plans}) == 1
+
+
+@pytest.mark.parametrize("algorithm", [name for name, entry in ALGORITHMS.items() if "abstract" in entry.make])
+def test_estimates_are_those_of_the_algorithm(algorithm, tmp_path):
+    """Memory that a solver's tables take is within what was foretold."""
+    config = CONFIG | {"solver": {"algorithm": algorithm, "iterations": 1}}
+    estimate = kilt.plan_run(config).estimate()
+    run = kilt.start_run(config, tmp_path / "run")
+    state = run.solver.state()
+    assert sum(table.nbytes for table in state.values()) <= estimate.memory + 1000
+    assert (estimate.seconds is None) == (algorithm in ("external", "pcs"))
+
+
+def test_memory_decides_before_anything_is_built(tmp_path, monkeypatch):
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 20_000.0)
+    with pytest.raises(
+        RunError, match=r"cfr\+ on leduc takes .* GB of memory, .*: use fewer buckets or bets, or external"
+    ):
+        kilt.start_run(CONFIG, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert kilt.plan_run(CONFIG | {"solver": {}}).estimate().memory < 20_000
+
+
+def test_errors_share_a_base():
+    assert issubclass(RunError, KiltError) and kilt.KiltError is KiltError
