@@ -23,7 +23,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
 from kilt.play.agent import BASELINES, Observation
-from kilt.play.person import Person, Session, advice, in_words, menu, read_action, to_call
+from kilt.play.person import Person, Session, advice, in_words, menu, read_action
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
 POSITIONS = [
@@ -165,7 +165,7 @@ def test_words():
 def test_a_call_takes_no_more_than_there_is():
     text = str(NOLIMIT.rules).replace("stack = 20000 20000", "stack = 20000 5000")
     position = Holdem(GameDef.parse(text)).start().after("c").after("r9000")
-    assert (to_call(position), in_words(position, "c")) == (4900, "call 4,900, all-in")
+    assert (position.to_call, in_words(position, "c")) == (4900, "call 4,900, all-in")
     with pytest.raises(PlayError, match="takes all your chips"):
         read_action("r9500", position)
     assert read_action("all-in", position) == "c"

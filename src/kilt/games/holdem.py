@@ -70,6 +70,11 @@ class Betting:
         return max(self.spent) - self.spent[self.actor]
 
     @property
+    def to_call(self) -> int:
+        """Chips that a call adds: what there is to match, or all that the actor has left."""
+        return min(max(self.spent), self.rules.stacks[self.actor]) - self.spent[self.actor]
+
+    @property
     def stake(self) -> int:
         """Chips that the loser loses: what the other has not matched goes back."""
         return min(self.spent)
@@ -124,7 +129,7 @@ class Betting:
         if me >= 0 and action == FOLD and self.facing:
             return self._with(action, actor=TERMINAL, folded=me)
         if me >= 0 and action == CALL:
-            called = min(max(self.spent), self.rules.stacks[me])
+            called = self.spent[me] + self.to_call
             return self._with(action, spent=self._spend(called), to_act=self.to_act - 1)._turn_to(1 - me)
         bounds = self.raise_bounds()
         # An agent of a user's own may answer something that is no text.

@@ -94,7 +94,7 @@ class MatchState:
 
 
 def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
-    """What the player at position `viewer` is told: their own cards, and the other's where these are shown.
+    """The state as a dealer tells it to the player at position `viewer`: the other's cards only after a showdown.
 
     >>> from kilt.games import load_game
     >>> game = load_game("leduc")
@@ -109,7 +109,7 @@ def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchS
 
 
 def read_state(line: str, game: Holdem) -> MatchState:
-    """Read what a dealer tells a player; PlayError where it cannot be."""
+    """Read a dealer's line to a player; PlayError where it is malformed or cannot be."""
     found = _STATE.fullmatch(line)
     if not found:
         raise PlayError(
@@ -181,7 +181,7 @@ def corrected(position: Betting, action: str) -> str:
 
 
 class Score(NamedTuple):
-    """How a match ended. The names are in the order of the players, as its dealer was given them."""
+    """The last line of a log: chips and names of the players, in the order that the dealer was given."""
 
     chips: tuple[float, float]
     names: tuple[str, str]
@@ -262,7 +262,7 @@ def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
 
 
 def read_names(names: Sequence[str]) -> tuple[str, str]:
-    """The names of two players, if a log can hold them."""
+    """The names of two players; PlayError where a log cannot hold them."""
     for name in names:
         if not name.strip() or not name.isprintable() or ":" in name or "|" in name:
             raise PlayError(f"the name {quoted(name)} cannot be in a log; use printable characters other than : and |")

@@ -122,7 +122,7 @@ class Lines:
         return line
 
     def _fill(self, deadline: float | None) -> bool:
-        """Wait for more; False when there will be none."""
+        """Wait for more bytes; False at the end of the connection."""
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             raise TimeoutError
@@ -245,7 +245,7 @@ def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
 
 @dataclass
 class _Account:
-    """What a player has used up."""
+    """Time in seconds and invalid actions that a player has used up."""
 
     in_hand: float = 0.0  # seconds
     in_match: float = 0.0
@@ -253,7 +253,7 @@ class _Account:
 
 
 class NetworkMatch:
-    """A dealer with two players on the line, in order; they have said their version."""
+    """A match of a dealer with two connected players, in order, who have said their version."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ class NetworkMatch:
         return score
 
     def _player(self, number: int, position: int) -> int:
-        """Who sits there in a hand; it is the other way round as well. Positions swap after every hand."""
+        """The player at a position in a hand, and likewise the position of a player: they swap after every hand."""
         return (position + number) % 2
 
     def _play_hand(self, number: int) -> Hand:
@@ -310,7 +310,7 @@ class NetworkMatch:
         return hand
 
     def _dealt(self, position: Betting) -> Betting:
-        """The position when all cards that are due have been dealt."""
+        """The position once all public cards that are due have been dealt."""
         while position.actor == CHANCE:
             position = self.game.positions.after(position, REVEAL)
         return position
@@ -351,7 +351,7 @@ class NetworkMatch:
         return self._judged(line.who, account, asked, action)
 
     def _judged(self, who: str, account: _Account, asked: MatchState, said: str) -> str:
-        """What an answer counts as."""
+        """The legal action that an answer counts as; PlayError after too many invalid ones."""
         try:
             action = corrected(asked.position, said)
         except PlayError as error:
@@ -446,7 +446,7 @@ def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int =
 
 
 def _legal(agent: Agent, game: Holdem, state: MatchState, seed: int) -> str:
-    """What an agent does; one that breaks the rules is told so here, not corrected by the dealer."""
+    """An agent's action; PlayError where it is not legal, so that no dealer has to correct it."""
     action = agent.act(state.observation(seed))
     try:
         state.position.after(action)

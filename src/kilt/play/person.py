@@ -47,7 +47,7 @@ _POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
 
 
 def read_action(text: str, position: Betting) -> str:
-    """What a person types, as a legal action that the ACPC writes; PlayError says what they may type instead.
+    """Read what a person types: a legal action as the ACPC writes it. PlayError says what they may type instead.
 
     A call where nothing is to be called is a check. A check where there is something to call is none: it might cost
     chips that nobody wanted to pay.
@@ -70,7 +70,7 @@ def read_action(text: str, position: Betting) -> str:
 
 
 def _call(word: str, rest: str, position: Betting) -> str:
-    due = to_call(position)
+    due = position.to_call
     if due and word in ("k", "check", "x"):
         raise PlayError(f"checking is not possible, there are {due:,} to call: type c to call or f to fold")
     if rest and _number(rest) != due:
@@ -79,10 +79,10 @@ def _call(word: str, rest: str, position: Betting) -> str:
 
 
 def _raise(size: str, position: Betting) -> str:
-    """A raise by chips or by a size of the language of bet sizes; of one size in limit games."""
+    """The action for a raise of `size`: chips, or a word of the language of bet sizes; empty in limit games."""
     bounds, stack = position.raise_bounds(), position.rules.stacks[position.actor]
     if bounds is None:
-        if size == "a" and position.spent[position.actor] + to_call(position) == stack:
+        if size == "a" and position.spent[position.actor] + position.to_call == stack:
             return CALL  # all-in is all that is meant
         raise PlayError(f"{_why_no_raise(position)}: type {_keys(position)}")
     before = position.opened_at
@@ -124,7 +124,7 @@ def _number(text: str) -> int:
 
 
 def in_words(position: Betting, action: str, *, third: bool = False) -> str:
-    """An action in words: to who takes it, or of a `third` person.
+    """An action in words, such as ``raise to 300``; ``raises to 300`` in the `third` person.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -137,7 +137,7 @@ def in_words(position: Betting, action: str, *, third: bool = False) -> str:
     if action == FOLD:
         verb = "fold"
     elif action == CALL:
-        due = to_call(position)
+        due = position.to_call
         verb, rest = ("call", f" {due:,}") if due else ("check", "")
     else:
         verb, _, to = _raise_verb(position).partition(" ")
@@ -145,12 +145,6 @@ def in_words(position: Betting, action: str, *, third: bool = False) -> str:
     if after.spent != position.spent and after.spent[me] == position.rules.stacks[me]:
         rest += ", all-in"
     return f"{verb}{'s' if third else ''}{rest}"
-
-
-def to_call(position: Betting) -> int:
-    """Chips that a call adds: what there is to match, or all that is left."""
-    me = position.actor
-    return min(max(position.spent), position.rules.stacks[me]) - position.spent[me]
 
 
 def _raise_verb(position: Betting) -> str:
@@ -162,12 +156,12 @@ def _span(least: int, most: int) -> str:
 
 
 def _keys(position: Betting) -> str:
-    """What may be typed, in short."""
+    """The keys that may be typed, with their meaning, for error messages."""
     return ", ".join(f"{choice.key} to {choice.words}" for choice in menu(position))
 
 
 class Choice(NamedTuple):
-    """Something that a person may do."""
+    """One of the actions on a person's menu."""
 
     key: str  # what to type
     words: str  # what it does
@@ -175,7 +169,7 @@ class Choice(NamedTuple):
 
 
 def menu(position: Betting) -> list[Choice]:
-    """What a person may do.
+    """The actions that a person may take at a position.
 
     >>> from kilt.games import load_game
     >>> [tuple(choice) for choice in menu(load_game("holdem.nolimit.2p").start())]
@@ -200,14 +194,17 @@ def menu(position: Betting) -> list[Choice]:
 
 @runtime_checkable
 class Adviser(Protocol):
-    """An agent that can say how often it would do what."""
+    """An agent that can tell the probabilities of its actions."""
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """Actions, as the ACPC writes them, and the probability of each."""
+        """Legal actions, as the ACPC writes them, and the probability of each."""
 
 
 def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """What an agent would do in a observation: words and shares, the most frequent first; None where it cannot say."""
+    """What an agent would do in the player's place: actions in words with their probabilities, the largest first.
+
+    None where the agent cannot tell.
+    """
     if not isinstance(agent, Adviser):
         return None
     said: dict[str, float] = {}
@@ -221,7 +218,7 @@ def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | 
 
 
 class TurnView(NamedTuple):
-    """What a person sees when it is their turn."""
+    """The table when it is a person's turn."""
 
     pot: int
     stacks: tuple[int, int] | None  # chips left: theirs, the opponent's; None where there is no limit to them
@@ -229,7 +226,7 @@ class TurnView(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a hand ended."""
+    """How a hand of a session ended."""
 
     won: int  # chips that the person won; what they lost is negative
     shown: list[tuple[tuple[str, ...], str]]  # cards and what they are, the person's first; none if somebody folded
@@ -238,7 +235,7 @@ class Ending(NamedTuple):
 
 
 class Screen(Protocol):
-    """What draws the table, and asks. Cards have two letters each."""
+    """The interface that draws a table and asks the person. Cards are names of two letters, such as ``As``."""
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
         """A hand begins."""
@@ -253,13 +250,13 @@ class Screen(Protocol):
         """What the person types; `again` where the last was no action. EOFError where there is nothing any more."""
 
     def tell(self, text: str) -> None:
-        """What they typed cannot be."""
+        """Say what is wrong with what was typed."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """They have asked what the agent would do in their place."""
+        """Show what `advice` says, which the person has asked for."""
 
     def explain(self) -> None:
-        """They have asked what they may type."""
+        """Show what may be typed, which the person has asked for."""
 
     def end(self, ending: Ending) -> None:
         """A hand has ended."""
@@ -279,7 +276,7 @@ class Person:
         self._told = 0
 
     def act(self, observation: Observation) -> str:
-        """What the person wants; asked again until it is legal."""
+        """Ask the person for an action, again and again until it is legal."""
         position = observation.position
         self.follow(position, observation.hand, observation.board, position.actor)
         view = TurnView(sum(position.spent), _left(position, position.actor), menu(position))
@@ -301,7 +298,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Tell what has happened in the hand since the last time."""
+        """Tell the person, who sits in seat `me`, what has happened in the hand since the last time."""
         rules, deck = position.rules, position.rules.deck
         played = list(positions_of(rules).moves(position))
         for before, action in played[self._told :]:

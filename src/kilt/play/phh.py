@@ -32,18 +32,18 @@ MOST_RAISES = 4  # in a round of limit hold'em, as readers of the format have it
 
 
 def write_phh(hand: Hand) -> str:
-    """A hand as a file of its own (``.phh``)."""
+    """A hand as the text of a ``.phh`` file."""
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in _fields(hand).items())
 
 
 def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
-    """Hands as parts of one file (``.phhs``), in the order they have here; the tables are numbered from 1."""
+    """Hands as the parts of a ``.phhs`` file, numbered from 1 in the order given."""
     for number, hand in enumerate(hands, start=1):
         yield f"[{number}]\n{write_phh(hand)}\n"
 
 
 def _fields(hand: Hand) -> dict[str, object]:
-    """What the format asks for. Player 1 has the big blind, as in kilt; blinds are listed from the small one."""
+    """The fields of a hand. Player 1 of the format is seat 0, the big blind; blinds are listed from the small one."""
     rules = hand.position.rules
     _check(rules)
     fields: dict[str, object] = {"variant": "NT" if rules.betting == "nolimit" else "FT", "antes": [0, 0]}
@@ -61,7 +61,7 @@ def _fields(hand: Hand) -> dict[str, object]:
 
 
 def _actions(hand: Hand) -> Iterator[str]:
-    """What happened, in order. Bets are in chips of the round, not of the whole hand as kilt and the ACPC have them."""
+    """The actions of a hand, in order. Bets count the chips of the round; kilt and the ACPC count the whole hand."""
     rules, deck = hand.position.rules, hand.position.rules.deck
     positions = positions_of(rules)
     for player, held in enumerate(hand.cards.holes, start=1):
@@ -81,7 +81,7 @@ def _actions(hand: Hand) -> Iterator[str]:
 
 
 def _check(rules: GameDef) -> None:
-    """PlayError unless it is Texas hold'em, with the blinds and the order of play that the format takes for granted."""
+    """Raise PlayError unless it is Texas hold'em with the blinds and the order of play that the format assumes."""
     texas = rules.hole_cards == 2 and rules.board_cards == TEXAS_BOARD and rules.deck.size == 52
     usual = rules.blinds[0] > rules.blinds[1] > 0 and rules.first_player == (1, 0, 0, 0)
     sizes = rules.raise_sizes

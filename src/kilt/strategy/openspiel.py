@@ -32,7 +32,20 @@ CLOSE = 1e-6  # how near to 1 the probabilities of an information state must add
 
 
 def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[int, float]]]:
-    """The policy that plays `strategy`, [slot] on a tree of open_spiel."""
+    """The tabular policy of open_spiel for a strategy of a tree.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        A tree of open_spiel, or the `openspiel_twin` of one of kilt's.
+    strategy : ndarray, shape (slots,)
+        Probabilities.
+
+    Returns
+    -------
+    dict of str to list of (int, float)
+        Actions and probabilities by information state.
+    """
     numbers = action_numbers(tree)
     if len(strategy) != len(numbers):
         raise GameError(
@@ -43,7 +56,20 @@ def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[i
 
 
 def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, float]]]) -> FloatArray:
-    """[slot] the strategy that plays `policy`. Actions may come in any order; one that is left out is never taken."""
+    """The strategy of a tree for a tabular policy of open_spiel.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        As in `to_openspiel`.
+    policy : mapping of str to sequence of (int, float)
+        Actions and probabilities by information state, in any order; one that is left out is never taken.
+
+    Returns
+    -------
+    ndarray, shape (slots,)
+        Probabilities.
+    """
     numbers = action_numbers(tree)
     strategy = np.empty(len(numbers))
     for name, (start, end) in zip(tree.infosets, _spans(tree), strict=True):
@@ -61,5 +87,5 @@ def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, floa
 
 
 def _spans(tree: FlatTree) -> list[tuple[int, int]]:
-    """The slots of each information set: from, to."""
+    """[information set] Its first slot, and the one after its last."""
     return list(pairwise(tree.nodes.infoset_start.tolist()))
