@@ -23,5 +23,5 @@ def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(key: np.uint64, number: np.uint64) -> float:
-    """The same as a number from 0 to 1, 1 excluded."""
+    """A uniform number in [0, 1) from the word with this number in the sequence that starts from `key`."""
     return float(numbered(key, number) >> np.uint64(11)) * 2.0**-53

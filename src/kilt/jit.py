@@ -92,7 +92,7 @@ event.register("numba:compile", _CompilationTimer())
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -104,7 +104,7 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Call ``work(start, end)`` for parts of ``range(count)``, on so many threads; what they return, in order.
+    """Call ``work(start, end)`` for parts of ``range(count)`` on `threads` threads; what they return, in order.
 
     The parts do not depend on the number of threads. `tick` hears what share is done.
     """

@@ -11,7 +11,7 @@ from kilt.jit import kernel
 
 @kernel
 def read_at_random(table: npt.NDArray[np.uint32], reads: int, seed: np.uint64) -> np.uint64:
-    """Add up so many words from places that do not depend on each other."""
+    """Add up `reads` words of a table from random places, none of which depends on another."""
     total, words = np.uint64(0), np.uint64(len(table))
     for read in range(reads):
         place = (numbered(seed, np.uint64(read)) >> np.uint64(32)) * words >> np.uint64(32)

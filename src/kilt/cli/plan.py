@@ -342,7 +342,7 @@ def estimate_words(plan: RunPlan, found: RunEstimate) -> str:
 
 
 def _time(seconds: float) -> str:
-    """With its unit.
+    """A time in minutes or hours, with its unit.
 
     >>> _time(83), _time(20000)
     ('1:23 min', '6 h')

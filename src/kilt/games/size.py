@@ -116,8 +116,8 @@ def size_of(game: GameDef | Bluff) -> GameSize:
 def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
     """Count a heads-up game with buckets for cards.
 
-    With perfect recall (PR) each bucket of a round splits into so many of the next, with imperfect recall (IR) the
-    numbers are those of each round (Johanson 2016, table 5.2).
+    With perfect recall (PR) the numbers say into how many each bucket of the round before splits; with imperfect recall
+    (IR) they are the numbers of buckets of the rounds [Johanson16 table 5.2].
 
     >>> from kilt.games.gamedef import ready_made
     >>> holdem = ready_made("holdem.limit.2p")
@@ -199,7 +199,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
     @cache
     def reached(most: int) -> list[int]:
-        """By level t < behind: the sequences of at most `most` raises that reach it."""
+        """[level t < behind] the number of sequences of at most `most` raises that reach it."""
         parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, first k = 0
         levels = parts.copy()
         for k in range(1, most + 1):
@@ -297,7 +297,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
     queue: list[_State] = []
 
     def reach(state: _State, number: int) -> None:
-        """Let so many sequences lead to a state, if its player has chips left to act with."""
+        """Let `number` more sequences lead to a state, if its player has chips left to act with."""
         if state.mine < game.stacks[state.player]:
             if state not in ways:
                 heappush(queue, state)

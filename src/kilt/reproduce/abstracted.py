@@ -109,7 +109,7 @@ def cases(
     rolled_out: str | None = None,
     trunk: int = 1,
 ) -> Reproduction:
-    """So many minutes for each of some cases; a picture of their curves where they belong together.
+    """A table or figure of some cases, `minutes` for each; a picture of their curves where they belong together.
 
     Unless `asked` for another game, hands may be sorted as in one with more rounds: see `seen_by`.
     """

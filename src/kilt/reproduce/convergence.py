@@ -21,7 +21,7 @@ from kilt.viz.convergence import plot_convergence, require_drawable
 
 
 def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str, ...], minutes: float) -> Reproduction:
-    """A figure: so many minutes for each of the algorithms on a game, unless something else is asked for."""
+    """A figure: `minutes` for each of the algorithms on a game, unless something else is asked for."""
 
     def reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         path = asked.out or Path(f"kilt-{name}.png")
@@ -89,7 +89,7 @@ def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher)
 
 
 def _scaled(step: Step, scale: float) -> Step:
-    """The same in another unit."""
+    """A step with its chips per game multiplied by `scale`, as another unit asks for."""
     return step._replace(
         exploitability=scale * step.exploitability,
         current_exploitability=scale * step.current_exploitability,
