@@ -27,7 +27,7 @@ ENGINES: dict[str, Callable[[str, int], Engine]] = {"local": _local, "ray": _ray
 
 
 def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
-    """An engine by name, at an address where it needs one; plain functions run on `threads` threads or processes here."""
+    """An engine by name, at an address where it needs one; plain functions run on `threads` threads or processes."""
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}: use one of {', '.join(ENGINES)}")
     return ENGINES[name](address, threads)
