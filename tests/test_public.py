@@ -516,9 +516,9 @@ def test_descriptions(boards, words):
     [
         ({"until": 1}, "before round 2"),
         ({"until": 9}, "the game has 4"),
-        ({"codes": -1}, "`codes` is -1"),
-        ({"restarts": 0}, "`restarts` is 0"),
-        ({"seed": -1}, "`seed` is -1"),
+        ({"codes": -1}, r"`codes` in \[\[public\]\] is -1: give"),
+        ({"restarts": 0}, r"`restarts` in \[\[public\]\] is 0: give"),
+        ({"seed": -1}, r"`seed` in \[\[public\]\] is -1: give"),
         ({"exact": True}, "leave it out with tartanian7"),
         ({"round": 3, "method": "waugh"}, "looks at the boards of rounds before"),
         ({"round": 3, "method": "schmid"}, "looks at the boards of rounds before"),

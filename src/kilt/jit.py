@@ -33,11 +33,6 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
-def summing(function: F) -> F:
-    """Compile `function` so that sums may be taken in any order, several terms at once: they differ by rounding."""
-    return _compiled(function, fastmath={"reassoc", "nsz", "contract"})
-
-
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: for the few lines inside a hot loop."""
     return _compiled(function, inline="always")

@@ -272,12 +272,12 @@ class _Resources(NamedTuple):
 def _fit(needs: Sequence[_Resources], rooms: Mapping[str, _Resources]) -> tuple[list[str], int | None]:
     """A node for each need, or which one finds none. Spread over the nodes if that goes, and packed tight if not.
 
-    >>> rooms = {"a": _Room(8, 100), "b": _Resources(8, 50)}
-    >>> _fit([_Room(1, 40), _Resources(1, 40)], rooms)
+    >>> rooms = {"a": _Resources(8, 100), "b": _Resources(8, 50)}
+    >>> _fit([_Resources(1, 40), _Resources(1, 40)], rooms)
     (['a', 'b'], None)
-    >>> _fit([_Room(1, 50), _Room(1, 50), _Resources(1, 50)], rooms)
+    >>> _fit([_Resources(1, 50), _Resources(1, 50), _Resources(1, 50)], rooms)
     (['a', 'b', 'a'], None)
-    >>> _fit([_Room(1, 10), _Resources(1, 101)], rooms)
+    >>> _fit([_Resources(1, 10), _Resources(1, 101)], rooms)
     ([], 1)
     """
     homeless = None

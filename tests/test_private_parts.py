@@ -1,0 +1,108 @@
+"""Parts of other packages that these do not promise to keep: all are named here, and new versions are tried on purpose.
+
+A package that is used so has an upper bound in pyproject.toml. To raise it, install the new version, see that this file
+and the tests of jit, lanes and engines pass, and set the bound to the next version.
+"""
+
+import ast
+import importlib
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import kilt
+
+ROOT = Path(kilt.__file__).parent
+BOUNDS = {"numba": "<0.69", "llvmlite": "<0.51", "ray": "<2.61"}
+# module: names that are imported from it.
+IMPORTED = {
+    "llvmlite": {"ir"},
+    "numba.core": {"event"},
+    "numba.core.datamodel.models": {"PrimitiveModel"},
+    "ray._private": {"ray_constants", "services", "state", "worker"},
+    "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
+}
+# module: what is used of it without an underscore of its own.
+USED = {
+    "numba.core.event": {"Listener", "register"},
+    "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
+    "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
+    "ray._private.services": {"canonicalize_bootstrap_address"},
+    "ray._private.state": {"available_resources_per_node", "total_resources_per_node"},
+    "ray._private.worker": {"print_to_stdstream"},
+}
+ATTRIBUTES = {"_cache", "_cache_file", "_cache_path"}  # of a dispatcher of numba, and of the files of its cache
+ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config"}  # of ray.init
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        yield path, ast.parse(path.read_text())
+
+
+def is_private(module):
+    return any(part.startswith("_") for part in module.split(".")) or module.split(".")[:2] in (
+        ["numba", "core"],
+        ["llvmlite"],
+    )
+
+
+def test_all_that_is_imported_is_named():
+    found = {}
+    for _, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module != "__future__" and is_private(node.module):
+                found.setdefault(node.module, set()).update(name.name for name in node.names)
+    assert found == IMPORTED
+
+
+def test_all_attributes_and_arguments_are_named():
+    """Ours are looked at through `self`, or in the module that has them."""
+    attributes, arguments = set(), set()
+    for path, tree in modules():
+        if path.name not in ("jit.py", "lanes.py", "ray_engine.py"):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+                if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                    attributes.add(node.attr)
+            elif isinstance(node, ast.keyword) and node.arg and node.arg.startswith("_"):
+                arguments.add(node.arg)
+    assert attributes == ATTRIBUTES
+    assert arguments == ARGUMENTS
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(owner, name) for parts in (IMPORTED, USED) for owner in parts for name in sorted(parts[owner])]
+)
+def test_they_are_there(owner, name):
+    if owner.startswith("ray"):
+        pytest.importorskip("ray")
+    parts = owner.split(".")
+    if parts[-1][0].isupper():
+        found = getattr(importlib.import_module(".".join(parts[:-1])), parts[-1])
+    else:
+        found = importlib.import_module(owner)
+    assert hasattr(found, name) or importlib.import_module(f"{owner}.{name}")
+
+
+def test_the_files_of_a_kernel_are_where_they_were():
+    from kilt.jit import trailing_zeros
+
+    files = trailing_zeros._cache._cache_file
+    assert Path(files._cache_path).is_dir()
+    assert callable(files.save) and callable(files.load)
+
+
+@pytest.mark.parametrize(("package", "bound"), BOUNDS.items())
+def test_packages_have_an_upper_bound(package, bound):
+    project = Path(__file__).parents[1] / "pyproject.toml"
+    said = tomllib.loads(project.read_text())["project"]
+    asked = [*said["dependencies"], *(one for group in said["optional-dependencies"].values() for one in group)]
+    (found,) = [one for one in asked if re.match(rf"{package}\b[^-]", one)]
+    assert found.endswith(f",{bound}")
+    numbers = [tuple(map(int, re.findall(r"\d+", text)[:2])) for text in (version(package), bound)]
+    assert numbers[0] < numbers[1], f"{package} {version(package)} was not tried: see the top of this file"
