@@ -13,6 +13,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 import formulae
@@ -175,6 +176,13 @@ def test_public_names():
     named = re.findall(r"^::: kilt\.(.*)\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     assert {name: home for home, name in named} == kilt._HOMES
     assert len(named) == len(kilt._HOMES)
+
+
+def test_names_of_modules():
+    """What pages call `kilt.something` is there."""
+    for page in PAGES:
+        for name in re.findall(r"`(kilt\.[\w.]+)`", page.read_text()):
+            assert name == "kilt.something" or resolve_name(name), (page, name)
 
 
 def test_house_is_the_house():
