@@ -60,7 +60,21 @@ def write(
     parameters: Mapping[str, Any] | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an artifact, in the place of an older one if there is one."""
+    """Write an artifact, in the place of an older one if there is one.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+    kind : str
+        What it is, in words: `read` asks for the same.
+    arrays : mapping of str to ndarray
+        By the names of their files.
+    inputs : mapping of str to str, optional
+        Fingerprints of what it was made from.
+    parameters, figures : mapping, optional
+        How it was made, and what else is to be said: data that JSON can hold.
+    """
     tables = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     with draft(path, kind, sum(table.nbytes for table in tables.values()), inputs, parameters) as new:
         for name, table in tables.items():
@@ -98,7 +112,7 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Write an artifact of so many bytes piece by piece; where that fails, nothing of it stays."""
+    """Write an artifact of at most `size` bytes piece by piece; where that fails, nothing of it stays."""
     path = Path(path)
     new, old = _beside(path)
     if path.exists() and not (path / MANIFEST).is_file():

@@ -76,7 +76,7 @@ class SlotLayout(ABC):
 
     @property
     def slots(self) -> int:
-        """How many there are: the infoset-actions."""
+        """Number of slots: infoset-actions of the whole game."""
         return int(self.first[-1])
 
     @property
@@ -92,7 +92,17 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """A game of the hold'em family, seen through a card abstraction and a menu of bets."""
+    """A game of the hold'em family, seen through a card abstraction and a menu of bets.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    cards : CardAbstraction or AsymmetricAbstraction
+        Of both players, or one for each; made for the same deck and rounds.
+    actions : ActionAbstraction, optional
+        Left out: all legal raises.
+    """
 
     game: Holdem
     cards: PlayerAbstractions

@@ -40,7 +40,15 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """A menu: `tree.betting.Menu`, from what the language says, for both players or for each."""
+    """An action abstraction: which raises there are at a decision, as a `tree.betting.Menu`.
+
+    Parameters
+    ----------
+    text : tuple of str
+        Bet sizes in the language above, for both players or for each.
+    near : float
+        Raises that put in more than this share of a stack are all-in.
+    """
 
     SPELLED: ClassVar[str] = "Actions"
 
@@ -75,7 +83,7 @@ class ActionAbstraction:
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """The menu that a text says, or one for each player."""
+    """The action abstraction of a text, or of one for each player: see `ActionAbstraction`."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 

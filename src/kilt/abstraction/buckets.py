@@ -35,7 +35,7 @@ DESCRIPTION = "abstraction.json"
 
 
 class RoundBuckets(NamedTuple):
-    """The buckets of a round."""
+    """The buckets of a round: a table with a row for each canonical board and a column for each hand."""
 
     spots: Spots
     table: Array  # [board, hand]; for hands that share a card with the board it means nothing
@@ -47,12 +47,12 @@ class RoundBuckets(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """How many there are."""
+        """Number of buckets."""
         return len(self.sizes)
 
     @property
     def hands_left(self) -> int:
-        """How many hands a board leaves."""
+        """Number of hands that share no card with a board."""
         return comb(self.spots.deck.size - sum(self.spots.dealt), self.spots.hole_cards)
 
     def row(self, board: Sequence[int]) -> Labels:
@@ -61,7 +61,7 @@ class RoundBuckets(NamedTuple):
         return row
 
     def rows(self, boards: IntArray) -> Labels:
-        """[board, hand] the same for several boards."""
+        """[board, hand] the bucket of each hand on each of several boards, [board, card]."""
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
@@ -107,15 +107,25 @@ class RoundBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractionSpec:
-    """What an abstraction is."""
+    """What an abstraction is to be, or is: a plan for the cards of a game.
 
-    name: str  # as the user called it
+    Parameters
+    ----------
+    name : str
+        What the user calls it.
+    deal : Deal
+        Deck, private cards and public cards of each round.
+    plan : Plan
+        Features and numbers of buckets.
+    """
+
+    name: str
     deal: Deal
     plan: Plan
 
     @classmethod
     def named(cls, plan: str, deal: Deal) -> AbstractionSpec:
-        """By the name of a plan, or by its .toml file."""
+        """The spec of a plan by its name, such as ``"IR-KE-KO 169-50-50-50"``, or by its .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         return cls(name, deal, load_plan(plan, deal.board_cards))
 
@@ -125,7 +135,7 @@ class AbstractionSpec:
         return artifact.fingerprint(*map(artifact.spelled, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
-        """As plain data."""
+        """The spec as data that JSON can hold: the description of an abstraction on disk."""
         deal = self.deal
         said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
         return {
@@ -137,7 +147,7 @@ class AbstractionSpec:
 
     @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
-        """Of an abstraction on disk, finished or not."""
+        """Read the spec of an abstraction on disk, finished or not."""
         place = path / DESCRIPTION
         if not place.is_file():
             raise AbstractionError(f"there is no abstraction at {path}: check the name, or build it first")
@@ -152,14 +162,30 @@ class AbstractionSpec:
 
 @dataclass(frozen=True)
 class CardAbstraction:
-    """A finished abstraction."""
+    """A finished card abstraction: from a hand and a board to a bucket, in every round.
+
+    Parameters
+    ----------
+    identity : AbstractionSpec
+        What it was made from.
+    rounds : tuple of RoundBuckets
+        Tables, mapped from disk.
+    """
 
     identity: AbstractionSpec
     rounds: tuple[RoundBuckets, ...]
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> CardAbstraction:
-        """Open an abstraction."""
+        """Open an abstraction.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its folder.
+        check : bool
+            Whether to read all tables and compare checksums.
+        """
         path = Path(path)
         identity = AbstractionSpec.read(path)
         rounds = []
@@ -174,7 +200,7 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """See `AbstractionSpec`."""
+        """A short name for the cards and the plan: see `AbstractionSpec.fingerprint`."""
         return self.identity.fingerprint
 
     @property
@@ -184,12 +210,12 @@ class CardAbstraction:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """[round] how many buckets there are."""
+        """[round] number of buckets."""
         return tuple(this.buckets for this in self.rounds)
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """What each player sees: the same."""
+        """The abstractions of player 0 and player 1: this one for both."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
@@ -197,14 +223,27 @@ class CardAbstraction:
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """The same for a game that ends earlier, whose hands are then sorted as if more cards were to come."""
+        """Cut it off for a game that ends earlier: its hands are sorted as if more cards were to come."""
         mine, rounds = self.identity.deal, len(deal.board_cards)
         if mine != replace(deal, board_cards=(*deal.board_cards, *mine.board_cards[rounds:])):
             raise AbstractionError(f"{self.identity.name} does not begin with the rounds of the game")
         return CardAbstraction(replace(self.identity, deal=deal), self.rounds[:rounds])
 
     def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
-        """The bucket of a hand."""
+        """The bucket of a hand on a board.
+
+        Parameters
+        ----------
+        hand : sequence of int
+            Private cards.
+        board : sequence of int
+            Public cards: none, or those of a round.
+
+        Returns
+        -------
+        int
+            From 0 to the number of buckets of the round.
+        """
         deal = self.identity.deal
         cards, r = [*hand, *board], self.round_of(board)
         if len(hand) != deal.hole_cards:
@@ -233,7 +272,7 @@ class AsymmetricAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """Of both."""
+        """A short name for the abstractions of both players."""
         return artifact.fingerprint(*(cards.fingerprint for cards in self.each))
 
     @property
@@ -252,7 +291,13 @@ PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # what 
 
 
 def load_abstractions(folders: Sequence[Path]) -> PlayerAbstractions:
-    """The abstraction of both players, or one for each."""
+    """Open what players see of the cards.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        One abstraction for both players, or one for each.
+    """
     found = [CardAbstraction.load(folder) for folder in folders]
     return found[0] if len(found) == 1 else AsymmetricAbstraction((found[0], found[1]))
 

@@ -66,7 +66,7 @@ class Coded(NamedTuple):
 
 
 def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """The same classes in another order: those with low boards first."""
+    """[board] the classes renumbered by the mean height of their boards, low boards first."""
     ranks = -np.sort(-(boards // deck.suits), axis=1) @ float(deck.ranks) ** -np.arange(boards.shape[1])
     height = np.bincount(labels, ranks) / np.bincount(labels)
     order: Labels = np.argsort(np.argsort(height)).astype(np.int32)
@@ -108,7 +108,7 @@ def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
 
 
 def _ways(places: Sequence[int], dealt: Sequence[int]) -> list[tuple[int, ...]]:
-    """All choices of so many places, then of so many of the rest, and so on.
+    """All choices of ``dealt[0]`` places, then of ``dealt[1]`` of the rest, and so on.
 
     >>> _ways(range(3), (1, 1))
     [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]

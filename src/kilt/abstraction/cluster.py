@@ -46,7 +46,7 @@ class Clusters(NamedTuple):
 
 
 class Clustering(NamedTuple):
-    """What k-means found."""
+    """The result of `kmeans`."""
 
     centroids: Singles  # [cluster, dimension]
     labels: Labels  # [point]
@@ -71,11 +71,40 @@ def kmeans(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Clustering:
-    """Sort points into `k` clusters, all of them used.
+    """Sort points into `k` clusters, all of them used: Lloyd's algorithm from k-means++ seeds.
 
-    Stops after so many iterations, or where one lowers the distortion by less than `tolerance` of it. With a `batch`,
-    all iterations but the last look at so many random points only. `start` gives initial centroids. `stop` is asked
-    after each iteration.
+    Parameters
+    ----------
+    points : ndarray, shape (points, dimensions)
+        Taken as float32.
+    k : int
+        Number of clusters.
+    weights : ndarray, shape (points,), optional
+        How much each point counts; 1 where left out.
+    metric : str
+        ``"l2"``, whose square is lowered, or ``"emd"``, the L1 distance of cumulative histograms.
+    iterations : int
+        At most, for each restart.
+    restarts : int
+        The run with the lowest distortion is the result.
+    batch : int, optional
+        Points that all iterations but the last look at, drawn anew each time.
+    tolerance : float
+        An iteration that lowers the distortion by less than this share of it is the last.
+    start : ndarray, shape (k, dimensions), optional
+        Initial centroids, in place of seeds.
+    seed : int
+        Of the random numbers.
+    threads : int
+        The result does not depend on it.
+    tick : callable
+        Hears the share that is done, from 0 to 1.
+    stop : callable
+        Asked after each iteration whether to stop.
+
+    Returns
+    -------
+    Clustering
     """
     data = np.ascontiguousarray(points, dtype=np.float32)
     share = np.ones(len(data)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

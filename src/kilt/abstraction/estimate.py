@@ -101,7 +101,7 @@ class _StepCost(NamedTuple):
 
 
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
-    """Of one step inside a number of groups; `plan` is that of the abstraction or of a base."""
+    """What a step costs inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
     deal, feature = spec.deal, FEATURES[step.feature]
     hands = len(deal.spots(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))

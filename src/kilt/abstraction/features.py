@@ -66,7 +66,7 @@ class Deal:
 
     @classmethod
     def of(cls, game: Holdem) -> Deal:
-        """That of a game."""
+        """How the cards of a game of the hold'em family are dealt."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property

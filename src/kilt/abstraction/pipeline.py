@@ -124,12 +124,34 @@ def build(
     tick: Tick = lambda what, share: None,
     engine: Engine | None = None,
 ) -> CardAbstraction:
-    """Build an abstraction in a folder, or what is missing of it.
+    """Build a card abstraction in a folder, or what is missing of it, round by round.
 
-    An `engine` makes features, each by a worker of its own, and clusters hands group by group: those of each class of
-    boards, or of each bucket of the round before.
-    With so many `seconds`, each round may move centroids for its share of them only: what comes out then depends on the
-    machine.
+    Parameters
+    ----------
+    identity : AbstractionSpec
+        The plan and the cards.
+    out : Path
+        The folder: new, or that of a build of the same plan that was stopped.
+    cache : Path, optional
+        Where feature tables are kept for other builds; without one they are in memory.
+    threads : int
+        The buckets do not depend on it.
+    seconds : float, optional
+        For moving centroids, shared out among the rounds. With such a limit the buckets depend on the machine.
+    tick : callable
+        Hears what is being done, in words, and the share of it that is done.
+    engine : Engine, optional
+        Makes features, each by a worker of its own, and clusters hands group by group: those of each class of boards,
+        or of each bucket of the round before. Left out: threads of this process.
+
+    Returns
+    -------
+    CardAbstraction
+
+    Raises
+    ------
+    AbstractionError
+        The plan does not fit the cards, or the folder holds something else.
     """
     features = Features(identity.deal, cache, threads, tick, engine)
     build_rounds(identity, out, range(len(identity.plan.rounds)), features, seconds)

@@ -95,7 +95,7 @@ class RoundPlan(PlanRecord):
 
     @property
     def buckets(self) -> int:
-        """How many there are inside each bucket of the round before, or in all; 0 where the round is lossless."""
+        """Number of buckets inside each bucket of the round before, or in all; 0 where the round is lossless."""
         return prod(step.buckets for step in self.steps)
 
 

@@ -78,7 +78,7 @@ class EmdWorkspace(NamedTuple):
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """For so many buckets of the next round."""
+    """Scratch arrays for a next round of `buckets` buckets."""
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
     return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 

@@ -157,20 +157,20 @@ class Exactly(NamedTuple):
         return np.concatenate(pieces, axis=1, dtype=np.float32)
 
     def pair(self, i: int, j: int) -> float:
-        """Of two boards."""
+        """The distance of boards i and j, in units of the points."""
         share = np.full(self.states.hands, 1 / self.states.hands)
         return moved(share, share, self.points(i), self.points(j))
 
 
 class Gathered(NamedTuple):
-    """The same of hands that have been gathered: all those of a board and a bucket, at their mean."""
+    """Earth mover's distances of boards, whose hands of one bucket are gathered at their mean."""
 
     first: IntArray  # [board + 1] where its heaps begin
     hands: FloatArray  # [heap] how many there are, as a share of the board's
     places: Singles  # [heap, dimension] their mean
 
     def pair(self, i: int, j: int) -> float:
-        """Of two boards."""
+        """The distance of boards i and j, in units of the points."""
         mine, theirs = (slice(*self.first[board : board + 2]) for board in (i, j))
         return moved(self.hands[mine], self.hands[theirs], self.places[mine], self.places[theirs])
 

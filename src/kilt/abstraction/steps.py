@@ -64,7 +64,7 @@ class SpotBatch:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of spots."""
         return int(self.spots.tables.first[self.end] - self.spots.tables.first[self.start])
 
     @cached_property
@@ -114,7 +114,7 @@ class Fitted(Protocol):
 
     @property
     def buckets(self) -> int:
-        """Of all groups."""
+        """Number of buckets, those of all groups together."""
 
     def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """The buckets of some spots and, where that means something, what each costs there."""
@@ -126,7 +126,7 @@ class Spotwise(NamedTuple):
     buckets: int
 
     def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """See `Fitted`."""
+        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
         return part.rows(part.spots).astype(np.int32), None
 
 
@@ -139,7 +139,7 @@ class Percentiles(NamedTuple):
     buckets: int
 
     def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """See `Fitted`."""
+        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
         return self.bucket[groups, self.codes[part.rows(self.spots)]], None
 
 
@@ -151,7 +151,7 @@ class Means(NamedTuple):
     buckets: int
 
     def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """See `Fitted`."""
+        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -177,11 +177,11 @@ class Potentials(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """Of all groups."""
+        """Number of buckets, those of all groups together."""
         return len(self.means)
 
     def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """See `Fitted`."""
+        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)

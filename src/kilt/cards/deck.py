@@ -32,7 +32,14 @@ SUITS = "cdhs"
 
 @dataclass(frozen=True)
 class Deck:
-    """The highest `ranks` ranks in the last `suits` suits.
+    """A deck of cards: the highest `ranks` ranks in the last `suits` suits.
+
+    Parameters
+    ----------
+    ranks : int
+        1 to 13; 13 is a full deck.
+    suits : int
+        1 to 4.
 
     >>> Deck(ranks=5).size
     20
@@ -48,7 +55,7 @@ class Deck:
 
     @property
     def size(self) -> int:
-        """How many cards there are."""
+        """Number of cards."""
         return self.ranks * self.suits
 
     @property
@@ -80,7 +87,21 @@ class Deck:
         return "".join(self.names[card] for card in cards)
 
     def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
-        """Read cards like ``AsKh``, ``As Kh`` or ``As,Kh``, none of them twice and none of them `dead`.
+        """Read cards like ``AsKh``, ``As Kh`` or ``As,Kh``.
+
+        Parameters
+        ----------
+        text : str
+            The names of the cards; none of them twice.
+        count : int, optional
+            How many there must be.
+        dead : iterable of int
+            Cards that must not be among them.
+
+        Returns
+        -------
+        tuple of int
+            Their numbers, in the order of the text.
 
         >>> Deck(ranks=5).cards("2c")
         Traceback (most recent call last):
@@ -108,9 +129,13 @@ class Deck:
         return tuple(found)
 
     def holes(self, count: int = 2) -> ByteArray:
-        """Every hand of `count` private cards, one row each, the numbering of hands used throughout.
+        """Every hand of `count` private cards: the numbering of hands used throughout.
 
-        Hand (a, b) with a < b stands in row b·(b−1)/2 + a (colexicographic order).
+        Returns
+        -------
+        ndarray of int8, shape (hands, count)
+            A row for each hand, ascending cards. Hand (a, b) with a < b stands in row b·(b−1)/2 + a (colexicographic
+            order).
 
         >>> FULL.holes().shape, FULL.holes()[1325]
         ((1326, 2), array([50, 51], dtype=int8))
@@ -126,11 +151,19 @@ class Deck:
         return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
 
     def range(self, text: str) -> FloatArray:
-        """Read a range of two-card hands: one weight from 0 to 1 per row of `holes`.
+        """Read a range of two-card hands.
 
-        Parts are separated by commas: a pair ``QQ``, suited ``AKs``, offsuit ``AKo``, either ``AK``, one hand ``AsKh``;
-        upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``. A later
-        part overrides an earlier one.
+        Parameters
+        ----------
+        text : str
+            Parts separated by commas: a pair ``QQ``, suited ``AKs``, offsuit ``AKo``, either ``AK``, one hand ``AsKh``;
+            upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``. A
+            later part overrides an earlier one.
+
+        Returns
+        -------
+        ndarray of float64, shape (hands,)
+            A weight from 0 to 1 for each row of `holes`.
 
         >>> weights = FULL.range("QQ+,AKs,A5s-A2s,KQs:0.5")
         >>> float(weights.sum())

@@ -109,11 +109,26 @@ def hand_strength(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> FloatArray:
-    """The probability of each hand to win, with half of the ties, against an opponent's hand drawn by `weights`.
+    """Hand strength HS of every hand: the probability of winning, with half of the ties [Johanson16 §5.2].
 
-    Without weights every hand that the opponent can hold is equally likely. On a board of fewer than `board_size` cards
-    this is E[HS], over all ways to complete it. NaN where a hand shares a card with the board, or where the opponent
-    has no hand left (less than a billionth of the largest weight counts as none).
+    Parameters
+    ----------
+    board : sequence of int
+        Public cards. With fewer than `board_size` the result is E[HS], the mean over all ways to complete the board.
+    weights : ndarray, shape (hands,), optional
+        The opponent's range, as `Deck.range` reads it. Left out: every hand that can be held is equally likely.
+    deck : Deck
+        Whose cards the numbers are.
+    board_size : int
+        Number of cards of a complete board.
+    hole_cards : int
+        Number of private cards.
+
+    Returns
+    -------
+    ndarray of float64, shape (hands,)
+        In the order of `Deck.holes`. NaN where a hand shares a card with the board, or where the opponent has no hand
+        left (less than a billionth of the largest weight counts as none).
 
     >>> hs = hand_strength(FULL.cards("Ah7d2c"), FULL.range("KK,AK"))
     >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
@@ -135,9 +150,12 @@ def distribution(
 ) -> IntArray:
     """How often each hand ends up with each strength, over all ways to complete the board.
 
-    Row = hand, column = 2·wins + ties against a uniform opponent; the last column is a certain win, so that HS is
-    ``column / (columns − 1)``: 0/1980 to 1980/1980 with five of 52 cards on the board. Rows of hands that are alike in
-    suits are equal, and count the ways of all of them.
+    Returns
+    -------
+    ndarray of int64, shape (hands, strengths)
+        Numbers of ways. Column = 2·wins + ties against a uniform opponent; the last column is a certain win, so that HS
+        is ``column / (columns − 1)``: 0/1980 to 1980/1980 with five of 52 cards on the board. Rows of hands that are
+        alike in suits are equal, and count the ways of all of them.
 
     >>> counts = distribution(FULL.cards("Ah7d2c5s"))
     >>> int(counts[FULL.hole_index(FULL.cards("AsAd"))].sum())  # the 46 cards this hand can see on the river
@@ -176,7 +194,10 @@ def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
 
 
 def histogram(counts: IntArray, bins: int) -> FloatArray:
-    """The same distribution as probabilities in `bins` bins of equal width: HS is in bin ⌊HS·bins⌋, 1 in the last."""
+    """Histogram of HS from a `distribution`: probabilities of `bins` bins of equal width, [hand, bin].
+
+    HS is in bin ⌊HS·bins⌋, and HS = 1 in the last.
+    """
     top = counts.shape[-1] - 1
     which = np.minimum(np.arange(top + 1) * bins // top, bins - 1)
     sums = np.stack([counts[..., which == b].sum(axis=-1) for b in range(bins)], axis=-1)
@@ -219,7 +240,23 @@ def completions(
 def duel(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
 ) -> Equity:
-    """One hand of two cards against another, or against a range of them, over all ways to complete the board.
+    """Equity of a hand of two cards against another, or against a range, over all ways to complete the board.
+
+    Parameters
+    ----------
+    hand : sequence of int
+        Two cards.
+    opponent : sequence of int, or ndarray of shape (hands,)
+        Two cards, or a range as `Deck.range` reads it.
+    board : sequence of int
+        Public cards, 0 to 5.
+    deck : Deck
+        Whose cards the numbers are.
+
+    Returns
+    -------
+    Equity
+        Probabilities to win, tie and lose.
 
     >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
     >>> round(100 * result.equity, 2)

@@ -280,7 +280,7 @@ def _codes(counts: npt.NDArray[np.int8], straight: int, categories: tuple[str, .
 
 
 def _flush_codes(masks: IntArray, straight: int, categories: tuple[str, ...]) -> IntArray:
-    """The same for the sets of ranks that are held in one suit."""
+    """[mask] codes in order of strength for sets of ranks held in one suit: flushes and straight flushes."""
     has = (masks[:, None] >> np.arange(13)) & 1 == 1
     run = _straight(has, straight)
     flush = _packed(categories.index("flush"), *_kickers(has, straight))
