@@ -1,25 +1,19 @@
 """The sequence-form linear programme against published values, best responses and open_spiel."""
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pyspiel
 import pytest
 
 from kilt.errors import GameError
-from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.solve.lp import solve_lp
 from kilt.strategy.openspiel import to_openspiel
 from kilt.tree.best_response import expected_value, exploitability
-from kilt.tree.flat import Expansion, flat_tree, write_out
+from kilt.tree.flat import Expansion, write_out
 from kilt.tree.openspiel import TWINS, openspiel_game, openspiel_tree, openspiel_twin
-
-
-@cache
-def tree_of(name):
-    return flat_tree(load_game(name))
+from written_out import tree_of
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kilt.evaluate.judge import judge_of
-from kilt.solve.forms import load_problem
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS, make_solver
+from written_out import problem_of
 
 GAMES = ("kuhn", "leduc", "one-card", "bluff-1-1")
 # Kinds of algorithms: iterations, and the exploitability in chips per game reached by then, for each of the games.
@@ -39,7 +39,7 @@ def test_the_matrix_is_whole():
     [(name, form) for name, entry in ALGORITHMS.items() for form in entry.forms if form != ABSTRACT],
 )
 def test_convergence(algorithm, form, game):
-    problem = load_problem(game, algorithm, form=form)
+    problem = problem_of(game, form)
     solver = make_solver(problem, algorithm, seed=1)
     iterations, bound = KINDS[algorithm][game]
     solver.step(iterations)

@@ -10,13 +10,12 @@ import pytest
 from open_spiel.python.policy import TabularPolicy
 
 from kilt.errors import GameError
-from kilt.games import load_game
 from kilt.games.game import CHANCE
 from kilt.strategy.openspiel import from_openspiel, to_openspiel
 from kilt.tree.best_response import exploitability, uniform
-from kilt.tree.flat import flat_tree
 from kilt.tree.openspiel import action_numbers, openspiel_game, openspiel_tree, openspiel_twin
 from naive import best_response_value
+from written_out import tree_of as own_tree
 
 SMALL = ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)", "goofspiel(num_cards=3,imp_info=True)", "matrix_rps"]
 
@@ -89,7 +88,7 @@ def test_random_profiles_are_as_exploitable_in_open_spiel(name, seed):
 )
 def test_twins(name, other, infosets):
     """Strategies for kilt's own games are judged by open_spiel."""
-    tree = flat_tree(load_game(name))
+    tree = own_tree(name)
     twin = openspiel_twin(tree)
     assert (twin.name, len(twin.infosets)) == (other, infosets)
     strategy = random_strategy(tree, seed=4)
@@ -141,10 +140,10 @@ def test_policies_that_are_refused():
 
 
 def test_trees_that_are_not_from_open_spiel():
-    tree = flat_tree(load_game("leduc"))
+    tree = own_tree("leduc")
     with pytest.raises(GameError, match="openspiel_twin"):
         to_openspiel(tree, uniform(tree))
     with pytest.raises(GameError, match="one-card is not known"):
-        openspiel_twin(flat_tree(load_game("one-card")))
+        openspiel_twin(own_tree("one-card"))
     with pytest.raises(GameError, match="this leduc is not leduc_poker, they differ in `payoff`"):
         openspiel_twin(replace(tree, nodes=tree.nodes._replace(payoff=2 * tree.nodes.payoff)))

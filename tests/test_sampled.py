@@ -5,17 +5,17 @@ import pytest
 
 import naive
 from kilt.errors import GameError
-from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve.sampled import SCHEMES, Sampled, paths
 from kilt.solve.sampled_kernels import alias
 from kilt.solve.solver import normalised
-from kilt.tree.flat import Expansion, flat_tree, write_out
+from kilt.tree.flat import Expansion, write_out
+from written_out import tree_of
 
 
 @pytest.fixture(scope="module")
 def trees():
-    return {"kuhn": flat_tree(load_game("kuhn")).nodes, "leduc": flat_tree(load_game("leduc")).nodes, "odd": odd_tree()}
+    return {"kuhn": tree_of("kuhn").nodes, "leduc": tree_of("leduc").nodes, "odd": odd_tree()}
 
 
 def odd_tree():

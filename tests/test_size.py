@@ -20,7 +20,7 @@ from kilt.games.gamedef import UNLIMITED, UNLIMITED_RAISES, GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, abstract_size, size_of
 from kilt.tree.betting import betting_tree
-from kilt.tree.flat import flat_tree
+from written_out import tree_of
 
 HULHE, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p"
 HOLES, FLOPS = comb(52, 2), comb(50, 3)
@@ -99,7 +99,7 @@ def test_abstract_infoset_actions() -> None:
 
 def test_bluff() -> None:
     """The same game, counted and written out; two dice each as in [Johanson16 §3.2.3]."""
-    counted, tree = size_of(Bluff((1, 1))), flat_tree(Bluff((1, 1)))
+    counted, tree = size_of(Bluff((1, 1))), tree_of("bluff-1-1")
     assert counted.information_sets.total == len(tree.infosets)
     assert counted.infoset_actions.total == tree.nodes.infoset_start[-1]
     assert counted.states.total == (tree.nodes.actor >= 0).sum()

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from kilt.errors import GameError
-from kilt.games import load_game
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.lp import solve_lp
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values, uniform
-from kilt.tree.flat import flat_tree
-
-
-@cache
-def tree(name):
-    return flat_tree(load_game(name))
+from written_out import tree_of as tree
 
 
 def test_discount_multipliers():

@@ -17,6 +17,7 @@ from kilt.tree.betting import betting_tree
 from kilt.tree.flat import flat_tree
 from kilt.tree.payoff import leaf_values, payoff_matrix
 from kilt.tree.public import public_tree
+from written_out import tree_of
 
 SMALL = {
     "one card, three suits": "1 5 3",
@@ -56,7 +57,7 @@ def check_shape(nodes):
 )
 def test_flat_trees(name, infosets, slots):
     """The numbers of information sets are those of open_spiel's games."""
-    tree = flat_tree(load_game(name))
+    tree = tree_of(name)
     check_shape(tree.nodes) if name != "bluff-1-1" else None
     assert len(tree.infosets) == len(tree.actions) == infosets
     assert tree.nodes.infoset_start[-1] == slots
@@ -66,7 +67,7 @@ def test_flat_trees(name, infosets, slots):
 
 
 def test_information_sets_of_a_flat_tree_are_consistent():
-    tree = flat_tree(load_game("leduc"))
+    tree = tree_of("leduc")
     nodes = tree.nodes
     acting = np.flatnonzero(nodes.actor >= 0)
     assert np.array_equal(nodes.infoset_player[nodes.infoset[acting]], nodes.actor[acting])
@@ -77,7 +78,7 @@ def test_information_sets_of_a_flat_tree_are_consistent():
 
 def test_expected_payoff_of_a_flat_tree():
     """Kuhn poker, both players choosing at random: worth 1/8 to player 1 by open_spiel's rules."""
-    nodes = flat_tree(load_game("kuhn")).nodes
+    nodes = tree_of("kuhn").nodes
     reach = np.ones(len(nodes.parent))
     for node in range(1, len(nodes.parent)):
         above = nodes.parent[node]

@@ -11,10 +11,9 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
+from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
     from kilt.engines import Engine
@@ -279,8 +278,7 @@ class _Log:
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on the terminal; gives what moves it: the match, the hands before it, and those of it."""
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with ProgressBars() as bar:
         task, begun = bar.add_task("", total=total, said="starting …"), monotonic()
 
         def tick(what: str, before: int, hands: int) -> None:

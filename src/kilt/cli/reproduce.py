@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
-from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say
+from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
     from kilt.reproduce.reproduction import ReproductionResult
@@ -70,7 +69,7 @@ def reproduce(
 class _ProgressScreen:
     """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
 
-    def __init__(self, bar: Progress, signals: list[int]) -> None:
+    def __init__(self, bar: ProgressBars, signals: list[int]) -> None:
         self.bar, self.signals = bar, signals
         self.task = bar.add_task("", total=1.0, said="starting …")
 
@@ -94,10 +93,8 @@ class _ProgressScreen:
 @contextmanager
 def _watching() -> Iterator[_ProgressScreen]:
     """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-    bar = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
     try:
-        with interrupts(at_once=False) as signals, bar:
+        with interrupts(at_once=False) as signals, ProgressBars() as bar:
             yield _ProgressScreen(bar, signals)
     except KeyboardInterrupt:
         say("stopped at once; what was kept before is still there: the same command goes on from it")

@@ -7,13 +7,13 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
-from time import perf_counter
+from time import monotonic, perf_counter
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from kilt.compiling import compiled_seconds, listeners
@@ -91,11 +91,35 @@ def in_bytes(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
 
 
+class ProgressBars(Progress):
+    """Bars on a terminal; where there is none, as in the log of a batch job, a line of the first bar now and then.
+
+    The first line comes after `FIRST` seconds, the others at least `EVERY` seconds apart: later a twentieth of the time
+    that has passed, and never more than `SELDOM`. A task has a field `said`, which stands after its bar.
+    """
+
+    FIRST, EVERY, SELDOM = 10.0, 30.0, 600.0
+
+    def __init__(self) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
+        super().__init__(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+        self._began = monotonic()
+        self._due = self._began + self.FIRST
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Move a bar, as Rich does, and write a line where it is due."""
+        super().update(task_id, **fields)
+        now = monotonic()
+        if self.disable and task_id == self.task_ids[0] and now >= self._due:
+            self._due = now + min(max((now - self._began) / 20, self.EVERY), self.SELDOM)
+            task = self.tasks[0]
+            say(f"{duration(now - self._began)} · {task.description} · {task.fields['said']}")
+
+
 @contextmanager
 def ticking() -> Iterator[Callable[[str, float], None]]:
     """A bar on the terminal; gives what says what is being done, and what share of it is done."""
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with ProgressBars() as bar:
         task = bar.add_task("starting", total=1.0, said="")
         began: dict[str, float] = {}
 

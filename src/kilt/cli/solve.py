@@ -12,10 +12,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TaskID
 
 from kilt.cli.plan import estimate_words
-from kilt.cli.show import AsJson, duration, errors, interrupts, print_json, print_table, say, ticking
+from kilt.cli.show import AsJson, ProgressBars, duration, errors, interrupts, print_json, print_table, say, ticking
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES
 
 if TYPE_CHECKING:
@@ -337,8 +337,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
     from kilt.solve.solver import InParts
 
     seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with ProgressBars() as bar:
         task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")
         parts: list[TaskID] = []
 

@@ -1,0 +1,16 @@
+"""Games written out once for all tests of a process, since that takes seconds. Nobody changes what is here."""
+
+from functools import cache
+
+from kilt.solve.forms import load_problem
+
+
+@cache
+def problem_of(name, form):
+    """A ready-made game in a form: "flat" or "vector"."""
+    return load_problem(name, form=form)
+
+
+def tree_of(name):
+    """The flat tree of a ready-made game."""
+    return problem_of(name, "flat").tree
