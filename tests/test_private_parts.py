@@ -6,7 +6,10 @@ and the tests of jit, lanes and engines pass, and set the bound to the next vers
 
 import ast
 import importlib
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +37,7 @@ USED = {
     "ray._private.state": {"available_resources_per_node", "total_resources_per_node"},
     "ray._private.worker": {"print_to_stdstream"},
 }
-ATTRIBUTES = {"_cache", "_cache_file", "_cache_path"}  # of a dispatcher of numba, and of the files of its cache
+ATTRIBUTES = {"_cache", "_cache_file", "_index_path"}  # of a dispatcher of numba, and of the files of its cache
 ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config"}  # of ray.init
 
 
@@ -93,8 +96,24 @@ def test_the_files_of_a_kernel_are_where_they_were():
     from kilt.jit import trailing_zeros
 
     files = trailing_zeros._cache._cache_file
-    assert Path(files._cache_path).is_dir()
+    assert Path(files._index_path).parent.is_dir()
     assert callable(files.save) and callable(files.load)
+
+
+def test_kernels_of_another_version_are_compiled_anew(tmp_path):
+    """The index of a kernel names classes of its arguments: those of an older kilt may be there no more."""
+    kernels = tmp_path / "kernels.py"
+    code = "from kernels import first, Pair; assert first(Pair(3, 4)) == 3"
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT.parent)]), "NUMBA_CACHE_DIR": ""}
+    for name in ("Couple", "Pair"):
+        kernels.write_text(
+            "from typing import NamedTuple\nfrom kilt.jit import kernel\n\n\n"
+            f"class {name}(NamedTuple):\n    a: int\n    b: int\n\n\n"
+            "@kernel\ndef first(pair):\n    return pair.a\n"
+        )
+        command = [sys.executable, "-c", code.replace("Pair", name)]
+        subprocess.run(command, env=os.environ | environment, check=True, capture_output=True)
+    assert list(tmp_path.rglob("*.nbi"))
 
 
 @pytest.mark.parametrize(("package", "bound"), BOUNDS.items())

@@ -63,14 +63,18 @@ def _guard(compiled: Any) -> None:
     """
     files = compiled._cache._cache_file
     for name in ("save", "load"):
-        setattr(files, name, partial(_alone, getattr(files, name), files._cache_path))
+        setattr(files, name, partial(_alone, getattr(files, name), Path(files._index_path)))
 
 
-def _alone(method: Callable[..., Any], folder: str, *arguments: Any) -> Any:
+def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
     with ExitStack() as held:
         with suppress(OSError):  # nothing is kept there, or nobody can write to it
-            held.enter_context(locked(Path(folder, ".kilt-lock")))
-        return method(*arguments)
+            held.enter_context(locked(index.with_name(".kilt-lock")))
+        try:
+            return method(*arguments)
+        except (ImportError, AttributeError):  # it is of another version, with classes that are elsewhere now
+            index.unlink(missing_ok=True)
+            return method(*arguments)
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
