@@ -126,7 +126,7 @@ def built(tmp_path_factory, cache):
 
 def boards_of(this):
     """All boards of a round, dealt as its table takes them."""
-    return list(naive.all_hands(this.spots.dealt, this.spots.deck))
+    return list(naive.all_hands(this.holdings.dealt, this.holdings.deck))
 
 
 def live(board, row):
@@ -144,21 +144,21 @@ def assert_same_buckets(one, other):
         assert a.dtype == b.dtype
 
 
-def by_spot(this):
-    """[spot] its bucket."""
-    buckets = np.full(len(this.spots), -1)
-    for board in this.spots.boards.tolist():
-        _, numbers = this.spots.row(board)
+def by_holding(this):
+    """[holding] its bucket."""
+    buckets = np.full(len(this.holdings), -1)
+    for board in this.holdings.boards.tolist():
+        _, numbers = this.holdings.row(board)
         buckets[numbers[numbers >= 0]] = this.row(board)[numbers >= 0]
     assert (buckets >= 0).all()
     return buckets
 
 
 def set_rows(this, size):
-    """[spot] which spot the first `size` cards of its board make with its hand, as a set."""
-    rows, other = np.full(len(this.spots), -1), SHORT.spots((size,))
-    for board in this.spots.boards.tolist():
-        numbers, there = this.spots.row(board)[1], other.row(board[:size])[1]
+    """[holding] which holding the first `size` cards of its board make with its hand, as a set."""
+    rows, other = np.full(len(this.holdings), -1), SHORT.holdings((size,))
+    for board in this.holdings.boards.tolist():
+        numbers, there = this.holdings.row(board)[1], other.row(board[:size])[1]
         rows[numbers[numbers >= 0]] = there[numbers >= 0]
     return rows
 
@@ -343,7 +343,7 @@ def test_every_bucket_is_used_and_sizes_count_all_deals(built, name):
         assert (sizes > 0).all()
         np.testing.assert_array_equal(sizes, this.sizes)
         if not planned.buckets:
-            np.testing.assert_array_equal(sizes, this.spots.weights)
+            np.testing.assert_array_equal(sizes, this.holdings.weights)
         elif not planned.recall:
             assert this.buckets == planned.buckets
 
@@ -399,14 +399,14 @@ def test_the_order_of_the_board_counts_exactly_where_it_is_remembered(built, nam
 def test_lossless_rounds_tell_all_hands_apart(built, name):
     """As many buckets as there are hands, by number or by the feature that is called canonical."""
     for r, this in enumerate(built[name].rounds):
-        if this.buckets == len(this.spots):
-            assert sorted(by_spot(this).tolist()) == list(range(len(this.spots)))
+        if this.buckets == len(this.holdings):
+            assert sorted(by_holding(this).tolist()) == list(range(len(this.holdings)))
             forms = {}
             for board in boards_of(this)[:60]:
                 row = this.row(board)
                 for hand, bucket in zip(HOLES, row.tolist(), strict=True):
                     if not {*hand} & {*board}:
-                        form = tuple(naive.canonical([*hand, *board], (2, *this.spots.dealt), SHORT.deck))
+                        form = tuple(naive.canonical([*hand, *board], (2, *this.holdings.dealt), SHORT.deck))
                         forms.setdefault(bucket, set()).add(form)
             assert all(len(some) == 1 for some in forms.values())
         else:
@@ -436,7 +436,7 @@ def test_members_are_the_hands_of_a_bucket(built):
             assert built["PR-KE-KO 4-3-2"].bucket(HOLES[hand], cards) == bucket
             seen[(*cards, hand)] += 1
     assert set(seen.values()) == {1}
-    assert len(seen) == len(this.spots.boards) * comb(10, 2)
+    assert len(seen) == len(this.holdings.boards) * comb(10, 2)
 
 
 def test_hands_of_one_card_and_boards_from_the_start(tmp_path):
@@ -466,7 +466,7 @@ def test_percentiles_are_in_order_of_strength_and_nested(built, features, name):
     for r, this in enumerate(built[name].rounds):
         steps_here = PLANS[name].rounds[r].steps
         sets = set_rows(this, SHORT.sizes[r])
-        buckets = by_spot(this)
+        buckets = by_holding(this)
         for place, step in enumerate(steps_here):
             values = features.moments(r).values[sets, int(step.feature == "ehs2")]
             below = prod(later.buckets for later in steps_here[place + 1 :])
@@ -484,12 +484,12 @@ def test_percentiles_without_recall_are_of_equal_weight(built, features):
     """As nearly as the few different strengths of a short deck allow."""
     this = built["IR-PHS-PHS 6-15-9"].rounds[2]
     shares = this.sizes / this.sizes.sum()
-    heaviest = np.bincount(features.strengths(), this.spots.weights).max() / this.spots.weights.sum()
+    heaviest = np.bincount(features.strengths(), this.holdings.weights).max() / this.holdings.weights.sum()
     assert np.abs(shares - 1 / 9).max() <= heaviest
 
 
 def points_of(this, r, features, plan, feature):
-    """[spot, dimension] what k-means sorts, put together the plain way, and whether distances are absolute."""
+    """[holding, dimension] what k-means sorts, put together the plain way, and whether distances are absolute."""
     sizes, last = SHORT.sizes, len(SHORT.sizes) - 1
     if feature == "ochs":
         values, scale = features.ochs(r, plan.opponents)
@@ -511,19 +511,19 @@ def points_of(this, r, features, plan, feature):
 def test_hands_are_in_the_bucket_whose_centroid_is_nearest(built, features, name):
     plan, seen = PLANS[name], 0
     for r, this in enumerate(built[name].rounds):
-        if this.buckets == len(this.spots):
+        if this.buckets == len(this.holdings):
             continue
         step = plan.rounds[r].steps[-1]
         found = artifact.read(round_folder(built.path(name), r), KIND, check=True)
         points, metric = points_of(this, r, features, plan, step.feature)
-        buckets, centroids = by_spot(this), found.arrays["centroids"].astype(np.float64)
+        buckets, centroids = by_holding(this), found.arrays["centroids"].astype(np.float64)
         assert centroids.shape == (this.buckets, points.shape[1])
         every = naive.costs(points, centroids, metric)
         mine = every[np.arange(len(points)), buckets]
         group = buckets // step.buckets
         same = every.reshape(len(points), -1, step.buckets)[np.arange(len(points)), group]
         np.testing.assert_allclose(mine, same.min(axis=1), rtol=1e-4, atol=1e-5)
-        assert found.figures["distortion"] == pytest.approx(np.average(mine, weights=this.spots.weights), rel=1e-4)
+        assert found.figures["distortion"] == pytest.approx(np.average(mine, weights=this.holdings.weights), rel=1e-4)
         seen += 1
     assert seen
 
@@ -540,7 +540,7 @@ def test_history_is_that_of_the_boards_that_were_dealt(tmp_path, cache, features
     wrong = 0
     for board in list(naive.all_hands(SHORT.board_cards, SHORT.deck))[::5]:
         ok = [not {*hand} & {*board} for hand in HOLES]
-        rows = [SHORT.spots((size,)).row(board[:size])[1][ok] for size in SHORT.sizes]
+        rows = [SHORT.holdings((size,)).row(board[:size])[1][ok] for size in SHORT.sizes]
         points = np.concatenate([table[row] for table, row in zip(tables, rows, strict=True)], axis=1) / 3
         every, buckets = naive.costs(points, centroids, "emd"), last.row(board)[ok]
         if recall:
@@ -569,7 +569,7 @@ def test_nested_means_are_inside_the_first_ones(built, tmp_path, cache):
     coarse = mixed((False, {"histogram": 5}), (False, {"histogram": 4}), (False, {"ehs": 2}))
     coarse = build(AbstractionSpec("coarse", SHORT, coarse), tmp_path / "coarse", cache=cache)
     fine = built["IR-KE-KE 5-4x3-14"]
-    np.testing.assert_array_equal(by_spot(fine.rounds[1]) // 3, by_spot(coarse.rounds[1]))
+    np.testing.assert_array_equal(by_holding(fine.rounds[1]) // 3, by_holding(coarse.rounds[1]))
 
 
 def test_potential_aware_buckets(tmp_path, cache):
@@ -581,7 +581,7 @@ def test_potential_aware_buckets(tmp_path, cache):
     )
     assert_same_buckets(one, two)
     flop = one.rounds[1]
-    assert set(by_spot(flop).tolist()) == set(range(8))
+    assert set(by_holding(flop).tolist()) == set(range(8))
     for board in list(combinations(range(SHORT.deck.size), 2))[::5]:
         renamed = naive.rename(board, (2, 0, 1), SHORT.deck)
         turned = [SHORT.deck.hole_index(naive.rename(hand, (2, 0, 1), SHORT.deck)) for hand in HOLES]
@@ -683,9 +683,9 @@ def test_dying_in_the_middle_leaves_whole_rounds_only(built, tmp_path, monkeypat
             raise error("killed")
         return work(t, *rest)
 
-    work = getattr(pipeline.spots_kernels, kernel)
+    work = getattr(pipeline.holdings_kernels, kernel)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.spots_kernels, kernel, die)
+        patch.setattr(pipeline.holdings_kernels, kernel, die)
         with pytest.raises((error, KiltError), match="killed"):
             build_again(built, name, out)
     assert {place.name for place in out.iterdir()} == {"abstraction.json", "round-1", "round-2"}

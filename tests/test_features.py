@@ -40,9 +40,9 @@ def few_restarts():
         yield
 
 
-def every_spot(deal, r):
-    """(spot, hand, board): one hand of each spot of a round, on the canonical board."""
-    found = deal.spots((deal.sizes[r],))
+def every_holding(deal, r):
+    """(holding, hand, board): one hand of each holding of a round, on the canonical board."""
+    found = deal.holdings((deal.sizes[r],))
     holes = [tuple(hand) for hand in deal.deck.holes(deal.hole_cards).tolist()]
     for board in found.boards.tolist():
         numbers, first = np.unique(found.row(board)[1], return_index=True)
@@ -59,11 +59,11 @@ def features(request):
 def test_strengths_are_those_of_the_naive_twin(features):
     deal = features.deal
     found = features.strengths()
-    assert len(found) == len(deal.spots((deal.sizes[-1],)))
+    assert len(found) == len(deal.holdings((deal.sizes[-1],)))
     assert deal.top == 2 * len(
         naive.board_strengths(tuple(range(deal.sizes[-1] + deal.hole_cards)), deal.deck, deal.hole_cards)
     )
-    for number, hand, board in every_spot(deal, len(deal.sizes) - 1):
+    for number, hand, board in every_holding(deal, len(deal.sizes) - 1):
         assert found[number] == naive.board_strengths(tuple(sorted(board)), deal.deck, deal.hole_cards)[hand]
 
 
@@ -72,7 +72,7 @@ def test_moments_are_those_of_the_naive_twin(features):
     for r in range(len(deal.sizes)):
         values, scale = features.moments(r)
         seen = 0
-        for number, hand, board in every_spot(deal, r):
+        for number, hand, board in every_holding(deal, r):
             strengths = naive.final_strengths(hand, board, deal.sizes, deal.deck)
             assert values[number].tolist() == [sum(strengths), sum(s**2 for s in strengths)]
             assert scale == pytest.approx(1 / len(strengths))
@@ -85,8 +85,8 @@ def test_histograms_are_those_of_the_naive_twin(features, bins):
     deal = features.deal
     for r in range(len(deal.sizes)):
         values, scale = features.histograms(r, bins)
-        assert values.shape == (len(deal.spots((deal.sizes[r],))), bins)
-        for number, hand, board in every_spot(deal, r):
+        assert values.shape == (len(deal.holdings((deal.sizes[r],))), bins)
+        for number, hand, board in every_holding(deal, r):
             strengths = naive.final_strengths(hand, board, deal.sizes, deal.deck)
             assert values[number].tolist() == naive.cumulative_histogram(strengths, deal.top, bins)
         np.testing.assert_allclose(values[:, -1] * scale, 1)
@@ -127,7 +127,7 @@ def test_ochs_of_complete_boards_is_that_of_the_naive_twin(deal, clusters):
     members = [[holes[hand] for hand in np.flatnonzero(row)] for row in features.opponents(clusters)]
     last, lonely = len(deal.sizes) - 1, 0
     values, _ = features.ochs(last, clusters)
-    for number, hand, board in every_spot(deal, last):
+    for number, hand, board in every_holding(deal, last):
         for cluster, opponents in enumerate(members):
             share = naive.strength_against(hand, board, opponents, deal.deck)
             if share is None:
@@ -142,14 +142,14 @@ def test_ochs_of_earlier_rounds_adds_up_that_of_complete_boards(name):
     """Exactly: sums of whole numbers."""
     deal = DEALS[name]
     features = Features(deal)
-    last = deal.spots((deal.sizes[-1],))
+    last = deal.holdings((deal.sizes[-1],))
     complete = features.ochs(len(deal.sizes) - 1, 3).values.astype(np.int64)
     rng = np.random.default_rng(1)
     for r in range(len(deal.sizes) - 1):
         values, scale = features.ochs(r, 3)
-        spots_here = list(every_spot(deal, r))
-        for place in rng.permutation(len(spots_here))[:40]:
-            number, hand, board = spots_here[place]
+        holdings_here = list(every_holding(deal, r))
+        for place in rng.permutation(len(holdings_here))[:40]:
+            number, hand, board = holdings_here[place]
             column = deal.deck.hole_index(hand)
             rows = [last.row(done)[1][column] for done in naive.roll_outs(hand, board, deal.sizes, deal.deck)]
             assert values[number].tolist() == complete[rows].sum(axis=0).tolist()
@@ -175,7 +175,7 @@ def test_opponents_are_sorted_into_clusters_from_weak_to_strong(deal, clusters):
     assert set(np.unique(members)) <= {0, 1}
     assert (members.sum(axis=0) == 1).all()
     assert (members.sum(axis=1) > 0).all()
-    _, row = deal.spots((0,)).row(())
+    _, row = deal.holdings((0,)).row(())
     for hands in members:
         assert not {*row[hands > 0]} & {*row[hands == 0]}  # suits do not part hands that are alike
     hs = hand_strength((), None, deal.deck, board_size=deal.sizes[-1], hole_cards=deal.hole_cards)
@@ -328,7 +328,7 @@ def full(tmp_path_factory):
 
 
 def preflop(table, hand):
-    _, row = Deal().spots((0,)).row(())
+    _, row = Deal().holdings((0,)).row(())
     return (table.values * table.scale)[row[FULL.hole_index(FULL.cards(hand))]]
 
 
@@ -365,7 +365,7 @@ def test_ochs_distances_before_the_flop(full, monkeypatch):
     """[Johanson16 figure 5.3], with clusters of kilt's own: those of the paper are garbled in the text copy."""
     monkeypatch.setattr(module, "OPPONENT_RESTARTS", RESTARTS)
     members = full.opponents(8)
-    _, row = Deal().spots((0,)).row(())
+    _, row = Deal().holdings((0,)).row(())
     sizes = np.array([len(np.unique(row[hands > 0])) for hands in members])
     assert sizes.sum() == 169
     holes, ochs = FULL.holes(), []

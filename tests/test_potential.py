@@ -13,7 +13,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
 from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
 from kilt.abstraction.potential import apart_of, centres_of, columns_of, fit, ground_of
-from kilt.abstraction.steps import ALL, After, SpotBatch
+from kilt.abstraction.steps import ALL, After, HoldingBatch
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
 
@@ -169,14 +169,14 @@ def test_every_bucket_is_used(built):
 
 def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
     flop, turn = built.rounds[1:]
-    after = After(turn.spots, turn.table, ground_of(turn.centroids, absolute=True))
-    part = SpotBatch(flop.spots, 0, len(flop.spots.boards))
+    after = After(turn.holdings, turn.table, ground_of(turn.centroids, absolute=True))
+    part = HoldingBatch(flop.holdings, 0, len(flop.holdings.boards))
     found = part.next_buckets(after, ALL)
     deck, holes = DEAL.deck, DEAL.deck.holes(2)
     rng = np.random.default_rng(4)
     for _ in range(20):
-        board = flop.spots.boards[rng.integers(len(flop.spots.boards))].tolist()
-        _, row = flop.spots.row(board)
+        board = flop.holdings.boards[rng.integers(len(flop.holdings.boards))].tolist()
+        _, row = flop.holdings.row(board)
         hand = int(rng.choice(np.flatnonzero(row >= 0)))
         cards = holes[hand].tolist()
         left = [card for card in range(deck.size) if card not in (*board, *cards)]

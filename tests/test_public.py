@@ -18,12 +18,12 @@ from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_clas
 from kilt.abstraction.classes import BoardClasses, describe
 from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal, Features
+from kilt.abstraction.holdings import Holdings
+from kilt.abstraction.holdings_kernels import look_up_hands
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check
 from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
-from kilt.abstraction.spots import Spots
-from kilt.abstraction.spots_kernels import look_up_hands
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.hands import hand_tables
@@ -54,8 +54,8 @@ def base(features, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def states():
-    spots = SHORT.spots((2,))
-    return States(SHORT, 1, spots, np.arange(len(spots.boards)))
+    holdings = SHORT.holdings((2,))
+    return States(SHORT, 1, holdings, np.arange(len(holdings.boards)))
 
 
 def comparing(states, base, features, folder=None, **asked):
@@ -197,11 +197,11 @@ def test_an_honest_estimate(states, features):
 
 
 def test_the_hands_of_two_boards():
-    spots = Deal().spots((3,))
-    two = np.array([spots.row(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
-    states = States(Deal(), 1, spots, two)
+    holdings = Deal().holdings((3,))
+    two = np.array([holdings.row(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
+    states = States(Deal(), 1, holdings, two)
     assert states.hands * len(two) == 2352
-    assert sum(int((spots.row(board)[1] >= 0).sum()) for board in states.boards) == 2352
+    assert sum(int((holdings.row(board)[1] >= 0).sum()) for board in states.boards) == 2352
 
 
 @pytest.mark.slow
@@ -211,9 +211,9 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     rounds = RoundPlan(False, (BucketStep("canonical"),)), RoundPlan(False, (BucketStep("ehs", 1000),))
     features = Features(deal, None, 2)
     found = build_rounds(AbstractionSpec("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
-    spots = deal.spots((3,))
-    states = States(deal, 1, spots, np.arange(len(spots.boards)))
-    alike = [spots.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
+    holdings = deal.holdings((3,))
+    states = States(deal, 1, holdings, np.arange(len(holdings.boards)))
+    alike = [holdings.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
     apart = {}
     for method in (tartanian7, waugh):
         mine = method(comparing(states, found, features))[alike[0]]
@@ -224,12 +224,14 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     distances = tartanian7(comparing(states, found, features))
     labels = partition(distances, 60).labels.astype(np.int32)
     flops = subsets(52, 3).astype(np.int64)
-    of = BoardClasses(spots, labels, 60).of(flops)
+    of = BoardClasses(holdings, labels, 60).of(flops)
     assert len(flops) == 22_100
     assert set(of.tolist()) == set(range(60))
-    assert np.array_equal(np.bincount(of), np.bincount(labels, spots.ways).astype(int))
+    assert np.array_equal(np.bincount(of), np.bincount(labels, holdings.ways).astype(int))
     renamed = card_permutations(FULL)[:, flops]  # whatever the suits are called, it is the same class
-    assert all(np.array_equal(BoardClasses(spots, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5])
+    assert all(
+        np.array_equal(BoardClasses(holdings, labels, 60).of(other.astype(np.int64)), of) for other in renamed[::5]
+    )
 
 
 # ── classes, and buckets inside them ──
@@ -555,9 +557,9 @@ def test_what_fails_at_the_start_leaves_the_folder_free(features, tmp_path):
     build(AbstractionSpec("classes", SHORT, Plan((), (public,), bins=12)), tmp_path / "run", cache=features.folder)
 
 
-def test_look_ups_count_no_spots():
-    spots = Spots((2,), SHORT.deck, 2)
+def test_look_ups_count_no_holdings():
+    holdings = Holdings((2,), SHORT.deck, 2)
     found = np.empty((1, 1), dtype=np.uint32)
-    index = spots.index
-    look_up_hands(index, np.zeros((len(spots.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found)
-    assert "tables" not in vars(spots)
+    index = holdings.index
+    look_up_hands(index, np.zeros((len(holdings.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found)
+    assert "tables" not in vars(holdings)

@@ -35,7 +35,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
         raise AbstractionError(f"round {public.round} has no new public cards: choose another for classes of boards")
     if place and plan.public[place - 1].round == public.round:
         raise AbstractionError(f"boards of round {public.round} are to have classes twice: say it once")
-    boards = len(deal.spots(public_layout(plan, deal, public)).boards)
+    boards = len(deal.holdings(public_layout(plan, deal, public)).boards)
     if public.classes > boards:
         raise AbstractionError(f"{public.classes} classes are asked for; there are {boards} boards: ask for fewer")
     if not place and boards > MOST:
@@ -93,13 +93,13 @@ def build_classes(
     except ArtifactError:
         pass
     began, deal, r = perf_counter(), identity.deal, public.round - 1
-    spots = deal.spots(public_layout(identity.plan, deal, public))
+    holdings = deal.holdings(public_layout(identity.plan, deal, public))
     inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
     if public.boards:
         ready = ready_classes(identity, public)
         artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
         return load_classes(out, identity, public)
-    parent = before.of(spots.tables.cards) if before else np.zeros(len(spots.boards), dtype=np.int32)
+    parent = before.of(holdings.tables.cards) if before else np.zeros(len(holdings.boards), dtype=np.int32)
     labels, error = np.empty(len(parent), dtype=np.int32), 0.0
     arrays: dict[str, Array] = {}
     for group in range(before.number if before else 1):
@@ -113,7 +113,7 @@ def build_classes(
             raise AbstractionError(
                 f"{public.classes} classes are asked for; a class before them has {len(chosen)} boards: ask for fewer"
             )
-        states, said = States(deal, r, spots, chosen), partial(features.tick, f"boards of round {public.round}")
+        states, said = States(deal, r, holdings, chosen), partial(features.tick, f"boards of round {public.round}")
         kept = out / f"distances-{public.round}" if before is None else None
         comparing = Comparing(states, public, base, features, identity.plan.bins, kept, identity.fingerprint, said)
         distances = METHODS[public.method](comparing)
@@ -148,12 +148,12 @@ def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses
 
 def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
     """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
-    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
-    some = np.linspace(0, len(spots.boards) - 1, 6).astype(np.int64)
-    states = States(identity.deal, public.round - 1, spots, some)
+    holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
+    some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)
+    states = States(identity.deal, public.round - 1, holdings, some)
     pair = hand_by_hand(states, public.ground, features, identity.plan.bins).pair
     pair(0, 1)
     began = perf_counter()
     for place in range(len(some) - 1):
         pair(place, place + 1)
-    return (perf_counter() - began) / (len(some) - 1), comb(len(spots.boards), 2)
+    return (perf_counter() - began) / (len(some) - 1), comb(len(holdings.boards), 2)

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction import spots_kernels as kernels
+from kilt.abstraction import holdings_kernels as kernels
 from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import FEATURES, Deal
+from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
-from kilt.abstraction.spots import Spots
 from kilt.arrays import Array, IntArray
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError, ArtifactError
@@ -37,7 +37,7 @@ DESCRIPTION = "abstraction.json"
 class RoundBuckets(NamedTuple):
     """The buckets of a round: a table with a row for each canonical board and a column for each hand."""
 
-    spots: Spots
+    holdings: Holdings
     table: Array  # [board, hand]; for hands that share a card with the board it means nothing
     sizes: IntArray  # [bucket] of how many deals
     centroids: Array | None  # [bucket, dimension] where they are means of something
@@ -53,7 +53,7 @@ class RoundBuckets(NamedTuple):
     @property
     def hands_left(self) -> int:
         """Number of hands that share no card with a board."""
-        return comb(self.spots.deck.size - sum(self.spots.dealt), self.spots.hole_cards)
+        return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
     def row(self, board: Sequence[int]) -> Labels:
         """[hand] the bucket of each hand on a board."""
@@ -65,9 +65,9 @@ class RoundBuckets(NamedTuple):
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
-            look_up_coded(self.spots.index, self.table, classes.spots.index, classes.labels, of, boards, buckets)
+            look_up_coded(self.holdings.index, self.table, classes.holdings.index, classes.labels, of, boards, buckets)
         else:
-            kernels.look_up(self.spots.index, self.table, boards, buckets)
+            kernels.look_up(self.holdings.index, self.table, boards, buckets)
         return buckets
 
     def look_up(
@@ -78,18 +78,18 @@ class RoundBuckets(NamedTuple):
         Where the class of all boards is `known`, it is not looked for.
         """
         if self.coded and known is not None:
-            kernels.look_up_hands(self.spots.index, self.table, boards, hands, buckets)
+            kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
             buckets[:] = self.coded.bucket[known][buckets]
         elif self.coded:
             classes, of = self.coded
-            coded = classes.spots.index, classes.labels, of
-            look_up_coded_hands(self.spots.index, self.table, *coded, boards, hands, buckets)
+            coded = classes.holdings.index, classes.labels, of
+            look_up_coded_hands(self.holdings.index, self.table, *coded, boards, hands, buckets)
         else:
-            kernels.look_up_hands(self.spots.index, self.table, boards, hands, buckets)
+            kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
         """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""
-        tables = self.spots.tables
+        tables = self.holdings.tables
         if self.coded:
             label = bucket * self.coded.classes.number // self.buckets
             boards, hands = np.nonzero((self.coded.bucket[label] == bucket)[self.table])
@@ -99,7 +99,7 @@ class RoundBuckets(NamedTuple):
         boards, hands = boards[apart], hands[apart]
         if not self.coded:
             return tables.cards[boards], hands
-        ways, found = self.coded.classes.within(self.spots)
+        ways, found = self.coded.classes.within(self.holdings)
         member, way = np.nonzero(found[boards] == label)
         places = np.array([[*first, *sorted({*range(tables.cards.shape[1])} - {*first})] for first in ways.tolist()])
         return np.take_along_axis(tables.cards[boards[member]], places[way], axis=1), hands[member]
@@ -346,13 +346,13 @@ def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = F
     found = artifact.read(round_folder(path, r), KIND, check=check, private=True)
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
-    spots = identity.deal.spots(layout(identity.plan, identity.deal, r))
+    holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))
     arrays, coded = found.arrays, None
     public = identity.plan.public_at(r)
     if public and "of_class" in arrays:
         coded = Coded(load_classes(path, identity, public), arrays["of_class"])
     means = arrays.get("centroids"), arrays.get("apart")
-    return RoundBuckets(spots, arrays["buckets"], arrays["sizes"], *means, found.figures, coded)
+    return RoundBuckets(holdings, arrays["buckets"], arrays["sizes"], *means, found.figures, coded)
 
 
 def classes_folder(path: Path, public: PublicPlan) -> Path:
@@ -362,9 +362,9 @@ def classes_folder(path: Path, public: PublicPlan) -> Path:
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
     """Open the classes of boards of an abstraction."""
-    spots = identity.deal.spots(public_layout(identity.plan, identity.deal, public))
+    holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     found = artifact.read(classes_folder(path, public), CLASSES, private=True)
     if found.inputs.get("abstraction") != identity.fingerprint:
         raise ArtifactError(f"they belong to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
     labels = found.arrays["classes"]
-    return BoardClasses(spots, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)
+    return BoardClasses(holdings, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)

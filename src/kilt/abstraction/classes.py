@@ -14,7 +14,7 @@ import numpy as np
 
 from kilt.abstraction import classes_kernels as kernels
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.abstraction.spots import Spots
+from kilt.abstraction.holdings import Holdings
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
 
@@ -24,7 +24,7 @@ MOSTLY = 0.75  # of the boards
 class BoardClasses(NamedTuple):
     """Classes of boards."""
 
-    spots: Spots  # whose boards they are
+    holdings: Holdings  # whose boards they are
     labels: Labels  # [board]
     number: int
     distances: Array | None = None  # [board, board] that they were made from, where all boards were compared
@@ -33,28 +33,28 @@ class BoardClasses(NamedTuple):
     def of(self, boards: IntArray) -> Labels:
         """[board] the class of any boards, of this round or of later ones."""
         found = np.empty((len(boards), 1), dtype=np.int32)
-        size = self.spots.boards.shape[1]
-        kernels.find_classes(self.spots.index, self.labels, boards, np.arange(size)[None], found)
+        size = self.holdings.boards.shape[1]
+        kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
         labels: Labels = found[:, 0]
         return labels
 
-    def within(self, spots: Spots) -> tuple[IntArray, Labels]:
+    def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
         """Which cards of later boards may be those that were seen here: [way, card] places, and [board, way] classes.
 
         Where the later boards are dealt in rounds, the first cards are; where they are sets, any may be.
         """
-        as_set = len(spots.dealt) == 1
-        places, size = range(spots.boards.shape[1]), self.spots.boards.shape[1]
-        ways = np.array(_ways(places, self.spots.dealt) if as_set else [places[:size]])
-        found = np.empty((len(spots.boards), len(ways)), dtype=np.int32)
-        kernels.find_classes(self.spots.index, self.labels, spots.boards.astype(np.int64), ways, found)
+        as_set = len(holdings.dealt) == 1
+        places, size = range(holdings.boards.shape[1]), self.holdings.boards.shape[1]
+        ways = np.array(_ways(places, self.holdings.dealt) if as_set else [places[:size]])
+        found = np.empty((len(holdings.boards), len(ways)), dtype=np.int32)
+        kernels.find_classes(self.holdings.index, self.labels, holdings.boards.astype(np.int64), ways, found)
         return ways, found
 
-    def weigh(self, spots: Spots, codes: Labels | IntArray, count: int) -> FloatArray:
+    def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
         """[class, code] of how many deals each code is in each class; `codes` are [board, hand] of later boards."""
-        _, found = self.within(spots)
+        _, found = self.within(holdings)
         weights = np.zeros((self.number, count))
-        kernels.weigh_codes(spots.tables, spots.ways, codes, found, weights)
+        kernels.weigh_codes(holdings.tables, holdings.ways, codes, found, weights)
         return weights
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels
-from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
+from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
 from kilt.jit import kernel
 
 
 @kernel
-def find_classes(public: SpotIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
+def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
     """Write to `found` [board, way] the class of the cards in these places."""
     cards = np.empty(ways.shape[1], dtype=np.int64)
     for b in range(len(boards)):
@@ -27,7 +27,7 @@ def find_classes(public: SpotIndex, labels: Labels, boards: IntArray, ways: IntA
 
 
 @kernel
-def weigh_codes(t: SpotTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
+def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
     """Add to `weights` [class, code] the deals of all boards, each in the classes that were found for it."""
     often = np.zeros(len(weights))
     for board in range(len(codes)):
@@ -46,9 +46,9 @@ def weigh_codes(t: SpotTables, deals: IntArray, codes: npt.NDArray[Any], found: 
 
 @kernel
 def look_up_coded(
-    index: SpotIndex,
+    index: HoldingIndex,
     table: npt.NDArray[Any],
-    public: SpotIndex,
+    public: HoldingIndex,
     labels: Labels,
     bucket: Labels,
     boards: IntArray,
@@ -66,9 +66,9 @@ def look_up_coded(
 
 @kernel
 def look_up_coded_hands(
-    index: SpotIndex,
+    index: HoldingIndex,
     table: npt.NDArray[Any],
-    public: SpotIndex,
+    public: HoldingIndex,
     labels: Labels,
     bucket: Labels,
     boards: IntArray,

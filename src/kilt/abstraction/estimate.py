@@ -69,16 +69,16 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             sorting.append((base.plan, r, base.plan.rounds[r].steps, 1))
     tables, before = 0, 1
     for r, number in enumerate(bucket_numbers(plan, deal)):
-        spots, now, coded = deal.spots(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
+        holdings, now, coded = deal.holdings(layout(plan, deal, r)), plan.public_at(r), plan.coded(r)
         groups, before = 1 if coded else groups_before(plan, r, before), number
-        sorts = min(now.codes, len(spots)) if now and coded else number
-        if sorts > len(spots):
+        sorts = min(now.codes, len(holdings)) if now and coded else number
+        if sorts > len(holdings):
             raise AbstractionError(
-                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(spots):,} different "
+                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(holdings):,} different "
                 "hands: ask for fewer"
             )
-        tables += len(spots.boards) * len(spots.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
-        if sorts < len(spots):
+        tables += len(holdings.boards) * len(holdings.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
+        if sorts < len(holdings):
             steps = plan.rounds[r].steps
             sorting.append((plan, r, (BucketStep(steps[-1].feature, sorts),) if coded else steps, groups))
     seconds, memory = 0.0, 0
@@ -103,7 +103,7 @@ class _StepCost(NamedTuple):
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
     """What a step costs inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
     deal, feature = spec.deal, FEATURES[step.feature]
-    hands = len(deal.spots(layout(plan, deal, r)))
+    hands = len(deal.holdings(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
     seconds, searched, iterations, room = 0.0, 0.0, 0, 0
     if feature.metric in METRICS:

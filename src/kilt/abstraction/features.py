@@ -1,4 +1,4 @@
-"""What is known of a hand before the showdown, for all spots of a round [Johanson16 §§5.2, 5.4].
+"""What is known of a hand before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
 
 HS, the strength of a hand on a complete board, is a whole number: 2·wins + ties against all hands that the opponent can
 hold. Everything else is a sum of such numbers over the ways to deal the rest of the board, and so is a whole number
@@ -33,7 +33,7 @@ import numpy.typing as npt
 from kilt import __version__, artifact
 from kilt.abstraction import features_kernels as kernels
 from kilt.abstraction.cluster import kmeans
-from kilt.abstraction.spots import Spots, spots
+from kilt.abstraction.holdings import Holdings, holdings
 from kilt.arrays import Array, FloatArray
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.equity import hand_list, room_to_rank
@@ -79,9 +79,9 @@ class Deal:
         """HS of a certain win: twice the number of hands that the opponent can hold on a complete board."""
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
-    def spots(self, dealt: tuple[int, ...]) -> Spots:
-        """The spots on boards that were dealt so."""
-        return spots(dealt, self.deck, self.hole_cards)
+    def holdings(self, dealt: tuple[int, ...]) -> Holdings:
+        """The holdings on boards that were dealt so."""
+        return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
         """How many ways there are, for one hand, to complete a board of this size round by round."""
@@ -98,9 +98,9 @@ class FeatureSettings(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """A feature of all spots of a round, the board taken as a set."""
+    """A feature of all holdings of a round, the board taken as a set."""
 
-    values: Array  # [spot, dimension] whole numbers
+    values: Array  # [holding, dimension] whole numbers
     scale: FloatArray | float  # what one of them is worth, [dimension] or in all of them
 
 
@@ -118,7 +118,7 @@ TableCosts: TypeAlias = dict[str, TableCost]  # by the tables' names
 
 
 class Features:
-    """The features of a deal's spots, made when they are asked for and kept in a folder, if one is given.
+    """The features of a deal's holdings, made when they are asked for and kept in a folder, if one is given.
 
     They are made in threads of this process, or by an `engine`: see `ahead`. Those who work with them use it too; left
     out, it is threads.
@@ -157,10 +157,10 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """[spot of the last round] HS, from 0 to `Deal.top`."""
+        """[holding of the last round] HS, from 0 to `Deal.top`."""
 
         def make() -> Array:
-            codes = np.empty(len(self._spots(self.deal.sizes[-1])), dtype=np.int16)
+            codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
             self._rank("strengths", kernels.last_strengths, self.deal.top // 2, codes)
             return codes
 
@@ -172,7 +172,7 @@ class Features:
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """HS and HS² of a round's spots, as sums over roll-outs."""
+        """HS and HS² of a round's holdings, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
@@ -214,13 +214,13 @@ class Features:
         def last() -> Array:
             clusters = self.opponents(opponents)
             rows = np.concatenate([clusters, np.zeros((-opponents % LANES, clusters.shape[1]))])
-            out = np.empty((len(self._spots(self.deal.sizes[-1])), opponents), dtype=np.uint16)
+            out = np.empty((len(self._holdings(self.deal.sizes[-1])), opponents), dtype=np.uint16)
             self._rank(name, kernels.last_ochs, rows, WHOLE, out)
             return out
 
         name, size = f"ochs-{opponents}", self.deal.sizes[r]
         values = self._rolled(name, size, None, self._kept(f"{name}-{self.deal.sizes[-1]}", last))
-        sizes = np.array([len(np.unique(self._spots(0).row(())[1][row > 0])) for row in self.opponents(opponents)])
+        sizes = np.array([len(np.unique(self._holdings(0).row(())[1][row > 0])) for row in self.opponents(opponents)])
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
@@ -228,7 +228,7 @@ class Features:
 
         Hands without a board, sorted by k-means on the earth mover's distance of their histograms.
         """
-        start = self._spots(0)
+        start = self._holdings(0)
         if clusters > len(start):
             raise AbstractionError(
                 f"{clusters} clusters of opponents are asked for; there are {len(start)} different hands: ask for fewer"
@@ -263,7 +263,7 @@ class Features:
 
     def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """The tables that a feature of a round rests on and that are not in the folder yet."""
-        last = self._spots(self.deal.sizes[-1])
+        last = self._holdings(self.deal.sizes[-1])
         tables = {"strengths": TableCost(2 * len(last), 30e-6 * len(last.boards))}
         tables |= FEATURES[feature].costs(self, settings, r)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
@@ -276,7 +276,7 @@ class Features:
         sizes = sorted({0, *self.deal.sizes})
         costs = {}
         for size, then in pairwise(sizes[0 if r is None else sizes.index(self.deal.sizes[r]) :]):
-            here = self._spots(size)
+            here = self._holdings(size)
             width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
             deals = len(here) * comb(self.deal.deck.size - size, then - size)
             costs[f"{name}-{size}"] = TableCost(len(here) * dimensions * width, deals * (8e-9 + 0.3e-9 * dimensions))
@@ -284,23 +284,23 @@ class Features:
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
         """What tables of OCHS take, and those that they rest on."""
-        name, last = f"ochs-{opponents}", self._spots(self.deal.sizes[-1])
+        name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         seconds = (30e-6 + 8e-6 * opponents) * len(last.boards)
         return {
             **self.means_costs(f"histograms-{BINS}", BINS, 1),
-            f"opponents-{opponents}": TableCost(len(self._spots(0)), 5.0),
+            f"opponents-{opponents}": TableCost(len(self._holdings(0)), 5.0),
             f"{name}-{self.deal.sizes[-1]}": TableCost(2 * opponents * len(last), seconds),
             **self.means_costs(name, opponents, WHOLE, r),
         }
 
-    def _spots(self, size: int) -> Spots:
-        return self.deal.spots((size,))
+    def _holdings(self, size: int) -> Holdings:
+        return self.deal.holdings((size,))
 
     def _rank(self, name: str, kernel: Callable[..., None], *rest: Any) -> None:
         """Let a kernel go over all complete boards with room to rank the hands."""
         deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.sizes[-1]
         cards = hand_list(deck, hole), hand_tables(size + hole, deck)
-        last = self._spots(size)
+        last = self._holdings(size)
 
         def part(start: int, end: int) -> None:
             kernel(last.tables, start, end, *cards, room_to_rank(deck, hole, size), *rest)
@@ -308,7 +308,7 @@ class Features:
         in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
 
     def _rolled(self, name: str, size: int, codes: Callable[[], Array] | None, worth: Array) -> Array:
-        """Sums over roll-outs of what complete boards are worth: a row for each spot, or for each code."""
+        """Sums over roll-outs of what complete boards are worth: a row for each holding, or for each code."""
         sizes = self.deal.sizes
         if size == sizes[-1]:
             return worth if codes is None else worth[codes()]
@@ -317,7 +317,7 @@ class Features:
         def make() -> Array:
             coded = codes is not None and then == sizes[-1]
             after = worth if then == sizes[-1] else self._rolled(name, then, codes, worth)
-            here, there = self._spots(size), self._spots(then)
+            here, there = self._holdings(size), self._holdings(then)
             most = int(worth.max()) * self.deal.roll_outs(size)
             out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
             found = codes() if coded and codes else NO_CODES

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.spots_kernels import SpotTables, number_board, open_board
+from kilt.abstraction.holdings_kernels import HoldingTables, number_board, open_board
 from kilt.arrays import ByteArray, FloatArray
 from kilt.cards.boards_kernels import locate
 from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
@@ -18,7 +18,7 @@ from kilt.lanes import LANES
 
 @kernel
 def last_strengths(
-    t: SpotTables,
+    t: HoldingTables,
     start: int,
     end: int,
     hands: HandList,
@@ -27,7 +27,7 @@ def last_strengths(
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Write 2·wins + ties against a uniform opponent for the spots of some complete boards."""
+    """Write 2·wins + ties against a uniform opponent for the holdings of some complete boards."""
     reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     numbers = np.empty(len(hands.bits), dtype=np.int32)
     for board in range(start, end):
@@ -41,7 +41,7 @@ def last_strengths(
 
 @kernel
 def last_ochs(
-    t: SpotTables,
+    t: HoldingTables,
     start: int,
     end: int,
     hands: HandList,
@@ -51,7 +51,7 @@ def last_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Write the strength against each cluster of opponents, in parts of `whole_share`, for spots of complete boards.
+    """Write the strength against each cluster of opponents, in parts of `whole_share`, for holdings of complete boards.
 
     `clusters` has a row of weights over hands for each, with rows of zeros up to a multiple of `LANES`. Where the
     opponent has no hand of a cluster left, the strength is a half.
@@ -71,17 +71,17 @@ def last_ochs(
                     reach[LANES * i + lane] = clusters[c + lane, ranking.order[i]]
             showdowns(ranking, groups, reach, by_card, result, whole)
             for i in range(live):
-                spot = t.first[board] + numbers[ranking.order[i]]
+                holding = t.first[board] + numbers[ranking.order[i]]
                 for lane in range(min(LANES, kinds - c)):
                     met = 2 * whole[LANES * i + lane]
                     share = result[LANES * i + lane] / met if met > 0 else np.float32(0.5)
-                    out[spot, c + lane] = np.uint16(share * whole_share + np.float32(0.5))
+                    out[holding, c + lane] = np.uint16(share * whole_share + np.float32(0.5))
 
 
 @kernel
 def roll_back(
-    t: SpotTables,
-    after: SpotTables,
+    t: HoldingTables,
+    after: HoldingTables,
     start: int,
     end: int,
     picks: ByteArray,
@@ -90,18 +90,18 @@ def roll_back(
     worth: npt.NDArray[Any],
     out: npt.NDArray[Any],
 ) -> None:
-    """Add up, for the spots of some boards, what the spots after them are worth, over all ways to deal on.
+    """Add up, for the holdings of some boards, what the holdings after them are worth, over all ways to deal on.
 
-    What a spot after is worth is its row of `worth` or, where that is `coded`, the row of its code. `picks` are the
+    What a holding after is worth is its row of `worth` or, where that is `coded`, the row of its code. `picks` are the
     sets of places among the cards that a board leaves.
     """
     hands = len(t.bits)
     numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
     known, dealt = t.cards.shape[1], picks.shape[1]
     cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
-    spot_hand = np.empty(hands, dtype=np.int64)
+    holding_hand = np.empty(hands, dtype=np.int64)
     for board in range(start, end):
-        count = open_board(t, board, numbers, spot_hand, rest)
+        count = open_board(t, board, numbers, holding_hand, rest)
         for k in range(known):
             cards[k] = t.cards[board, k]
         first = t.first[board]
@@ -112,9 +112,9 @@ def roll_back(
             number_board(after, there, numbers_after)
             moved = after.moved[turned]
             base = after.first[there]
-            for spot in range(count):
-                number = numbers_after[moved[spot_hand[spot]]]
+            for holding in range(count):
+                number = numbers_after[moved[holding_hand[holding]]]
                 if number >= 0:
                     row = codes[base + number] if coded else base + number
                     for d in range(out.shape[1]):
-                        out[first + spot, d] += worth[row, d]
+                        out[first + holding, d] += worth[row, d]

@@ -20,7 +20,7 @@ from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import FEATURES, VALUE
 from kilt.abstraction.percentile import percentiles
 from kilt.abstraction.plan import STRENGTHS, BucketStep, Plan, percentile_steps
-from kilt.abstraction.steps import ALL, Before, Fitting, SpotBatch
+from kilt.abstraction.steps import ALL, Before, Fitting, HoldingBatch
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
 
@@ -41,14 +41,14 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
         return (BucketStep("ehs", min(codes, fitting.features.levels())),)
     if by_strength:
         return percentile_steps(codes)
-    return (BucketStep(steps[-1].feature, min(codes, len(fitting.spots))),)
+    return (BucketStep(steps[-1].feature, min(codes, len(fitting.holdings))),)
 
 
 def sort_codes(
     fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> InClasses:
     """Sort the codes of a round, [board, hand], into the buckets of each class."""
-    weights = classes.weigh(fitting.spots, codes, count)
+    weights = classes.weigh(fitting.holdings, codes, count)
     points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
     buckets = int(np.prod([step.buckets for step in steps]))
     used = np.count_nonzero(weights, axis=1)
@@ -72,9 +72,9 @@ def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Sin
 
 def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
     """[code, dimension] the mean of a feature over the hands of a code."""
-    points, table = fitting.points(feature), Before(fitting.spots, codes, count)
+    points, table = fitting.points(feature), Before(fitting.holdings, codes, count)
 
-    def add(part: SpotBatch) -> tuple[FloatArray, FloatArray]:
+    def add(part: HoldingBatch) -> tuple[FloatArray, FloatArray]:
         data, mine = points(part, ALL), part.groups(table)
         sums, totals = np.zeros((count, data.shape[1])), np.zeros(count)
         cluster_kernels.add_up(data, part.weights.astype(np.float64), 0, len(data), mine, sums, totals)

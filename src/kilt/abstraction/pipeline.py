@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction import spots_kernels
+from kilt.abstraction import holdings_kernels
 from kilt.abstraction.boards import build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
@@ -34,7 +34,7 @@ from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
 from kilt.abstraction.public import base_plan
-from kilt.abstraction.steps import After, Before, Fitted, Fitting, Means, Potentials, SpotBatch
+from kilt.abstraction.steps import After, Before, Fitted, Fitting, HoldingBatch, Means, Potentials
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -72,7 +72,7 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
     """
     numbers, before = list[int](), 1
     for r, this in enumerate(plan.rounds):
-        before = groups_before(plan, r, before) * this.buckets or len(deal.spots(layout(plan, deal, r)))
+        before = groups_before(plan, r, before) * this.buckets or len(deal.holdings(layout(plan, deal, r)))
         numbers.append(before)
     return tuple(numbers)
 
@@ -254,35 +254,35 @@ def _build_round(
 ) -> None:
     began = perf_counter()
     plan, deal, what, tick = identity.plan, identity.deal, f"round {r + 1}", features.tick
-    spots, steps = deal.spots(layout(plan, deal, r)), plan.rounds[r].steps
+    holdings, steps = deal.holdings(layout(plan, deal, r)), plan.rounds[r].steps
     public = plan.public_at(r)
     known = classes[public.round] if public else None
     before, after = None, None
     if plan.rounds[r].recall and r > 0:
-        before = Before(done[r - 1].spots, done[r - 1].table, done[r - 1].buckets)
+        before = Before(done[r - 1].holdings, done[r - 1].table, done[r - 1].buckets)
     elif known and not plan.coded(r):
-        everyone = len(known.spots.tables.bits)
-        before = Before(known.spots, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
+        everyone = len(known.holdings.tables.bits)
+        before = Before(known.holdings, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
     coming = done.get(r + 1) if looks_ahead(plan, r) else None
     if coming and coming.centroids is not None:
         absolute = ground_metric(plan, r + 1) == "emd"
         ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart)
-        after = After(coming.spots, coming.table, ground)
-    fitting = Fitting(plan, features, r, spots, before, after, seconds, partial(tick, f"{what}: fitting"))
+        after = After(coming.holdings, coming.table, ground)
+    fitting = Fitting(plan, features, r, holdings, before, after, seconds, partial(tick, f"{what}: fitting"))
     fitted = fitting.fit(code_steps(fitting) if plan.coded(r) else steps)
     buckets = fitted[-1].buckets
-    dtype, shape = np.min_scalar_type(buckets - 1), (len(spots.boards), len(spots.tables.bits))
+    dtype, shape = np.min_scalar_type(buckets - 1), (len(holdings.boards), len(holdings.tables.bits))
     inputs = {"abstraction": identity.fingerprint}
     with artifact.draft(round_folder(out, r), KIND, shape[0] * shape[1] * dtype.itemsize, inputs) as new:
         table = new.room("buckets", dtype, shape)
 
         sizes, alone = np.zeros(buckets, dtype=np.int64), Lock()
 
-        def write(part: SpotBatch) -> float:
+        def write(part: HoldingBatch) -> float:
             labels, costs = fitting.sort(part, fitted)
-            spots_kernels.spread(spots.tables, part.start, part.end, labels, table)
+            holdings_kernels.spread(holdings.tables, part.start, part.end, labels, table)
             with alone:
-                spots_kernels.add_at(labels, part.weights, sizes)
+                holdings_kernels.add_at(labels, part.weights, sizes)
             return 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())
 
         cost = sum(fitting.parts(write, partial(tick, f"{what}: assigning")))
@@ -309,7 +309,7 @@ def looked_at(identity: AbstractionSpec, r: int) -> bool:
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):
         return False
-    return bucket_numbers(plan, deal)[before] < len(deal.spots(layout(plan, deal, before)))
+    return bucket_numbers(plan, deal)[before] < len(deal.holdings(layout(plan, deal, before)))
 
 
 def _save_means(new: artifact.Draft, last: Fitted) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.spots_kernels import SpotTables, open_board
+from kilt.abstraction.holdings_kernels import HoldingTables, open_board
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
 from kilt.jit import kernel
@@ -27,8 +27,8 @@ class Ground(NamedTuple):
 
 @kernel
 def next_buckets(
-    t: SpotTables,
-    after: SpotTables,
+    t: HoldingTables,
+    after: HoldingTables,
     table: npt.NDArray[Any],
     start: int,
     end: int,
@@ -36,18 +36,18 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """Write, for some spots of some boards, the bucket of the next round that each way to deal on leads to.
+    """Write, for some holdings of some boards, the bucket of the next round that each way to deal on leads to.
 
-    `rows` says where: a spot without one, −1, is left out.
+    `rows` says where: a holding without one, −1, is left out.
     """
     hands = len(t.bits)
     numbers, filled = np.empty(hands, dtype=np.int32), np.zeros(len(out), dtype=np.int32)
-    spot_hand, wanted = np.empty(hands, dtype=np.int64), np.empty(hands, dtype=np.int64)
+    holding_hand, wanted = np.empty(hands, dtype=np.int64), np.empty(hands, dtype=np.int64)
     known, dealt = t.cards.shape[1], picks.shape[1]
     cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     for board in range(start, end):
         base, count = t.first[board] - t.first[start], 0
-        for number in range(open_board(t, board, numbers, spot_hand, rest)):
+        for number in range(open_board(t, board, numbers, holding_hand, rest)):
             if rows[base + number] >= 0:
                 wanted[count] = number
                 count += 1
@@ -60,7 +60,7 @@ def next_buckets(
                 held |= t.card_bit[cards[known + k]]
             there, turned = locate(after.boards, cards)
             for number in wanted[:count]:
-                hand, row = spot_hand[number], rows[base + number]
+                hand, row = holding_hand[number], rows[base + number]
                 if not held & t.bits[hand]:
                     out[row, filled[row]] = table[there, after.moved[turned, hand]]
                     filled[row] += 1

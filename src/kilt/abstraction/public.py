@@ -33,8 +33,8 @@ from kilt.abstraction import public_kernels as kernels
 from kilt.abstraction.buckets import RoundBuckets
 from kilt.abstraction.cluster_kernels import Singles
 from kilt.abstraction.features import CANONICAL, FEATURES, Deal, Features, FeatureSettings, FeatureTable
+from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named
-from kilt.abstraction.spots import Spots
 from kilt.arrays import FloatArray, IntArray
 from kilt.errors import ArtifactError
 from kilt.jit import in_parts
@@ -54,13 +54,13 @@ class States(NamedTuple):
 
     deal: Deal
     r: int
-    spots: Spots  # whose boards they are
+    holdings: Holdings  # whose boards they are
     chosen: IntArray  # which of them
 
     @property
     def boards(self) -> IntArray:
         """[board, card]."""
-        return self.spots.tables.cards[self.chosen]
+        return self.holdings.tables.cards[self.chosen]
 
     @property
     def hands(self) -> int:
@@ -72,7 +72,7 @@ class States(NamedTuple):
         counts = np.zeros((len(self.chosen), base.buckets), dtype=np.uint16)
         for start in range(0, len(counts), BOARDS):
             some = self.boards[start : start + BOARDS]
-            kernels.count_buckets(self.spots.tables, some, base.rows(some), counts[start : start + BOARDS])
+            kernels.count_buckets(self.holdings.tables, some, base.rows(some), counts[start : start + BOARDS])
         return counts
 
 
@@ -91,7 +91,7 @@ class Comparing(NamedTuple):
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
     """The base abstraction of a paper, or one like it for other decks; only the rounds that are needed get built."""
-    hands = [len(deal.spots((size,))) for size in deal.sizes]
+    hands = [len(deal.holdings((size,))) for size in deal.sizes]
     if public.method == "schmid":
         rounds = [RoundPlan(False, (BucketStep(CANONICAL),)) for _ in hands]
         prototypes = min(PROTOTYPES, max(hands[public.round - 1] // 10, 1))
@@ -125,9 +125,9 @@ def waugh(comparing: Comparing) -> Singles:
 
     states, r = comparing.states, comparing.states.r
     before, base, entries, ends = comparing.base(r - 1), comparing.base(r), [], [0]
-    size = before.spots.boards.shape[1]
+    size = before.holdings.boards.shape[1]
     for board in states.boards:
-        apart = states.spots.row(board)[1] >= 0
+        apart = states.holdings.row(board)[1] >= 0
         now, then = base.row(board)[apart], before.row(board[:size])[apart]
         cells, counts = np.unique(then * np.int64(base.buckets) + now, return_counts=True)
         entries.append((cells, counts / np.bincount(then)[cells // base.buckets]))
@@ -145,14 +145,14 @@ class Exactly(NamedTuple):
     """Earth mover's distances of boards, from all hands one by one."""
 
     states: States
-    tables: list[tuple[Spots, FeatureTable]]  # of this round and, as the case may be, of those before
+    tables: list[tuple[Holdings, FeatureTable]]  # of this round and, as the case may be, of those before
 
     def points(self, board: int) -> Singles:
         """[hand, dimension] whose L1 distance is that of hands."""
         cards, pieces = self.states.boards[board], []
-        apart = self.states.spots.row(cards)[1] >= 0
-        for spots, table in self.tables:
-            rows = spots.row(cards[: spots.boards.shape[1]])[1][apart]
+        apart = self.states.holdings.row(cards)[1] >= 0
+        for holdings, table in self.tables:
+            rows = holdings.row(cards[: holdings.boards.shape[1]])[1][apart]
             pieces.append(table.values[rows] * (table.scale / len(self.tables)))
         return np.concatenate(pieces, axis=1, dtype=np.float32)
 
@@ -193,14 +193,14 @@ def schmid(comparing: Comparing) -> Singles:
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
     """Distances of all hands one by one."""
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
-    return Exactly(states, [(deal.spots((deal.sizes[r],)), table) for r, table in tables])
+    return Exactly(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
 
 
 def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
     """Distances of hands that are gathered by the buckets of a base."""
     first, hands, places = [0], [], []
     for board, cards in enumerate(exactly.states.boards):
-        points, row = exactly.points(board), base.row(cards)[exactly.states.spots.row(cards)[1] >= 0]
+        points, row = exactly.points(board), base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
         used, heap, counts = np.unique(row, return_inverse=True, return_counts=True)
         sums = np.zeros((len(used), points.shape[1]))
         np.add.at(sums, heap, points)

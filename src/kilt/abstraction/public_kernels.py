@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.spots_kernels import SpotTables
+from kilt.abstraction.holdings_kernels import HoldingTables
 from kilt.arrays import IntArray
 from kilt.jit import kernel
 
 
 @kernel
-def count_buckets(t: SpotTables, boards: IntArray, rows: Labels, counts: npt.NDArray[np.uint16]) -> None:
+def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.NDArray[np.uint16]) -> None:
     """Add to `counts` [board, bucket] the hands of some boards, whose buckets are `rows`."""
     for b in range(len(boards)):
         held = np.int64(0)

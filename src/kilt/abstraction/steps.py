@@ -1,8 +1,8 @@
-"""The steps of an abstraction: each sorts the spots of a group into buckets, by one feature.
+"""The steps of an abstraction: each sorts the holdings of a group into buckets, by one feature.
 
 Groups are the buckets of the step before, or of the round before where it is remembered; at first there may be one for
-all. Bucket b of group g has the number g·k + b. A step is fitted first, to all spots or to some; then it gives buckets
-to the spots of any boards.
+all. Bucket b of group g has the number g·k + b. A step is fitted first, to all holdings or to some; then it gives
+buckets to the holdings of any boards.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction import cluster_kernels, potential, potential_kernels, spots_kernels
+from kilt.abstraction import cluster_kernels, holdings_kernels, potential, potential_kernels
 from kilt.abstraction.cluster import NO_BOUNDS, Clusters, kmeans, prepare
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import CANONICAL, FEATURES, NEXT, VALUE, Features
+from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import BucketStep, Plan
 from kilt.abstraction.potential import centres_of, columns_of
 from kilt.abstraction.potential_kernels import Ground
-from kilt.abstraction.spots import Spots
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
@@ -39,7 +39,7 @@ LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
 
 N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Chosen: TypeAlias = Flags | slice  # of the spots of a part
+Chosen: TypeAlias = Flags | slice  # of the holdings of a part
 ALL = slice(None)
 Share: TypeAlias = Callable[[float], None]  # hears what share is done
 Stop: TypeAlias = Callable[[], bool]
@@ -49,64 +49,64 @@ Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  
 class Before(NamedTuple):
     """The round before, where it is remembered."""
 
-    spots: Spots
+    holdings: Holdings
     table: Array  # [board, hand] buckets
     buckets: int
 
 
 @dataclass(frozen=True)
-class SpotBatch:
-    """The spots of some boards of a round."""
+class HoldingBatch:
+    """The holdings of some boards of a round."""
 
-    spots: Spots
+    holdings: Holdings
     start: int  # board
     end: int
 
     @property
     def count(self) -> int:
-        """Number of spots."""
-        return int(self.spots.tables.first[self.end] - self.spots.tables.first[self.start])
+        """Number of holdings."""
+        return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property
     def weights(self) -> IntArray:
-        """[spot] how many deals it stands for."""
+        """[holding] how many deals it stands for."""
         weights = np.empty(self.count, dtype=np.int64)
-        spots_kernels.weigh_spots(self.spots.tables, self.start, self.end, self.spots.ways, weights)
+        holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
         return weights
 
-    def rows(self, other: Spots) -> IntArray:
-        """[spot] the spot that it is among others, whose boards are sets of the first cards."""
-        first = self.spots.tables.first
-        if other is self.spots:
+    def rows(self, other: Holdings) -> IntArray:
+        """[holding] the holding that it is among others, whose boards are sets of the first cards."""
+        first = self.holdings.tables.first
+        if other is self.holdings:
             return np.arange(first[self.start], first[self.end])
         rows = np.empty(self.count, dtype=np.int64)
-        spots_kernels.find_spots(self.spots.tables, self.start, self.end, other.tables, rows)
+        holdings_kernels.find_holdings(self.holdings.tables, self.start, self.end, other.tables, rows)
         return rows
 
     def groups(self, before: Before | None) -> Labels:
-        """[spot] the bucket of the round before, or 0."""
+        """[holding] the bucket of the round before, or 0."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
-            spots_kernels.find_buckets(
-                self.spots.tables, self.start, self.end, before.spots.tables, before.table, buckets
+            holdings_kernels.find_buckets(
+                self.holdings.tables, self.start, self.end, before.holdings.tables, before.table, buckets
             )
         return buckets
 
     def next_buckets(self, after: After, chosen: Chosen) -> Labels:
-        """[chosen spot, way to deal on] the buckets of the next round."""
-        deck, hole, size = self.spots.deck, self.spots.hole_cards, self.spots.boards.shape[1]
-        added = after.spots.boards.shape[1] - size
+        """[chosen holding, way to deal on] the buckets of the next round."""
+        deck, hole, size = self.holdings.deck, self.holdings.hole_cards, self.holdings.boards.shape[1]
+        added = after.holdings.boards.shape[1] - size
         rows = np.full(self.count, -1, dtype=np.int64)
         count = len(rows[chosen])
         rows[chosen] = np.arange(count)
         buckets = np.zeros((count, comb(deck.size - size - hole, added)), dtype=np.int32)
         picks = subsets(deck.size - size, added)
-        tables = self.spots.tables, after.spots.tables, after.table
+        tables = self.holdings.tables, after.holdings.tables, after.table
         potential_kernels.next_buckets(*tables, self.start, self.end, picks, rows, buckets)
         return buckets
 
 
-Points: TypeAlias = Callable[[SpotBatch, Chosen], Array]
+Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class Fitted(Protocol):
@@ -116,31 +116,31 @@ class Fitted(Protocol):
     def buckets(self) -> int:
         """Number of buckets, those of all groups together."""
 
-    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots and, where that means something, what each costs there."""
+    def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings and, where that means something, what each costs there."""
 
 
-class Spotwise(NamedTuple):
-    """Lossless: each spot is a bucket."""
+class EachHand(NamedTuple):
+    """Lossless: each holding is a bucket."""
 
     buckets: int
 
-    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
-        return part.rows(part.spots).astype(np.int32), None
+    def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        return part.rows(part.holdings).astype(np.int32), None
 
 
 class Percentiles(NamedTuple):
     """Buckets of equal weight in order of a value."""
 
-    spots: Spots  # that have values: boards taken as sets
-    codes: npt.NDArray[np.integer[Any]]  # [spot] its value's number in order
+    holdings: Holdings  # that have values: boards taken as sets
+    codes: npt.NDArray[np.integer[Any]]  # [holding] its value's number in order
     bucket: Labels  # [group, code]
     buckets: int
 
-    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
-        return self.bucket[groups, self.codes[part.rows(self.spots)]], None
+    def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
 class Means(NamedTuple):
@@ -150,8 +150,8 @@ class Means(NamedTuple):
     clusters: Clusters
     buckets: int
 
-    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
+    def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -162,7 +162,7 @@ class Means(NamedTuple):
 class After(NamedTuple):
     """The round after, for those who look ahead."""
 
-    spots: Spots
+    holdings: Holdings
     table: Array  # [board, hand] buckets
     ground: Ground
 
@@ -180,8 +180,8 @@ class Potentials(NamedTuple):
         """Number of buckets, those of all groups together."""
         return len(self.means)
 
-    def sort(self, part: SpotBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots inside their groups, and what each costs there: see `Fitted`."""
+    def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
@@ -189,12 +189,12 @@ class Potentials(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """What steps are fitted to: a round's spots and what is known of them."""
+    """What steps are fitted to: a round's holdings and what is known of them."""
 
     plan: Plan
     features: Features
     r: int
-    spots: Spots
+    holdings: Holdings
     before: Before | None
     after: After | None
     seconds: float | None  # for k-means, if they are limited
@@ -205,12 +205,12 @@ class Fitting(NamedTuple):
         fitted: list[Fitted] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
-            if step.feature == CANONICAL or groups * step.buckets == len(self.spots):
-                fitted.append(Spotwise(len(self.spots)))
-            elif groups * step.buckets > len(self.spots):
+            if step.feature == CANONICAL or groups * step.buckets == len(self.holdings):
+                fitted.append(EachHand(len(self.holdings)))
+            elif groups * step.buckets > len(self.holdings):
                 raise AbstractionError(
                     f"{groups * step.buckets:,} buckets are asked for in round {self.r + 1}, but there are only "
-                    f"{len(self.spots):,} different hands: ask for fewer"
+                    f"{len(self.holdings):,} different hands: ask for fewer"
                 )
             elif FEATURES[step.feature].metric == VALUE:
                 fitted.append(self._percentiles(step, groups, fitted))
@@ -220,22 +220,22 @@ class Fitting(NamedTuple):
                 fitted.append(self._means(step, groups, fitted))
         return fitted
 
-    def sort(self, part: SpotBatch, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
-        """The buckets of some spots after all steps so far, and the costs of the last step."""
+    def sort(self, part: HoldingBatch, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
+        """The buckets of some holdings after all steps so far, and the costs of the last step."""
         groups, costs = part.groups(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
-    def parts(self, work: Callable[[SpotBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Do something with all spots, part by part."""
-        count = max(64, len(self.spots) // 500_000)  # so that a part is small
+    def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
+        """Do something with all holdings, part by part."""
+        count = max(64, len(self.holdings) // 500_000)  # so that a part is small
         return in_parts(
-            lambda start, end: work(SpotBatch(self.spots, start, end)),
-            len(self.spots.boards),
+            lambda start, end: work(HoldingBatch(self.holdings, start, end)),
+            len(self.holdings.boards),
             self.features.threads,
             tick,
-            parts=min(count, len(self.spots.boards)),
+            parts=min(count, len(self.holdings.boards)),
         )
 
     @property
@@ -244,36 +244,36 @@ class Fitting(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """What gives the points of some spots: the rows of a feature's tables side by side, in equal shares."""
+        """What gives the points of some holdings: the rows of a feature's tables side by side, in equal shares."""
         deal = self.features.deal
         tables = FEATURES[feature].tables(self.features, self.plan.settings, self.r)
         if not tables:
             raise AbstractionError(
                 f"{feature} has no codes in later rounds than that of the boards' classes: use codes = 0"
             )
-        sources = [(deal.spots((deal.sizes[r],)), table) for r, table in tables]
+        sources = [(deal.holdings((deal.sizes[r],)), table) for r, table in tables]
 
-        def points(part: SpotBatch, chosen: Chosen) -> Singles:
+        def points(part: HoldingBatch, chosen: Chosen) -> Singles:
             pieces = []
-            for spots, table in sources:
+            for holdings, table in sources:
                 scale = np.asarray(table.scale / len(sources), dtype=np.float32)
-                pieces.append(table.values[part.rows(spots)[chosen]].astype(np.float32) * scale)
+                pieces.append(table.values[part.rows(holdings)[chosen]].astype(np.float32) * scale)
             return np.ascontiguousarray(np.concatenate(pieces, axis=1))
 
         return points
 
     def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
         ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
-        sets = self.features.deal.spots((self.features.deal.sizes[r],))
+        sets = self.features.deal.holdings((self.features.deal.sizes[r],))
         codes, levels = _codes(np.asarray(table.values[:, 0]), sets.weights)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
-        def weigh(part: SpotBatch) -> None:
+        def weigh(part: HoldingBatch) -> None:
             group, _ = self.sort(part, fitted)
             where = group * np.int64(levels) + codes[part.rows(sets)]
             with alone:  # there may be thousands of parts, each too large to be kept
-                spots_kernels.add_at(where, part.weights, mass)
+                holdings_kernels.add_at(where, part.weights, mass)
 
         self.parts(weigh, self.tick)
         bucket = np.zeros((groups, levels), dtype=np.int32)
@@ -306,9 +306,9 @@ class Fitting(NamedTuple):
 
     def _each_group(self, points: Points, sample: int, groups: int, fitted: list[Fitted], fit: Fit) -> Singles:
         """What is fitted to the points of each group, or to a sample of them, one group after another."""
-        share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.spots))
+        share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.holdings))
 
-        def draw(part: SpotBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
+        def draw(part: HoldingBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
             chosen = rng.random(part.count) < share
             group, _ = self.sort(part, fitted)

@@ -33,8 +33,8 @@ def run(*, long: bool = False) -> list[Figure]:
     threads, deal = os.cpu_count() or 1, Deal()
     with TemporaryDirectory() as folder:
         features = Features(deal, Path(folder) / "cache", threads)
-        spots = deal.spots((3,))
-        states = States(deal, 1, spots, np.arange(len(spots.boards)))
+        holdings = deal.holdings((3,))
+        states = States(deal, 1, holdings, np.arange(len(holdings.boards)))
         figures = _algorithm_2(states, features, Path(folder)) + _schmid(states, features, Path(folder), long=long)
         if long:
             for key, (sizes, public) in WHOLE.items():

@@ -245,13 +245,13 @@ def _show_classes(
     from kilt.abstraction.partition import errors as errors_of
     from kilt.viz.boards import plot_balance, plot_classes, plot_distances, plot_errors
 
-    deck, spots = identity.deal.deck, classes.spots
-    deals = np.bincount(classes.labels, spots.ways) / spots.ways.sum()
+    deck, holdings = identity.deal.deck, classes.holdings
+    deals = np.bincount(classes.labels, holdings.ways) / holdings.ways.sum()
     rng, samples, words = np.random.default_rng(public.seed), [], []
     for label in range(classes.number):
         mine = np.flatnonzero(classes.labels == label)
-        samples.append(spots.tables.cards[np.sort(rng.permutation(mine)[:SAMPLES])])
-        words.append(describe(spots.tables.cards[mine], spots.ways[mine], deck))
+        samples.append(holdings.tables.cards[np.sort(rng.permutation(mine)[:SAMPLES])])
+        words.append(describe(holdings.tables.cards[mine], holdings.ways[mine], deck))
     title = f"{classes.number} classes of boards: {public.method}"
     plot_classes(samples, words, deals, deck, title, folder / "classes.png")
     sizes = np.bincount(classes.labels, minlength=classes.number)
@@ -448,8 +448,8 @@ def _print_rounds(found: CardAbstraction, run: Path, seconds: float | None, *, a
             {
                 "round": r + 1,
                 "buckets": this.buckets,
-                "hands": len(this.spots),
-                "boards": "+".join(map(str, this.spots.dealt)),
+                "hands": len(this.holdings),
+                "boards": "+".join(map(str, this.holdings.dealt)),
                 "smallest": float(shares.min()),
                 "median": float(np.median(shares)),
                 "largest": float(shares.max()),

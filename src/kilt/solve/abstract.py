@@ -215,6 +215,6 @@ def _view(game: VectorGame, abstraction: CardAbstraction, most: int) -> TableLay
     for r, this in enumerate(abstraction.rounds):
         for board in range(tree.board_start[r], tree.board_start[r + 1]):
             cards = tree.board[board, : tree.board_size[r]].tolist()
-            bucket[board] = np.where(this.spots.row(cards)[1] < 0, most, this.row(cards))
+            bucket[board] = np.where(this.holdings.row(cards)[1] < 0, most, this.row(cards))
     counts = np.diff(tree.table_start) // np.diff(tree.board_start)
     return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket)

@@ -1,4 +1,4 @@
-"""Spots, the boards they lie on, and how any board finds its canonical one."""
+"""Holdings, the boards they lie on, and how any board finds its canonical one."""
 
 from collections import Counter
 from itertools import combinations
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kilt.abstraction import spots_kernels
-from kilt.abstraction.spots import Spots, spots
+from kilt.abstraction import holdings_kernels
+from kilt.abstraction.holdings import Holdings, holdings
 from kilt.cards.boards import (
     board_index,
     canonical_boards,
@@ -53,7 +53,7 @@ def deals(dealt, deck, hole_cards):
 
 
 def numbers_of_all(found):
-    """{hand and board, the board's cards as dealt: its spot}."""
+    """{hand and board, the board's cards as dealt: its holding}."""
     holes = [tuple(hand) for hand in found.deck.holes(found.hole_cards).tolist()]
     numbers = {}
     for board in all_hands(found.dealt, found.deck):
@@ -65,22 +65,22 @@ def numbers_of_all(found):
 @pytest.mark.parametrize(
     ("dealt", "size"), [((0,), 169), ((3,), 1_286_792), ((4,), 13_960_050), ((5,), 123_156_254)], ids=str
 )
-def test_numbers_of_spots(dealt, size):
+def test_numbers_of_holdings(dealt, size):
     """As counted by Waugh 2013 and, for boards that are sets, by `Isomorphism`."""
-    assert len(Spots(dealt, FULL, 2)) == size
+    assert len(Holdings(dealt, FULL, 2)) == size
 
 
 @pytest.mark.parametrize("dealt", [(0,), (3,), (4,)], ids=str)
 def test_weights_add_up_to_all_deals_of_the_full_deck(dealt):
-    found = Spots(dealt, FULL, 2)
+    found = Holdings(dealt, FULL, 2)
     assert found.weights.sum() == deals(dealt, FULL, 2)
     assert found.weights.min() >= 1
     assert found.weights.max() <= 24
 
 
 @pytest.mark.parametrize(("dealt", "deck", "hole_cards"), SMALL, ids=str)
-def test_hands_are_one_spot_exactly_if_renaming_suits_makes_them_equal(dealt, deck, hole_cards):
-    found, layout = Spots(dealt, deck, hole_cards), (hole_cards, *dealt)
+def test_hands_are_one_holding_exactly_if_renaming_suits_makes_them_equal(dealt, deck, hole_cards):
+    found, layout = Holdings(dealt, deck, hole_cards), (hole_cards, *dealt)
     numbers = numbers_of_all(found)
     assert len(numbers) == deals(dealt, deck, hole_cards)
     forms = {cards: tuple(canonical(cards, layout, deck)) for cards in numbers}
@@ -94,15 +94,15 @@ def test_hands_are_one_spot_exactly_if_renaming_suits_makes_them_equal(dealt, de
 
 @pytest.mark.parametrize(("dealt", "deck", "hole_cards"), SMALL, ids=str)
 def test_the_row_of_a_board_has_the_hands_that_share_no_card_with_it(dealt, deck, hole_cards):
-    found, holes = spots(dealt, deck, hole_cards), deck.holes(hole_cards).tolist()
+    found, holes = holdings(dealt, deck, hole_cards), deck.holes(hole_cards).tolist()
     for board in all_hands(dealt, deck):
         _, row = found.row(board)
         assert [bool({*hand} & {*board}) for hand in holes] == (row < 0).tolist()
 
 
 @pytest.mark.parametrize(("dealt", "deck", "hole_cards"), SMALL, ids=str)
-def test_spots_of_a_board_stand_together(dealt, deck, hole_cards):
-    found = spots(dealt, deck, hole_cards)
+def test_holdings_of_a_board_stand_together(dealt, deck, hole_cards):
+    found = holdings(dealt, deck, hole_cards)
     for number, board in enumerate(found.boards.tolist()):
         same, row = found.row(board)
         assert same == number
@@ -111,9 +111,9 @@ def test_spots_of_a_board_stand_together(dealt, deck, hole_cards):
 
 @given(data=st.data(), case=st.sampled_from(LARGER))
 @settings(max_examples=150, deadline=None)
-def test_renaming_suits_and_reordering_rounds_change_no_spot(data, case):
+def test_renaming_suits_and_reordering_rounds_change_no_holding(data, case):
     dealt, deck, hole_cards = case
-    found = spots(*case)
+    found = holdings(*case)
     cards = data.draw(st.permutations(range(deck.size)))[: hole_cards + sum(dealt)]
     renamed = rename(cards, data.draw(st.permutations(range(deck.suits))), deck)
     layout = (hole_cards, *dealt)
@@ -127,11 +127,11 @@ def test_renaming_suits_and_reordering_rounds_change_no_spot(data, case):
 
 @given(data=st.data(), case=st.sampled_from(LARGER))
 @settings(max_examples=150, deadline=None)
-def test_hands_of_different_form_are_different_spots(data, case):
-    """Two hands that have their board in common are one spot exactly if their forms are equal."""
+def test_hands_of_different_form_are_different_holdings(data, case):
+    """Two hands that have their board in common are one holding exactly if their forms are equal."""
     dealt, deck, hole_cards = case
     board = data.draw(st.permutations(range(deck.size)))[: sum(dealt)]
-    _, row = spots(*case).row(board)
+    _, row = holdings(*case).row(board)
     forms = {}
     for hand in data.draw(st.lists(st.sampled_from(list(combinations(range(deck.size), hole_cards))), max_size=20)):
         if not {*hand} & {*board}:
@@ -147,7 +147,7 @@ def test_locate_leads_to_the_canonical_board(data, case):
     dealt, deck, _ = case
     found = canonical_boards(dealt, deck)
     board = data.draw(st.permutations(range(deck.size)))[: sum(dealt)]
-    number, turned = locate(spots(*case).tables.boards, np.array(board, dtype=np.int64))
+    number, turned = locate(holdings(*case).tables.boards, np.array(board, dtype=np.int64))
     image = card_permutations(deck)[turned, board].tolist()
     assert rounds(image, dealt) == rounds(found[-1].cards[number].tolist(), dealt)
 
@@ -181,14 +181,14 @@ def test_hands_of_a_board_are_numbered_up_to_its_symmetry():
 
 
 @pytest.mark.parametrize(("dealt", "before"), [((2, 1), (2,)), ((2, 1, 1), (3,)), ((2, 1), (0,)), ((2, 2), (4,))])
-def test_spots_find_those_they_come_from(dealt, before):
+def test_holdings_find_those_they_come_from(dealt, before):
     """The other boards are the first cards, taken as sets; any part of the boards can be asked for."""
     deck = Deck(4, 3)
-    mine, other = spots(dealt, deck), spots(before, deck)
+    mine, other = holdings(dealt, deck), holdings(before, deck)
     for start, end in [(0, len(mine.boards)), (3, 7), (5, 5)]:
         first = mine.tables.first[start]
         rows = np.full(mine.tables.first[end] - first, -1)
-        spots_kernels.find_spots(mine.tables, start, end, other.tables, rows)
+        holdings_kernels.find_holdings(mine.tables, start, end, other.tables, rows)
         for board in mine.boards[start:end].tolist():
             numbers, there = mine.row(board)[1], other.row(board[: sum(before)])[1]
             live = numbers >= 0
@@ -199,31 +199,31 @@ def test_spots_find_those_they_come_from(dealt, before):
 def test_buckets_are_written_to_boards_and_looked_up_on_any():
     """`spread` and `look_up` are each other's inverse; `find_buckets` looks the first cards up."""
     deck, rng = Deck(4, 3), np.random.default_rng(3)
-    flop, turn = spots((2,), deck), spots((2, 1), deck)
+    flop, turn = holdings((2,), deck), holdings((2, 1), deck)
     buckets = rng.integers(0, 1000, len(flop)).astype(np.int32)
     table = np.full((len(flop.boards), len(flop.tables.bits)), 5000, dtype=np.uint16)
     for start, end in [(7, len(flop.boards)), (0, 7)]:
         part = buckets[flop.tables.first[start] : flop.tables.first[end]]
-        spots_kernels.spread(flop.tables, start, end, part, table)
+        holdings_kernels.spread(flop.tables, start, end, part, table)
     boards = np.array(list(combinations(range(deck.size), 2)))
     found = np.empty((len(boards), len(flop.tables.bits)), dtype=np.int32)
-    spots_kernels.look_up(flop.index, table, boards[:, ::-1].copy(), found)
+    holdings_kernels.look_up(flop.index, table, boards[:, ::-1].copy(), found)
     for board, its_buckets in zip(boards.tolist(), found, strict=True):
         _, row = flop.row(board)
         np.testing.assert_array_equal(its_buckets[row >= 0], buckets[row[row >= 0]])
 
     start, end = 4, 30
     before = np.empty(turn.tables.first[end] - turn.tables.first[start], dtype=np.int32)
-    spots_kernels.find_buckets(turn.tables, start, end, flop.tables, table, before)
+    holdings_kernels.find_buckets(turn.tables, start, end, flop.tables, table, before)
     rows = np.empty(len(before), dtype=np.int64)
-    spots_kernels.find_spots(turn.tables, start, end, flop.tables, rows)
+    holdings_kernels.find_holdings(turn.tables, start, end, flop.tables, rows)
     np.testing.assert_array_equal(before, buckets[rows])
 
 
 def test_weights_of_some_boards():
-    found = spots((2, 1), Deck(4, 3))
+    found = holdings((2, 1), Deck(4, 3))
     start, end = 5, 20
     first, last = found.tables.first[[start, end]]
     weights = np.full(last - first, 99)
-    spots_kernels.weigh_spots(found.tables, start, end, found.ways, weights)
+    holdings_kernels.weigh_holdings(found.tables, start, end, found.ways, weights)
     np.testing.assert_array_equal(weights, found.weights[first:last])

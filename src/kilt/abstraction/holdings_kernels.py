@@ -1,4 +1,4 @@
-"""Compiled loops of `spots`."""
+"""Compiled loops of `holdings`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
 from kilt.jit import kernel
 
 
-class SpotIndex(NamedTuple):
+class HoldingIndex(NamedTuple):
     """What finds the canonical board of any board, and what hands are there."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
-class SpotTables(NamedTuple):
-    """The spots of a round as kernels see them."""
+class HoldingTables(NamedTuple):
+    """The holdings of a round as kernels see them."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     cards: IntArray  # [board, card]
     symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is
-    first: IntArray  # [board + 1] the number of its first spot
+    first: IntArray  # [board + 1] the number of its first holding
     bits: IntArray  # [hand] its set of cards
     card_bit: IntArray  # [card] the same for one card
 
 
 @kernel
-def number_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Write which spot of a canonical board each hand is, from 0, or −1; return how many there are."""
+def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
+    """Write which holding of a canonical board each hand is, from 0, or −1; return how many there are."""
     held = np.int64(0)
     for card in t.cards[board]:
         held |= t.card_bit[card]
@@ -42,8 +42,8 @@ def number_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32]) -> i
 
 
 @kernel
-def open_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the hands of a board; write a hand of each spot to `held_by`, and the cards that are left to `rest`."""
+def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
+    """Number the hands of a board; write a hand of each holding to `held_by`, and the cards that are left to `rest`."""
     count: int = number_board(t, board, numbers)
     held = np.int64(0)
     for card in t.cards[board]:
@@ -60,8 +60,8 @@ def open_board(t: SpotTables, board: int, numbers: npt.NDArray[np.int32], held_b
 
 
 @kernel
-def count_spots(t: SpotTables, first: IntArray) -> None:
-    """Write where the spots of each board begin."""
+def count_holdings(t: HoldingTables, first: IntArray) -> None:
+    """Write where the holdings of each board begin."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
@@ -69,8 +69,8 @@ def count_spots(t: SpotTables, first: IntArray) -> None:
 
 
 @kernel
-def row_of(t: SpotTables, cards: IntArray, numbers: IntArray) -> int:
-    """Write the spot of each hand on any board, −1 where there is none; return the canonical board."""
+def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
+    """Write the holding of each hand on any board, −1 where there is none; return the canonical board."""
     board, turned = locate(t.boards, cards)
     canonical = np.empty(len(t.bits), dtype=np.int32)
     number_board(t, board, canonical)
@@ -83,8 +83,8 @@ def row_of(t: SpotTables, cards: IntArray, numbers: IntArray) -> int:
 
 
 @kernel
-def find_spots(t: SpotTables, start: int, end: int, other: SpotTables, rows: IntArray) -> None:
-    """Write, for the spots of some boards, which spots of another round they are, or come from.
+def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
+    """Write, for the holdings of some boards, which holdings of another round they are, or come from.
 
     The other round's boards are the first cards, taken as sets.
     """
@@ -103,9 +103,14 @@ def find_spots(t: SpotTables, start: int, end: int, other: SpotTables, rows: Int
 
 @kernel
 def find_buckets(
-    t: SpotTables, start: int, end: int, other: SpotTables, table: npt.NDArray[Any], buckets: npt.NDArray[np.int32]
+    t: HoldingTables,
+    start: int,
+    end: int,
+    other: HoldingTables,
+    table: npt.NDArray[Any],
+    buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write, for the spots of some boards, the bucket of an earlier round that they come from."""
+    """Write, for the holdings of some boards, the bucket of an earlier round that they come from."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -120,8 +125,8 @@ def find_buckets(
 
 
 @kernel
-def weigh_spots(t: SpotTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
-    """Write how many deals each spot of some boards stands for."""
+def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
+    """Write how many deals each holding of some boards stands for."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     weights[:] = 0
     for board in range(start, end):
@@ -133,8 +138,8 @@ def weigh_spots(t: SpotTables, start: int, end: int, ways: IntArray, weights: In
 
 
 @kernel
-def spread(t: SpotTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
-    """Write the buckets of the spots of some boards to the rows of these boards, hand by hand."""
+def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
+    """Write the buckets of the holdings of some boards to the rows of these boards, hand by hand."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)
@@ -145,7 +150,7 @@ def spread(t: SpotTables, start: int, end: int, buckets: npt.NDArray[np.int32], 
 
 
 @kernel
-def look_up(index: SpotIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
+def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
     """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing."""
     for b in range(len(boards)):
         board, turned = locate(index.boards, boards[b])
@@ -156,7 +161,7 @@ def look_up(index: SpotIndex, table: npt.NDArray[Any], boards: IntArray, buckets
 
 @kernel
 def look_up_hands(
-    index: SpotIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
+    index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> None:
     """Write [deal, player] the bucket of each of some hands on a board of their own."""
     for deal in range(len(boards)):

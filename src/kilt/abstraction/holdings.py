@@ -1,10 +1,10 @@
-"""Spots: the private hands of a round together with the boards they are held on, up to a renaming of suits.
+"""Holdings: the private hands of a round together with the boards they are held on, up to a renaming of suits.
 
-A spot is a canonical board and one of its hands; hands that differ only by suits which the board does not tell apart
-are one spot. Spots are numbered board by board, so that all hands of a board stand together: what belongs to them is
-looked up for a whole board at once. The cards of a board may be taken as dealt round by round, or as one set.
+A holding is a canonical board and one of its hands; hands that differ only by suits which the board does not tell apart
+are one holding. Holdings are numbered board by board, so that all hands of a board stand together: what belongs to them
+is looked up for a whole board at once. The cards of a board may be taken as dealt round by round, or as one set.
 
->>> len(spots((3,))), len(spots((3, 1))), len(spots((4,)))
+>>> len(holdings((3,))), len(holdings((3, 1))), len(holdings((4,)))
 (1286792, 55190538, 13960050)
 """
 
@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from kilt.abstraction import spots_kernels as kernels
-from kilt.abstraction.spots_kernels import SpotIndex, SpotTables
+from kilt.abstraction import holdings_kernels as kernels
+from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import ByteArray, IntArray
 from kilt.cards.boards import board_index, canonical_boards, hand_permutations, ways
 from kilt.cards.deck import FULL, Deck
@@ -24,8 +24,8 @@ from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
 
 
-class Spots:
-    """All spots of a round: see `spots`."""
+class Holdings:
+    """All holdings of a round: see `holdings`."""
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         rounds = canonical_boards(dealt, deck)
@@ -33,12 +33,12 @@ class Spots:
         self.boards: ByteArray = rounds[-1].cards
         self.ways = ways(rounds)
         self.symmetry = rounds[-1].symmetry
-        self.index = SpotIndex(board_index(rounds, deck), hand_permutations(deck, hole_cards))
+        self.index = HoldingIndex(board_index(rounds, deck), hand_permutations(deck, hole_cards))
 
     @cached_property
-    def tables(self) -> SpotTables:
-        """The spots by number, counted when they are first asked for: looking up buckets takes no more than `index`."""
-        tables = SpotTables(
+    def tables(self) -> HoldingTables:
+        """The holdings by number, counted when they are first asked for: looking up buckets takes `index` alone."""
+        tables = HoldingTables(
             *self.index,
             cards=self.boards.astype(np.int64),
             symmetry=self.symmetry,
@@ -46,7 +46,7 @@ class Spots:
             bits=hand_list(self.deck, self.hole_cards).bits,
             card_bit=hand_tables(self.hole_cards, self.deck).card_bit,
         )
-        kernels.count_spots(tables, tables.first)
+        kernels.count_holdings(tables, tables.first)
         return tables
 
     def __len__(self) -> int:
@@ -54,15 +54,15 @@ class Spots:
 
     @cached_property
     def weights(self) -> IntArray:
-        """[spot] how many deals it stands for."""
+        """[holding] how many deals it stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
-        kernels.weigh_spots(self.tables, 0, len(self.boards), self.ways, weights)
+        kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Which canonical board stands for some cards, and [hand] the spot of each hand; −1 for hands that cannot be.
+        """Which canonical board stands for some cards, and [hand] the holding of each hand; −1 where a card is shared.
 
-        >>> flop = spots((3,))
+        >>> flop = holdings((3,))
         >>> board, row = flop.row(FULL.cards("Ah7d2c"))
         >>> int((row >= 0).sum()), int(row[FULL.hole_index(FULL.cards("AsAh"))])
         (1176, -1)
@@ -73,6 +73,6 @@ class Spots:
 
 
 @lru_cache(maxsize=16)
-def spots(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Spots:
-    """The spots of a round whose board was dealt in these numbers of cards; one number takes the board as a set."""
-    return Spots(dealt, deck, hole_cards)
+def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
+    """The holdings of a round whose board was dealt in these numbers of cards; one number takes the board as a set."""
+    return Holdings(dealt, deck, hole_cards)
