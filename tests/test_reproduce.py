@@ -198,7 +198,7 @@ def test_agents_in_no_limit_games(tmp_path):
         (["--game", "leduc", "--agent", "nonesuch"], ["nonesuch", "uniform, always-fold"]),
         (["--game", "bluff-1-1", "--agent", "always-call"], ["hold'em family", "bluff-1-1", "uniform"]),
         (["--game", "openspiel:kuhn_poker", "--agent", "always-call"], ["hold'em family", "uniform"]),
-        (["--game", "holdem.nolimit.2p", "--agent", "always-call"], ["betting tree", "smaller game"]),
+        (["--game", "holdem.nolimit.2p", "--agent", "always-call"], ["betting tree", "a menu of bets"]),
         (["--game", "nonesuch", "--agent", "always-call"], ["nonesuch", "leduc"]),
     ],
 )
@@ -262,7 +262,7 @@ def test_the_table(tiny):
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_interrupted_tables_go_on(tiny, how):
-    child = begin(tiny, 0.3)
+    child = begin(tiny, 0.3, done=1)
     child.send_signal(how)
     out, err = child.communicate(timeout=60)
     assert out == ""
@@ -287,13 +287,13 @@ def test_a_second_ctrl_c_leaves_at_once(tiny):
     assert artifact.exists("my table/always-raise")
 
 
-def begin(game, wait):
-    """Start a row in a process of its own, and wait until something is kept of it."""
+def begin(game, wait, done=0):
+    """Start a row in a process of its own, and wait until it is kept that some parts are done."""
     command = [sys.executable, "-c", MAIN, game, wait]
     command += ["reproduce", "table-2.1", "--only", "always-raise", "--threads", 1, "--out", "my table"]
     child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not artifact.exists("my table/always-raise"):
+    deadline, kept = time.monotonic() + 120, "my table/always-raise"
+    while not (artifact.exists(kept) and artifact.read(kept, table_2_1.KIND).figures["done"] >= done):
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
