@@ -426,7 +426,7 @@ def _draw(found: CardAbstraction, round_number: int, rows: list[dict[str, Any]],
     import numpy as np
 
     from kilt.viz.abstraction import plot_histograms, plot_starting_hands
-    from kilt.viz.convergence import require_drawable
+    from kilt.viz.picture import require_drawable
 
     require_drawable(picture)
     deal, this = found.identity.deal, found.rounds[round_number - 1]

@@ -27,7 +27,8 @@ from kilt.runs.loop import CHUNK
 from kilt.solve.abstract import AbstractCfr, BucketedGame
 from kilt.solve.vector import SCHEMES
 from kilt.tree.vector import VectorGame
-from kilt.viz.convergence import plot_convergence, require_drawable
+from kilt.viz.convergence import plot_convergence
+from kilt.viz.picture import require_drawable
 
 GAME = "holdem.2-4"
 WAYS = {"both": "abstract", "one": "real", "cfr-br": "response"}

@@ -17,7 +17,8 @@ from kilt.runs.loop import run
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
-from kilt.viz.convergence import plot_convergence, require_drawable
+from kilt.viz.convergence import plot_convergence
+from kilt.viz.picture import require_drawable
 
 
 def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str, ...], minutes: float) -> Reproduction:

@@ -12,8 +12,8 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from kilt.arrays import FloatArray
-from kilt.artifact import os_errors
 from kilt.cards.deck import Deck
+from kilt.viz.picture import save
 
 
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:
@@ -54,8 +54,7 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlabel("suited above the diagonal, offsuit below it")
-    with os_errors(f"{path} cannot be written"):
-        figure.savefig(path)
+    save(figure, path)
 
 
 def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: str | Path) -> None:
@@ -88,5 +87,4 @@ def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: st
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=7)
         axes.set_xlim(0, 1)
-    with os_errors(f"{path} cannot be written"):
-        figure.savefig(path)
+    save(figure, path)

@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from kilt.arrays import FloatArray
-from kilt.artifact import os_errors
-from kilt.errors import ArtifactError
 from kilt.evaluate.judge import UNIT
 from kilt.runs.budget import Step
+from kilt.viz.picture import save
 
 AVERAGE, CURRENT = "#1f5fa8", "#d98c3f"
 COLOURS = (AVERAGE, CURRENT, "#3a8f5c", "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
@@ -52,17 +51,7 @@ def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str |
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel(f"exploitability [{unit}]")
     panels[0].legend(frameon=False)
-    with os_errors(f"{path} cannot be written"):
-        figure.savefig(path)
-
-
-def require_drawable(path: Path) -> None:
-    """Raise ArtifactError where no picture can be written: commands ask before the work begins."""
-    known = Figure().canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise ArtifactError(f"{path} is no picture that can be drawn: let its name end in .{', .'.join(sorted(known))}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ArtifactError(f"{path} cannot be written: give the name of a picture in a folder that is there")
+    save(figure, path)
 
 
 def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:

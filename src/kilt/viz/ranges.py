@@ -20,12 +20,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from kilt.arrays import FloatArray
-from kilt.artifact import os_errors
 from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
 from kilt.evaluate.self_play import FirstRoundDecision, apart, first_round
 from kilt.games.holdem import CALL, FOLD, Betting, positions_of
 from kilt.strategy.blueprint import Blueprint
+from kilt.viz.picture import save
 
 FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
 GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # of the smallest raise and of the largest
@@ -124,8 +124,7 @@ def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
             _draw(panel, panels[place])
         else:
             panel.set_visible(False)
-    with os_errors(f"{path} cannot be written"):
-        figure.savefig(path)
+    save(figure, path)
 
 
 def describe(position: Betting) -> str:

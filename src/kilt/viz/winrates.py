@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from kilt.artifact import os_errors
 from kilt.errors import RunError
 from kilt.runs.budget import Step
 from kilt.viz.convergence import COLOURS
+from kilt.viz.picture import save
 
 
 def opponents(steps: Sequence[Step]) -> list[str]:
@@ -56,5 +56,4 @@ def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("wins [mbb/h]")
-    with os_errors(f"{path} cannot be written"):
-        figure.savefig(path)
+    save(figure, path)
