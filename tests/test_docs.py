@@ -38,6 +38,8 @@ KINDS = {"", "console", "pycon", "python", "text", "toml"}
 # Programs that are not ours and not on every machine: what is typed there is not looked at.
 FOREIGN = {"cp", "docker", "export", "git", "kubectl", "pip", "ray", "sbatch", "ssh", "tail", "umask", "."}
 VOLATILE = re.compile(r"[\d.,:]+(?= (?:ms|s|µs|min|seconds|minutes|iterations a second|million nodes)\b)")
+# What says how far a slow machine is.
+PROGRESS = re.compile(r"^(?:\d+:\d\d · |compil(?:ing|ed) kernels).*\n", re.MULTILINE)
 BOXES = str.maketrans(dict.fromkeys(map(chr, range(0x2500, 0x2580)), " "))
 
 
@@ -105,11 +107,11 @@ def run_kilt(typed):
     result = CliRunner().invoke(app, shlex.split(typed, comments=True)[1:])
     if target:
         Path(target.partition("#")[0].strip()).write_text(result.stdout)
-        return result.stderr
+        return PROGRESS.sub("", result.stderr)
     if isinstance(result.exception, KiltError):
         return f"error: {result.exception}"
     assert result.exception is None or isinstance(result.exception, SystemExit), (typed, result.exception)
-    return result.output
+    return PROGRESS.sub("", result.output)
 
 
 def look_at(typed):
