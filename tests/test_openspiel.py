@@ -123,7 +123,7 @@ def test_large_games_are_refused():
 
 def test_open_spiel_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(GameError, match="pip install open_spiel"):
+    with pytest.raises(GameError, match=r"pip install 'kilt\[peers\]'"):
         openspiel_tree("kuhn_poker")
 
 

@@ -31,7 +31,7 @@ def openspiel_game(name: str) -> Any:
     try:
         import pyspiel
     except ImportError:
-        raise GameError(f"{name} is a game of open_spiel, which is not installed: pip install open_spiel") from None
+        raise GameError(f"{name} is a game of open_spiel, which is not installed: pip install 'kilt[peers]'") from None
     short = name.partition("(")[0]
     if short not in pyspiel.registered_names():
         raise GameError(f"open_spiel has no game {short!r}: pyspiel.registered_names() lists those it has")
