@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation again: ``make pictures``, some minutes on two cores.
 
 All but the house come out of commands that a reader can type, on a game that is small enough for that: hold'em with the
-full deck that ends on the flop. The house is drawn from `HOUSE`; a test holds it against the order of imports.
+full deck that ends on the flop. They are the same each time, but for times, which want a quiet machine. The house is
+drawn from `HOUSE`; a test holds it against the order of imports.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def convergence(folder: Path, to: Path) -> None:
 
 def hand_grids(folder: Path, to: Path) -> None:
     """What a blueprint does with every starting hand."""
-    kilt("solve agent.toml --iterations 5000000 --threads 2", folder)
+    kilt("solve agent.toml --iterations 5000000", folder)
     blueprint = Blueprint.load(folder / "agent")
     chosen = first_decisions(blueprint, 3)
     plot_ranges(grids(blueprint, chosen), "Hold'em to the flop, 20 big blinds: starting hands", to)
