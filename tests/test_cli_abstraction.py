@@ -150,7 +150,8 @@ def test_bad_input(built, game, tmp_path, monkeypatch):
     assert "of no round" in refused("abstraction", "where", run, "AsKh", "QdJd")
     assert "Qd" in refused("abstraction", "where", run, "AsQd", "QdJdTc")
     (tmp_path / "bad.toml").write_text("rounds = 3")
-    assert "bad.toml: `rounds` in the plan is 3: it takes a list" in refused("abstraction", "build", tmp_path / "bad.toml", "--game", game)
+    said = refused("abstraction", "build", tmp_path / "bad.toml", "--game", game)
+    assert "bad.toml: `rounds` in the plan is 3: it takes a list" in said
     usage = namedtuple("usage", "total used free")(10**9, 10**9, 10)
     monkeypatch.setattr(artifact.shutil, "disk_usage", lambda folder: usage)
     assert "make room" in refused("abstraction", "build", NAME, "--game", game, *out)
