@@ -176,3 +176,14 @@ def test_bench_cards(monkeypatch):
     promised = "seven_card_per_second ratio_to_phevaluator river_board_us canonical_index_per_second startup_seconds"
     assert set(promised.split()) <= set(figures)
     assert all(value > 0 for value in figures.values())
+
+
+def test_bench_start(monkeypatch):
+    from kilt.bench import start as bench
+
+    assert len(bench.COMMANDS) == 10
+    monkeypatch.setattr(bench, "COMMANDS", {key: bench.COMMANDS[key] for key in ("help", "game_list")})
+    figures = json.loads(kilt("bench", "start", "--long", "--json"))
+    assert list(figures) == ["help_cold_cpu", "help_warm_cpu", "game_list_cold_cpu", "game_list_warm_cpu", "cold_cpu"]
+    assert figures["cold_cpu"] == pytest.approx(figures["help_cold_cpu"] + figures["game_list_cold_cpu"])
+    assert all(value > 0 for value in figures.values())

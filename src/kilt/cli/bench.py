@@ -82,6 +82,16 @@ def solvers(as_json: AsJson = False, long: Long = False) -> None:
     _print("kilt bench solvers", figures, as_json=as_json)
 
 
+@app.command()
+def start(as_json: AsJson = False, long: Long = False) -> None:
+    """CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is."""
+    from kilt.bench.start import run
+
+    with errors.status("measuring, a minute or two …"):
+        figures = run(long=long)
+    _print("kilt bench start", figures, as_json=as_json)
+
+
 def _print(title: str, figures: list[Figure], *, as_json: bool) -> None:
     if as_json:
         print_json({figure.key: figure.value for figure in figures})
