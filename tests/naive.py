@@ -551,3 +551,13 @@ def met(abstract, shares, habit, dealt):
         raise AssertionError("no action is legal")
 
     return value(0, 0), -value(0, 1)
+
+
+def payoff_matrix(game, leaf, board=()):
+    """[hand of player 0, hand of player 1]: what a leaf of a poker game pays to player 0, 0 where they cannot meet."""
+    possible = game.deals() > 0
+    free = ~np.isin(game.deck.holes(game.rules.hole_cards), board).any(axis=1)
+    matrix = np.zeros(possible.shape)
+    for mine, theirs in np.argwhere(possible & np.outer(free, free)).tolist():
+        matrix[mine, theirs] = game.payoffs(leaf, (mine, theirs), board)[0]
+    return matrix

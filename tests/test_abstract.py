@@ -8,13 +8,14 @@ from kilt.abstraction.buckets import AbstractionSpec, AsymmetricAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan, plan_named
-from kilt.errors import AbstractionError
+from kilt.errors import AbstractionError, GameError
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.solve.abstract import OPPONENTS, AbstractCfr, BucketedGame
-from kilt.solve.vector import VectorCfr
-from kilt.tree.vector import Scheme, VectorGame
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.variants import VARIANTS
+from kilt.solve.vector import OPPONENTS, VectorCfr
+from kilt.tree.vector import VectorGame
 
 LOSSLESS = Plan((RoundPlan(True, (BucketStep(CANONICAL),)), RoundPlan(True, (BucketStep(CANONICAL),))))
 COARSE = Plan((RoundPlan(True, (BucketStep("ehs", 2),)), RoundPlan(True, (BucketStep("ehs", 2),))))
@@ -40,17 +41,17 @@ def coarse(leduc, tmp_path_factory):
     return abstraction(tmp_path_factory.mktemp("coarse"), leduc.game, COARSE)
 
 
-@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr"])
+@pytest.mark.parametrize("variant", [*VARIANTS])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
     game = VectorGame(leduc.game, threads=threads)
-    seen, plain = AbstractCfr(BucketedGame.by(game, lossless), "abstract", variant), VectorCfr(game, variant)
+    seen, plain = VectorCfr(BucketedGame.by(game, lossless), variant), VectorCfr(game, variant)
     seen.step(50)
     plain.step(50)
     for table, other in ((seen.average(), plain.average()), (seen.current(), plain.current())):
         expected = leduc.exploitability(other)
-        assert seen.seen.exploitability(table) == pytest.approx(expected, abs=1e-9)
-        assert seen.seen.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
+        assert seen.game.exploitability(table) == pytest.approx(expected, abs=1e-9)
+        assert seen.game.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
 
 
 @pytest.mark.parametrize("variant", ["cfr+", "linear"])
@@ -72,7 +73,7 @@ END GAMEDEF
     game = VectorGame(Holdem(GameDef.parse(text)), actions_of("50%, a"))
     seen = BucketedGame.by(game, abstraction(tmp_path, game.game, LOSSLESS))
     assert sorted(np.concatenate(seen.rows)) == list(range(len(seen.table())))
-    mine, plain = AbstractCfr(seen, "abstract", variant), VectorCfr(game, variant)
+    mine, plain = VectorCfr(seen, variant), VectorCfr(game, variant)
     mine.step(30)
     plain.step(30)
     assert seen.exploitability(mine.average()) == pytest.approx(game.exploitability(plain.average()), abs=1e-9)
@@ -80,10 +81,10 @@ END GAMEDEF
 
 @pytest.mark.parametrize("opponent", OPPONENTS)
 def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent):
-    solver = AbstractCfr(BucketedGame.by(leduc, lossless), opponent)
-    before = solver.seen.exploitability(solver.average())
+    solver = VectorCfr(BucketedGame.by(leduc, lossless), opponent=opponent)
+    before = solver.game.exploitability(solver.average())
     solver.step(400)
-    assert solver.seen.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
+    assert solver.game.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -91,33 +92,33 @@ def test_boards_may_be_drawn(leduc, lossless, threads):
     """Public chance sampling, and CFR-BR against a hybrid: [Johanson16 §4.3]."""
     seen = BucketedGame.by(VectorGame(leduc.game, threads=threads), lossless)
     for opponent in OPPONENTS:
-        solver = AbstractCfr(seen, opponent, "cfr", Scheme(boards=True), trunk=1, seed=1)
+        solver = VectorCfr(seen, "cfr", scheme="pcs", opponent=opponent, trunk=1, seed=1)
         solver.step(1000)
         assert seen.exploitability(solver.average()) < 0.2
-    again = AbstractCfr(BucketedGame.by(leduc, lossless), "response", "cfr", trunk=1, seed=1)
+    again = VectorCfr(BucketedGame.by(leduc, lossless), "cfr", opponent="response", trunk=1, seed=1)
     again.step(1000)
     assert np.array_equal(again.average(), solver.average())
-    assert len(solver.other) < len(AbstractCfr(seen, "response").other)
+    assert len(solver.other) < len(VectorCfr(seen, opponent="response").other)
 
 
 def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     """[Johanson16 §4.4]: what an abstraction can express is better than what solving the abstract game finds."""
     found = {}
     for opponent in OPPONENTS:
-        solver = AbstractCfr(BucketedGame.by(leduc, coarse), opponent)
+        solver = VectorCfr(BucketedGame.by(leduc, coarse), opponent=opponent)
         solver.step(1500)
-        found[opponent] = solver.seen.exploitability(solver.average())
+        found[opponent] = solver.game.exploitability(solver.average())
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
-    hybrid = AbstractCfr(BucketedGame.by(leduc, coarse), "response", "cfr", trunk=1)
+    hybrid = VectorCfr(BucketedGame.by(leduc, coarse), "cfr", opponent="response", trunk=1)
     hybrid.step(8000)
-    assert hybrid.seen.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
+    assert hybrid.game.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
 
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):
     """With a coarse opponent, the one who sees all wins more than the value of the game."""
     seen = BucketedGame.by(leduc, AsymmetricAbstraction((lossless, coarse)))
-    solver = AbstractCfr(seen)
+    solver = VectorCfr(seen)
     solver.step(1000)
     assert seen.expected_value(solver.average()) > -0.0856 + 0.01
     assert seen.infosets == sum(seen.columns[position.actor][r] for r, _, position in leduc.decisions())
@@ -135,15 +136,29 @@ def test_what_cannot_be(leduc, coarse):
     with pytest.raises(AbstractionError, match=r"other cards than holdem\.2-1: build it with --game holdem\.2-1"):
         BucketedGame.by(VectorGame(load_game("holdem.2-1")), coarse)
     seen = BucketedGame.by(leduc, coarse)
-    with pytest.raises(AbstractionError, match=r"no abstracted player learns by 'pcfr\+': use one of cfr, cfr\+"):
-        AbstractCfr(seen, "abstract", "pcfr+")
-    with pytest.raises(AbstractionError, match="unknown opponent 'nobody': use one of abstract, real, response"):
-        AbstractCfr(seen, "nobody")
+    with pytest.raises(GameError, match="unknown opponent 'nobody': use one of abstract, real, response"):
+        VectorCfr(seen, opponent="nobody")
+    with pytest.raises(GameError, match="unknown sampling scheme 'ps': use one of cs, opcs, spcs, pcs"):
+        VectorCfr(seen, scheme="ps")
+
+
+@pytest.mark.parametrize("scheme", [None, "pcs", "cs"])
+@pytest.mark.parametrize("opponent", OPPONENTS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, opponent, scheme):
+    """Lossless buckets: exploitability falls below the bound, in chips per game."""
+    game = BucketedGame.by(leduc, lossless)
+    drawn = scheme is not None
+    how = {"scheme": scheme, "seed": 1, "trunk": int(opponent == "response")} if drawn else {}
+    solver = VectorCfr(game, variant, opponent=opponent, **how)
+    before = game.exploitability(solver.average())
+    solver.step({None: 300, "pcs": 1500, "cs": 6000}[scheme])
+    assert game.exploitability(solver.average()) < (0.3 if drawn else 0.15) < before
 
 
 def test_it_goes_on_where_it_was(leduc, coarse):
     seen = BucketedGame.by(leduc, coarse)
-    whole, half, rest = (AbstractCfr(seen, "real") for _ in range(3))
+    whole, half, rest = (VectorCfr(seen, opponent="real") for _ in range(3))
     whole.step(20)
     half.step(10)
     rest.restore({name: table.copy() for name, table in half.state().items()})

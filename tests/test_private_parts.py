@@ -38,7 +38,7 @@ USED = {
     "ray._private.worker": {"print_to_stdstream"},
 }
 ATTRIBUTES = {"_cache", "_cache_file", "_index_path"}  # of a dispatcher of numba, and of the files of its cache
-ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config"}  # of ray.init
+ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config", "_nrt"}  # of ray.init, and of numba.njit
 
 
 def modules():

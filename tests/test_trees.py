@@ -13,10 +13,12 @@ from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
+from kilt.jit import kernel
 from kilt.tree.betting import betting_tree
 from kilt.tree.flat import flat_tree
-from kilt.tree.payoff import leaf_values, payoff_matrix
-from kilt.tree.public import public_tree
+from kilt.tree.leaf_kernels import values_of_leaves
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_kernels import arrive
 from written_out import tree_of
 
 SMALL = {
@@ -170,46 +172,56 @@ def test_suit_permutations_of_hands_and_cards_go_together():
 
 
 def test_size_of_the_public_tree():
-    tree = public_tree(load_game("holdem.2-4"))
-    nodes = tree.betting.nodes
-    assert tree.size == np.sum(nodes.round == 0) + 1755 * np.sum(nodes.round == 1)
-    bluff = public_tree(load_game("bluff-1-1"))
-    assert bluff.size == len(bluff.betting.nodes.parent) == 2**13 - 1
+    game = load_game("holdem.2-4")
+    nodes, tree = betting_tree(game).nodes, VectorGame(game).tree
+    assert np.diff(tree.board_start).tolist() == [1, 1755]
+    assert tree.weight[1:].sum() == comb(52, 3)
+    blocks = tree.entry_block[tree.entry_start[1] : tree.entry_start[2]]
+    assert sum(tree.nodes.block[blocks + 1] - tree.nodes.block[blocks]) == np.sum(nodes.round == 1)
+    assert len(betting_tree(load_game("bluff-1-1")).nodes.parent) == 2**13 - 1
+
+
+@kernel
+def arrive_with(tree, block, player, scope, depth, board, reach, work):
+    """Write the values of the leaves of a block, where the opponent comes to all of them with the same reach."""
+    work.board[depth] = board
+    visit = arrive(tree, scope, depth, work)
+    root = tree.nodes.place[tree.nodes.block[block]]
+    for hand in range(len(reach)):
+        work.vectors.reach[root, hand] = reach[hand]
+    for place in range(root, root + tree.nodes.block[block + 1] - tree.nodes.block[block]):
+        work.vectors.source[place], work.vectors.alive[place] = root, True
+    values_of_leaves(tree, block, player, scope, visit, work)
+
+
+def leaf_values(game, leaf, board, reach, player):
+    """[hand] what a player's hands are worth at a leaf, by its number, on a board of the tree, by its number."""
+    tree = game.tree
+    node = int(np.flatnonzero(betting_tree(game.game).nodes.leaf == leaf)[0])
+    block = int(np.searchsorted(tree.nodes.block, node, side="right")) - 1
+    depth = int(np.searchsorted(tree.board_start, board, side="right")) - 1
+    with game.workspace() as work:
+        arrive_with(tree, block, player, game.scope(player), depth, board, reach, work)
+        return work.vectors.value[tree.nodes.place[node]].copy()
 
 
 @pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
 @pytest.mark.parametrize("betting", ["limit", "nolimit"])
 def test_leaf_payoffs_in_linear_time(shape, betting):
     """O(n) with inclusion and exclusion, against O(n²) from the rules, at every kind of leaf, for both players."""
-    game = small_game(shape, betting)
+    game = VectorGame(small_game(shape, betting))
     rng = np.random.default_rng(3)
-    holes = game.deck.holes(game.rules.hole_cards).tolist()
-    leaves = betting_tree(game).leaves
-    before = next(leaf for leaf in leaves if leaf.folded is not None and leaf.round == 0)
-    after = next(leaf for leaf in leaves if leaf.folded is not None and leaf.round == 1)
-    shown = next(leaf for leaf in leaves if leaf.folded is None)
-    card = int(rng.integers(game.deck.size))
-    for leaf, board in ((before, ()), (after, (card,)), (shown, (card,))):
-        matrix = payoff_matrix(game, leaf, board)
+    leaves = betting_tree(game.game).leaves
+    before = next(k for k, leaf in enumerate(leaves) if leaf.folded is not None and leaf.round == 0)
+    after = next(k for k, leaf in enumerate(leaves) if leaf.folded is not None and leaf.round == 1)
+    shown = next(k for k, leaf in enumerate(leaves) if leaf.folded is None)
+    last = int(rng.integers(*game.tree.board_start[1:3]))
+    for leaf, board, size in ((before, 0, 0), (after, last, 1), (shown, last, 1)):
+        cards = tuple(game.tree.board[board, :size].tolist())
+        matrix = naive.payoff_matrix(game.game, leaves[leaf], cards)
         for player, payoff in ((0, matrix), (1, -matrix.T)):
-            reach = rng.random(len(holes))
-            expected = payoff @ reach
-            np.testing.assert_allclose(leaf_values(game, leaf, board, reach, player), expected, atol=1e-10)
-
-
-def test_leaf_payoffs_on_the_full_deck():
-    game = load_game("holdem.limit.2p")
-    position = game.start()
-    for action in "cc/rc/cc/rc":
-        position = position.after(action)
-    board = game.deck.cards("AsKs7d7c2h")
-    reach = np.random.default_rng(1).random(1326)
-    value = leaf_values(game, position, board, reach, 0)
-    holes = game.deck.holes().tolist()
-    assert position.stake == 40
-    np.testing.assert_allclose(value, 40 * np.array(naive.showdown(board, game.deck, holes, reach)), atol=1e-8)
-    with pytest.raises(GameError, match="not the end"):
-        leaf_values(game, game.start(), (), reach, 0)
+            reach = rng.random(len(matrix))
+            np.testing.assert_allclose(leaf_values(game, leaf, board, reach, player), payoff @ reach, atol=1e-10)
 
 
 def test_rules_and_ready_made_agree():

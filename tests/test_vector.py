@@ -12,7 +12,8 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
-from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
+from kilt.solve.variants import VARIANTS, Discount, discounts
+from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
@@ -225,6 +226,17 @@ def holdable(game: VectorGame) -> np.ndarray:
     return left
 
 
+def learnt(solver: VectorCfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0) -> np.ndarray:
+    """[2, row, hand] what one walk adds to regrets and average where both players follow a strategy."""
+    own, theirs = (
+        tables._replace(strategy=strategy, regret=np.zeros_like(strategy), average=np.zeros_like(strategy))
+        for tables in (solver._tables[player], solver._tables[1 - player])
+    )
+    discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
+    solver._walk(player, solver._learn, own, theirs, discount, number)
+    return np.stack([own.regret, theirs.average])
+
+
 @pytest.mark.parametrize(
     ("name", "draws"),
     [
@@ -237,10 +249,9 @@ def test_samples_are_unbiased(name, draws):
     """Regrets and averages of sampled walks are, on average, those of the full walk: [Johanson16 §3.4]."""
     game, walks = VectorGame(game_of(name)), 2000
     strategy = random_table(game, np.random.default_rng(2))
+    solver = VectorCfr(game, "cfr", scheme=draws, seed=3)
     for player in (0, 1):
-        regret, average = game.table(), game.table()
-        exact = Walk(player, (kernels.LEARN,), strategy, strategy, regret, average)
-        game.walk(exact)
+        regret, average = learnt(VectorCfr(game, "cfr"), strategy, player, 0)
         prior = game.tree.prior[player] / game.tree.prior[player].sum()
         met = game.tree.rivals / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
         wanted = (
@@ -249,8 +260,7 @@ def test_samples_are_unbiased(name, draws):
         )
         sums, squares = np.zeros((2, *game.shape)), np.zeros((2, *game.shape))
         for walk in range(walks):
-            sampled = np.zeros((2, *game.shape))
-            game.walk(exact._replace(regret=sampled[0], average=sampled[1]), draws, seed=3, number=walk)
+            sampled = learnt(solver, strategy, player, walk)
             sums += sampled
             squares += sampled**2
         mean = sums / walks
@@ -263,15 +273,15 @@ def test_samples_are_unbiased(name, draws):
 
 def test_sampled_steps_make_no_difference():
     game = VectorGame(load_game("leduc"))
-    whole, parts = VectorSampled(game, "cs", seed=5), VectorSampled(game, "cs", seed=5)
+    whole, parts = VectorCfr(game, "cfr", scheme="cs", seed=5), VectorCfr(game, "cfr", scheme="cs", seed=5)
     whole.step(20)
     parts.step(7)
-    later = VectorSampled(game, "cs", seed=0)
+    later = VectorCfr(game, "cfr", scheme="cs", seed=0)
     later.restore({name: array.copy() for name, array in parts.state().items()})
     later.step(13)
     assert np.array_equal(later.regret, whole.regret)
     assert np.array_equal(later.total, whole.total)
-    other = VectorSampled(game, "cs", seed=6)
+    other = VectorCfr(game, "cfr", scheme="cs", seed=6)
     other.step(20)
     assert not np.array_equal(other.regret, whole.regret)
 
@@ -279,11 +289,15 @@ def test_sampled_steps_make_no_difference():
 # CFR-BR
 
 
+def responding(game: VectorGame, trunk: int = 0) -> VectorCfr:
+    return VectorCfr(game, "cfr", opponent="response", trunk=trunk)
+
+
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "bluff-1-1", "two hole cards"])
 def test_cfr_br_on_public_and_flat_trees(name):
     """The same profiles, iteration by iteration, as the flat tree's: [Johanson16 chapter 4]."""
     game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
-    vector, other = VectorCfrBr(game), CfrBr(tree.nodes)
+    vector, other = responding(game), CfrBr(tree.nodes)
     for _ in range(5):
         vector.step(1)
         other.step(1)
@@ -297,7 +311,7 @@ def test_cfr_br_on_public_and_flat_trees(name):
 )
 def test_cfr_br_converges_with_any_trunk(name, trunk, iterations):
     game = VectorGame(game_of(name))
-    solver = VectorCfrBr(game, trunk)
+    solver = responding(game, trunk)
     seen = []
     for _ in range(3):
         solver.step(iterations)
@@ -318,8 +332,8 @@ def own_rows(game: VectorGame, player: int) -> np.ndarray:
 def test_the_hybrid_keeps_one_board():
     """Its table has the rows of one board after the trunk, with the responses on the board that was drawn last."""
     game, scheme = VectorGame(load_game("leduc")), Scheme(boards=True, rounds=1)
-    solver, shared = (VectorCfrBr(VectorGame(game.game, threads=threads), trunk=1) for threads in (1, 2))
-    assert len(solver.response) == game.tree.rows[0] + game.tree.rows[1] < len(solver.regret)
+    solver, shared = (responding(VectorGame(game.game, threads=threads), trunk=1) for threads in (1, 2))
+    assert len(solver.other) == game.tree.rows[0] + game.tree.rows[1] < len(solver.regret)
     solver.step(50)
     before = solver.regret.copy()
     solver.step(1)
@@ -328,15 +342,81 @@ def test_the_hybrid_keeps_one_board():
     rows, first = int(game.tree.rows[1]), int(game.tree.table_start[1])
     for player in (0, 1):
         answers = np.full(game.shape, -1.0)
-        answers[:first] = solver.response[:first]
+        answers[:first] = solver.other[:first]
         game.walk(Walk(player, (kernels.FOLLOW, kernels.ANSWER), answers, before), scheme, 0, 50)
         written = (answers[first:] >= 0).any(axis=1).reshape(-1, rows)
         (board,) = np.flatnonzero(written.any(axis=1))
         assert np.array_equal(written[board], own_rows(game, player)[first : first + rows])
         found = answers[first + board * rows : first + (board + 1) * rows]
-        assert np.array_equal(found[written[board]], solver.response[first:][written[board]])
+        assert np.array_equal(found[written[board]], solver.other[first:][written[board]])
 
 
 def test_trunks_that_leave_no_round():
     with pytest.raises(GameError, match="the trunk is 2 rounds; leduc has 2: give 0 to 1"):
-        VectorCfrBr(VectorGame(load_game("leduc")), trunk=2)
+        responding(VectorGame(load_game("leduc")), trunk=2)
+
+
+# All of it together
+
+
+@pytest.mark.parametrize("scheme", ["full", *SCHEMES])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_any_variant_with_any_scheme(variant, scheme):
+    """Kuhn: exploitability falls below the bound, in chips per game."""
+    game = VectorGame(load_game("kuhn"))
+    how = {} if scheme == "full" else {"scheme": scheme, "seed": 1}
+    solver = VectorCfr(game, variant, **how)
+    solver.step(300 if scheme == "full" else 6000)
+    assert game.exploitability(solver.average()) < (0.02 if scheme == "full" else 0.04)
+
+
+@pytest.mark.parametrize("trunk", [0, 1])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cfr_br_with_any_variant(variant, trunk):
+    game = VectorGame(load_game("leduc"))
+    solver = VectorCfr(game, variant, opponent="response", trunk=trunk)
+    before = game.exploitability(solver.average())
+    solver.step(2500 if trunk else 300)
+    assert game.exploitability(solver.average()) < 0.2 < before / 5
+
+
+@pytest.mark.parametrize("opponent", OPPONENTS)
+def test_checkpoints_of_any_opponent(opponent):
+    """Predictive, with boards drawn: what was kept is enough to go on."""
+    game = VectorGame(load_game("leduc"))
+    whole, half, rest = (VectorCfr(game, "pcfr+", scheme="pcs", opponent=opponent, seed=4) for _ in range(3))
+    whole.step(20)
+    half.step(10)
+    rest.restore({name: table.copy() for name, table in half.state().items()})
+    rest.step(10)
+    assert all(np.array_equal(whole.state()[name], table) for name, table in rest.state().items())
+
+
+def test_checkpoints_of_older_versions():
+    """The opponent's table of CFR-BR was called `response`; abstracted players kept no seed."""
+    game = VectorGame(load_game("leduc"))
+    solver, later = (VectorCfr(game, "cfr", opponent="response", trunk=1, seed=2) for _ in range(2))
+    solver.step(10)
+    state = {name: table.copy() for name, table in solver.state().items()}
+    later.restore({"response": state.pop("other"), **{name: state[name] for name in state if name != "seed"}})
+    solver.step(10)
+    later.step(10)
+    assert np.array_equal(solver.total, later.total)
+
+
+def test_weights_stand_for_discounts():
+    """What a sampled walk adds counts as much as if all that was there before had been discounted."""
+    for name, variant in VARIANTS.items():
+        full, sampled = discounts(variant, 1, 50), discounts(variant, 1, 50, sampled=True)
+        for added, kept in ((4, 2), (3, 0)):
+            left = np.append(np.cumprod(full[::-1, kept])[::-1], 1.0)[:-1]  # [iteration] what is left of it in the end
+            np.testing.assert_allclose(left / left[-1], sampled[:, added] / sampled[-1, added], err_msg=name)
+        assert np.array_equal(discounts(variant, 31, 20, sampled=True), sampled[30:])
+
+
+def test_weights_of_what_is_learnt():
+    game = VectorGame(load_game("leduc"))
+    solver, strategy = VectorCfr(game, "cfr", scheme="pcs"), random_table(game, np.random.default_rng(6))
+    once, thrice = (learnt(solver, strategy, 0, 5, weight) for weight in (1.0, 3.0))
+    assert once.any()
+    np.testing.assert_allclose(thrice, 3 * once)

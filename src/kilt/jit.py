@@ -33,13 +33,31 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def subkernel(function: F) -> F:
+    """Compile `function` for calls by kernels alone, without what it does not need for that.
+
+    It cannot be called from Python, which takes code for each array of each argument; and it counts no references,
+    which takes longer than short work on bundles of many arrays. So it must neither allocate arrays nor return them.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+
+
+def spliced(function: F) -> F:
+    """Compile `function` as a subkernel that becomes part of each kernel that calls it: passing bundles costs nothing.
+
+    For what is called once or twice, for each board or block of a walk.
+    """
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)
+
+
 def inlined(function: F) -> F:
     """Compile `function` into each kernel that calls it: for the few lines inside a hot loop."""
     return _compiled(function, inline="always")
 
 
 def _compiled(function: F, **flags: Any) -> F:
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", **flags)(function)
+    flags = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": True, **flags}
+    compiled: F = numba.njit(**flags)(function)
     _guard(compiled)
     _generalise(compiled)
     return compiled

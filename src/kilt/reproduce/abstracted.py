@@ -24,8 +24,8 @@ from kilt.jit import cores
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
-from kilt.solve.abstract import AbstractCfr, BucketedGame
-from kilt.solve.vector import SCHEMES
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.vector import VectorCfr
 from kilt.tree.vector import VectorGame
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
@@ -79,7 +79,7 @@ def converge(
     rules = seen.game.game
     assert isinstance(rules, Holdem)
     scale = 1000 / rules.rules.big_blind
-    solver = AbstractCfr(seen, WAYS[way], "cfr", SCHEMES["pcs"], trunk)
+    solver = VectorCfr(seen, "cfr", scheme="pcs", opponent=WAYS[way], trunk=trunk)
     steps, spent, pace = list[Step](), 0.0, CHUNK
     while not watcher.stopped():
         before, began = solver.iterations, perf_counter()

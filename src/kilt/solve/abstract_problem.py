@@ -25,9 +25,10 @@ from kilt.config import EngineConfig
 from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
-from kilt.solve.abstract import AbstractCfr, BucketedGame
+from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import SamplingOptions
 from kilt.solve.problem import ABSTRACT, SINGLE, Problem
+from kilt.solve.vector import VectorCfr
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.table import require_same
 from kilt.tree.betting import betting_size
@@ -156,7 +157,7 @@ class AbstractProblem(Problem):
         return found.shares, found.figures
 
 
-class BucketedCfr(AbstractCfr):
+class BucketedCfr(VectorCfr):
     """The CFR family on an abstract game by walks of the whole one: strategies are those of a blueprint, over slots."""
 
     def __init__(self, problem: AbstractProblem, **how: Any) -> None:
@@ -165,8 +166,8 @@ class BucketedCfr(AbstractCfr):
 
     def average(self) -> Array:
         """[slot] the average strategy."""
-        return self.seen.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
+        return self.problem.bucketed.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
 
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
-        return self.seen.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
+        return self.problem.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)

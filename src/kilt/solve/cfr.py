@@ -46,7 +46,7 @@ class FullWidth(TableState):
         self._choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
 
     def step(self, iterations: int) -> None:
-        """Do so many more iterations."""
+        """Run `iterations` more CFR iterations; the players are updated in turn."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         tables = (self.regret, self.expected, self.total, self.strategy)
         kernels.iterate(self.nodes, rows, self.variant.predictive, self.responds, *tables, *self._scratch, self._choice)

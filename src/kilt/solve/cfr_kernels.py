@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kilt.arrays import FloatArray
 from kilt.jit import kernel
+from kilt.solve.variants_kernels import discounted
 from kilt.tree.flat import FlatNodes
 from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, push_reach
 
@@ -52,7 +53,7 @@ def update(
                 if abs(gained) < ROUNDING * (abs(slot_value[slot]) + abs(value)):
                     gained = 0.0
                 total = regret[slot] + gained
-                regret[slot] = total * (multiplier[0] if total > 0 else multiplier[1])
+                regret[slot] = discounted(total, multiplier[0], multiplier[1])
                 if predictive:
                     expected[slot] = gained
                 average[slot] = (average[slot] + reach[slot]) * multiplier[2]

@@ -18,7 +18,7 @@ from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Probl
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.variants import Variant
-from kilt.solve.vector import SCHEMES, VectorCfr, VectorCfrBr, VectorSampled
+from kilt.solve.vector import VectorCfr
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
 
@@ -61,10 +61,10 @@ def _chance_sampled(scheme: str) -> dict[str, Make]:
     """CFR with boards, and maybe hands, drawn for each walk."""
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorSampled(problem.game, scheme, seed, problem.dtype)
+        return VectorCfr(problem.game, "cfr", problem.dtype, scheme=scheme, seed=seed)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return BucketedCfr(problem, variant="cfr", scheme=SCHEMES[scheme], seed=seed)
+        return BucketedCfr(problem, variant="cfr", scheme=scheme, seed=seed)
 
     return {VECTOR: vector} | ({ABSTRACT: abstract} if scheme == "pcs" else {})
 
@@ -97,7 +97,7 @@ def _cfr_br(trunk: int) -> dict[str, Make]:
         return CfrBr(problem.tree.nodes)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfrBr(problem.game, trunk, seed, problem.dtype)
+        return VectorCfr(problem.game, "cfr", problem.dtype, opponent="response", trunk=trunk, seed=seed)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return BucketedCfr(problem, variant="cfr" if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)

@@ -74,7 +74,7 @@ class Sampled(TableState):
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Do so many more iterations: two walks each."""
+        """Run `iterations` more iterations of Monte Carlo CFR: a walk for each player."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations

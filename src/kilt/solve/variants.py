@@ -5,6 +5,11 @@ has been added to the average strategy by (t / (t + 1))^γ: discounted CFR of Br
 the exponents give the others: ∞ keeps everything, −∞ nothing. A predictive minimiser chooses its next strategy as if
 the last regrets came once more (Farina, Kroer and Sandholm 2021).
 
+A sampled walk comes to a part of the tables. What it adds is then weighted up, in place of discounting all that was
+there before: by t^γ in the average, by the inverse of all discounts of positive regrets so far in regrets. Both come to
+the same but for a common factor, and strategies do not change with that. Negative regrets, where they are discounted
+more than positive ones, are discounted where a walk comes by.
+
 =========  =====  =====  ====  ==========================================================================
 name           α      β     γ  what it is
 =========  =====  =====  ====  ==========================================================================
@@ -47,6 +52,17 @@ class Variant(NamedTuple):
     predictive: bool = False
 
 
+class Discount(NamedTuple):
+    """How one iteration enters the tables: what is added is weighted, then the sums are multiplied."""
+
+    above: float  # multiplies regrets above zero
+    below: float  # multiplies regrets below zero
+    average: float  # multiplies sums of strategies
+    weight: float  # of regrets that are added
+    average_weight: float  # of strategies that are added
+    predictive: bool  # whether the next strategy takes it that the same regrets come once more
+
+
 VARIANTS = {
     "cfr": Variant(inf, inf, 0),
     "cfr+": Variant(inf, -inf, 1),
@@ -82,3 +98,36 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
     average = (iteration / (iteration + 1)) ** variant.gamma
     return np.stack([kept(variant.alpha), kept(variant.beta), average], axis=1)
+
+
+def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
+    """The numbers of `Discount` for some iterations, of which the first of all has number 1.
+
+    Parameters
+    ----------
+    variant : Variant
+        A row of the table.
+    first, count : int
+        The iterations: `first`, `first` + 1, …
+    sampled : bool
+        Whether a walk comes to a part of the tables only.
+
+    Returns
+    -------
+    ndarray, shape (count, 5)
+        Columns `above`, `below`, `average`, `weight`, `average_weight`.
+
+    >>> discounts(VARIANTS["cfr+"], 1, 1).tolist()
+    [[1.0, 0.0, 0.5, 1.0, 1.0]]
+    >>> discounts(VARIANTS["linear"], 3, 2, sampled=True).round(4).tolist()
+    [[1.0, 1.0, 1.0, 3.0, 3.0], [1.0, 1.0, 1.0, 4.0, 4.0]]
+    """
+    iteration = np.arange(1.0 if sampled else first, first + count)
+    above, below, average = multipliers(variant, iteration).T
+    one = np.ones(len(iteration))
+    if sampled:
+        weight = np.concatenate([[1.0], np.cumprod(1 / above)[:-1]])[: len(one)]
+        rows = np.stack([one, below / above, one, weight, iteration**variant.gamma], axis=1)
+    else:
+        rows = np.stack([above, below, average, one, one], axis=1)
+    return rows[len(rows) - count :]

@@ -1,12 +1,30 @@
 """CFR over the public tree with vectors of hands [Johanson16 §3.3].
 
-One walk passes the reach of all of the opponent's hands down and the values of all of the player's hands up: at a leaf
-every hand meets every other in linear time. Players learn in turn. In a player's walk it is the opponent whose reach is
-known, so the opponent's strategy is the one that is averaged.
+One walk passes the reach of all of the opponent's hands down the public tree, and the values of all of the player's
+hands up: at a leaf every hand meets every other in linear time. On its way it learns:
 
-Chance sampling is the same walk over what was drawn (Johanson, Bard, Lanctot, Gibson and Bowling 2012; [Johanson16
-algorithm 1]). Public chance sampling draws boards; the other schemes draw hands as well, the opponent's, the player's
-own or both, and have vectors of one hand there.
+    at each public node, board by board
+        down   reach(child) = reach(node) · σ(action), with σ from regret matching, at the opponent's nodes
+               average     += reach(child): the opponent's strategy, weighted by the opponent's own reach
+        leaf   value(hand)  = Σ over the opponent's hands of reach · payoff
+        up     value(node)  = Σ σ(action) · value(child) at the player's nodes, Σ value(child) at the opponent's
+               regret      += value(child) − value(node)
+
+Players learn in turn: that is an iteration. What becomes of old regrets and of the average is a row of `variants`.
+
+What else there is to choose are values of four options, which go together in any way.
+
+==========  ========================================================================================================
+`variant`   CFR, CFR+, linear, discounted or predictive: see `variants`
+`game`      all hands, or a card abstraction of each player [Johanson16 chapter 5]: in a walk the strategy of a bucket
+            is that of all its hands, and what its hands regret is added up over all boards
+`scheme`    the boards and hands that a walk covers: all of them, or drawn (Johanson, Bard, Lanctot, Gibson and
+            Bowling 2012; [Johanson16 algorithm 1]). Public chance sampling ``pcs`` draws boards; ``opcs`` the
+            opponent's hand too, ``spcs`` the own hand, ``cs`` both
+`opponent`  ``abstract``: one with the same view of the cards, the other player of self-play. ``real``: one who learns
+            too, and sees all cards. ``response``: a best response, as in CFR-BR [Johanson16 chapter 4], which sees all
+            cards; with a `trunk`, a hybrid that learns in the first rounds and responds after them [Johanson16 §4.3]
+==========  ========================================================================================================
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.vector import VectorGame
@@ -18,16 +36,25 @@ own or both, and have vectors of one hand there.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import FloatArray, IntArray
 from kilt.errors import GameError
+from kilt.jit import kernel
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
-from kilt.solve.variants import VARIANTS, multipliers
-from kilt.tree.vector import FULL_WIDTH, UNDISCOUNTED, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import ANSWER, LEARN, Table, TableLayout
+from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.vector_kernels import PlayerTables, add_average, add_regrets, conclude
+from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.leaf_kernels import values_of_leaves
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, Policy, Scope, Table, TableLayout, VectorTree, Workspace
+from kilt.tree.vector_kernels import arrive, first_row, next_visit, pass_up, pull_values, push_reach, reached
 
 SCHEMES = {
     "cs": Scheme(boards=True, mine=True, theirs=True),
@@ -35,152 +62,262 @@ SCHEMES = {
     "spcs": Scheme(boards=True, mine=True),
     "pcs": Scheme(boards=True),
 }
+OPPONENTS = ("abstract", "real", "response")
 
 
-class VectorCfr(TableState):
-    """CFR and its variants on a public tree. Tables are over (board, row) × hand, as `VectorGame` has them.
+@kernel
+def walk(
+    tree: VectorTree,
+    player: int,
+    tasks: IntArray,
+    own: PlayerTables,
+    theirs: PlayerTables,
+    discount: Discount,
+    scope: Scope,
+    work: Workspace,
+    sums: FloatArray,
+    result: FloatArray,
+) -> None:
+    """One walk of CFR: `player` learns against the opponent's strategy, which is averaged.
 
-    Without averaging, which takes memory and time, the current strategy stands for the average: with CFR+ it converges
-    by itself, if not by proof [Johanson16 chapter 9].
+    Where `tasks` [round] says ANSWER in place of FOLLOW, the player does not learn but takes a best response there.
     """
-
-    def __init__(
-        self,
-        game: VectorGame,
-        variant: str = "cfr+",
-        dtype: npt.DTypeLike = np.float64,
-        *,
-        averaging: bool = True,
-    ) -> None:
-        if variant not in VARIANTS:
-            raise GameError(f"unknown variant of CFR {variant!r}: use one of {', '.join(VARIANTS)}")
-        self.game = game
-        self.variant = VARIANTS[variant]
-        self.iterations = 0
-        self.regret = game.table(dtype)
-        # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
-        self.next = game.table(dtype) if self.variant.predictive else self.regret
-        self.averaging = averaging
-        self.total = game.table(dtype) if averaging else self.next
-        self.KEPT = ("regret", *["next"] * self.variant.predictive, *["total"] * averaging)
-
-    def step(self, iterations: int) -> None:
-        """Do so many more iterations."""
-        rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
-        rows = np.column_stack([rows, np.full(iterations, float(self.variant.predictive))])
-        self.game.learn(rows, self.next, self.regret, self.total if self.averaging else None)
-        self.iterations += iterations
-
-    def average(self) -> Table:
-        """The average strategy: what converges."""
-        return self.total
-
-    def current(self) -> Table:
-        """The strategy that the next iteration starts from."""
-        return self.next
+    nodes, vectors = tree.nodes, work.vectors
+    policy, their_policy = Policy(own.layout, own.strategy), Policy(theirs.layout, theirs.strategy)
+    work.board[0] = 0
+    visit = arrive(tree, scope, 0, work)
+    while visit.depth >= 0:
+        averaging = theirs.averaged and (visit.depth > 0 or scope.part == 0 < scope.parts)  # once, if there are parts
+        task = tasks[visit.depth]
+        for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
+            if not reached(tree, player, scope, visit, entry, vectors):
+                continue
+            block = tree.entry_block[entry]
+            if visit.arriving:
+                row = first_row(tree, theirs.layout, visit, entry)
+                push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors)
+                if averaging:
+                    add_average(nodes, block, row, player, scope, visit, theirs, discount, vectors)
+                values_of_leaves(tree, block, player, scope, visit, work)
+            if visit.leaving:
+                row = first_row(tree, own.layout, visit, entry)
+                pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)
+                if task == FOLLOW:
+                    add_regrets(nodes, tree.noise, block, row, player, scope, visit, own, discount, vectors)
+                pass_up(tree, scope, visit, entry, vectors.value, result)
+        visit = next_visit(tree, player, scope, work, sums, visit)
 
 
-class VectorSampled(TableState):
-    """CFR with boards, and maybe hands, drawn for each walk."""
+@kernel
+def iterate(
+    tree: VectorTree,
+    tasks: IntArray,
+    tables: tuple[PlayerTables, PlayerTables],
+    rows: FloatArray,
+    predictive: bool,
+    sampled: tuple[bool, bool, bool],
+    rounds: int,
+    seed: np.uint64,
+    walks: int,
+    scope: Scope,
+    work: Workspace,
+    sums: FloatArray,
+    result: FloatArray,
+) -> None:
+    """An iteration of self-play for each of the `rows` of discounts, after so many `walks`: the players in turn.
 
-    KEPT = ("regret", "total", "seed")
-
-    def __init__(self, game: VectorGame, scheme: str = "pcs", seed: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
-        if scheme not in SCHEMES:
-            raise GameError(f"unknown sampling scheme {scheme!r}: use one of {', '.join(SCHEMES)}")
-        self.game = game
-        self.scheme = SCHEMES[scheme]
-        self.iterations = 0
-        self.seed = np.array(seed % 2**64, dtype=np.uint64)
-        self.regret = game.table(dtype)
-        self.total = game.table(dtype)
-
-    def step(self, iterations: int) -> None:
-        """Do so many more iterations: two walks each."""
-        rows = np.tile(UNDISCOUNTED, (iterations, 1))
-        drawn = (self.scheme, int(self.seed), 2 * self.iterations)
-        self.game.learn(rows, self.regret, self.regret, self.total, *drawn)
-        self.iterations += iterations
-
-    def average(self) -> Table:
-        """The average strategy: what converges."""
-        return self.total
-
-    def current(self) -> Table:
-        """The strategy that the next iteration starts from."""
-        return self.regret
+    Small games spend more time between walks than in them: this stays in compiled code.
+    """
+    boards, mine, theirs = sampled
+    for t in range(len(rows)):
+        discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], predictive)
+        for player in range(2):
+            if boards:
+                number = np.uint64(walks + 2 * t + player)
+                draw_scope(tree, player, mine, theirs, rounds, seed, number, scope)
+            else:
+                for r in range(len(tasks)):
+                    scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
+            walk(tree, player, tasks, tables[player], tables[1 - player], discount, scope, work, sums, result)
+            conclude(tables[player], tables[1 - player], tree.noise, discount)
 
 
-class Trunk(NamedTuple):
-    """The opponent of CFR-BR: a hybrid that learns in the first rounds and responds in those after [Johanson16 §4.3].
+class _Opponent(NamedTuple):
+    """An opponent who sees all cards: what it does in each round, on which boards, and the layout of its table."""
+
+    tasks: IntArray  # [round] FOLLOW to learn, ANSWER to respond
+    scheme: Scheme
+    layout: TableLayout
+
+
+def _hybrid(game: VectorGame, trunk: int) -> _Opponent:
+    """The opponent of CFR-BR, who learns in the first `trunk` rounds and responds in those after [Johanson16 §4.3].
 
     The boards that lead out of the trunk are drawn, so that an iteration needs the responses on one of them alone.
     Where the last round is all there is after it, these are all that is kept. A trunk of no rounds is a best response
     everywhere, with all boards.
     """
-
-    scheme: Scheme
-    tasks: tuple[int, ...]  # [round] of the opponent
-    view: TableLayout  # of its table: regrets in the trunk, after it 1 for the best action
-
-    @classmethod
-    def of(cls, game: VectorGame, trunk: int) -> Trunk:
-        """One of so many rounds."""
-        tree, rounds = game.tree, len(game.tree.rows)
-        if not 0 <= trunk < rounds:
-            raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
-        tasks = (LEARN,) * trunk + (ANSWER,) * (rounds - trunk)
-        if not trunk:
-            return cls(FULL_WIDTH, tasks, game.plain)
-        rows, start = tree.rows.copy(), tree.table_start.copy()
-        if trunk == rounds - 1:
-            start[-1], rows[-1] = start[-2] + rows[-1], 0
-        return cls(Scheme(boards=True, rounds=trunk), tasks, TableLayout(rows, start, game.plain.bucket))
-
-    def table(self, game: VectorGame, dtype: npt.DTypeLike) -> Table:
-        """An empty one."""
-        return np.zeros((int(self.view.start[-1]), game.shape[1]), dtype)
+    tree, rounds, identity = game.tree, len(game.tree.rows), game.layouts[0]
+    if not 0 <= trunk < rounds:
+        raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
+    tasks = np.repeat([FOLLOW, ANSWER], [trunk, rounds - trunk])
+    if not trunk:
+        return _Opponent(tasks, FULL_WIDTH, identity)
+    rows, start = tree.rows.copy(), tree.table_start.copy()
+    if trunk == rounds - 1:
+        start[-1], rows[-1] = start[-2] + rows[-1], 0
+    return _Opponent(tasks, Scheme(boards=True, rounds=trunk), TableLayout(rows, start, identity.bucket))
 
 
-class VectorCfrBr(TableState):
-    """CFR-BR [Johanson16 chapter 4] on a public tree: each player learns against an opponent who responds.
+class VectorCfr(TableState):
+    """CFR on a public tree, with any variant, sampling scheme, opponent and card abstraction.
 
-    With a `trunk` of so many rounds the opponent is a hybrid, see there; without one, a full best response.
+    Parameters
+    ----------
+    game : VectorGame or BucketedGame
+        The game itself, with tables over (board, row) × hand, or with a card abstraction for each player, and tables
+        over row × bucket.
+    variant : str or Variant
+        The name of a row of `variants.VARIANTS`, or a row of one's own.
+    dtype : data type
+        Of the tables.
+    scheme : str or Scheme
+        What is drawn for a walk: a name of `SCHEMES`. The opponent ``response`` draws boards as its trunk needs them.
+    opponent : str
+        One of `OPPONENTS`.
+    trunk : int
+        Number of rounds in which the opponent ``response`` learns.
+    seed : int
+        What is drawn depends on it and on the number of iterations alone.
+    averaging : bool
+        Where false, the current strategy stands for the average, which takes memory and time: with CFR+ it converges
+        by itself, if not by proof [Johanson16 chapter 9].
     """
 
-    KEPT = ("regret", "total", "response", "seed")
-
-    def __init__(self, game: VectorGame, trunk: int = 0, seed: int = 0, dtype: npt.DTypeLike = np.float64) -> None:
-        self.trunk = Trunk.of(game, trunk)
+    def __init__(
+        self,
+        game: VectorGame | BucketedGame,
+        variant: str | Variant = "cfr+",
+        dtype: npt.DTypeLike = np.float64,
+        *,
+        scheme: str | Scheme = FULL_WIDTH,
+        opponent: str = "abstract",
+        trunk: int = 0,
+        seed: int = 0,
+        averaging: bool = True,
+    ) -> None:
+        for what, name, known in (
+            ("sampling scheme", scheme, SCHEMES),
+            ("opponent", opponent, OPPONENTS),
+        ):
+            if isinstance(name, str) and name not in known:
+                raise GameError(f"unknown {what} {name!r}: use one of {', '.join(known)}")
         self.game = game
+        self.variant, self.opponent, self.averaging = variant_named(variant), opponent, averaging
         self.iterations = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self._vectors = game.game if isinstance(game, BucketedGame) else game
+        self._learn = np.full(len(self._vectors.tree.rows), FOLLOW)
+        self._against = (
+            _hybrid(self._vectors, trunk)
+            if opponent == "response"
+            else _Opponent(
+                self._learn, SCHEMES[scheme] if isinstance(scheme, str) else scheme, self._vectors.layouts[0]
+            )
+        )
+        self.scheme = self._against.scheme
+
+        predictive = self.variant.predictive
         self.regret = game.table(dtype)
-        self.total = game.table(dtype)
-        self.response = self.trunk.table(game, dtype)
+        # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
+        self.next = game.table(dtype) if predictive else self.regret
+        self.total = game.table(dtype) if averaging else self.next
+        parts = 1 if self.scheme.boards else self._vectors.threads
+        rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), self.regret.dtype)
+        if isinstance(game, BucketedGame):
+            # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
+            rows, sums = game.rows, np.zeros((parts, *self.regret.shape), self.regret.dtype)
+        first, second = (
+            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums)
+            for layout, own in zip(game.layouts, rows, strict=True)
+        )
+        self._tables = first, second
+
+        # Of an opponent who sees all cards: regrets, and 1 for a best response.
+        shape = (int(self._against.layout.start[-1]) if opponent != "abstract" else 0, self._vectors.shape[1])
+        single = self.regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
+        self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
+        self.other_next = np.zeros_like(self.other) if predictive else self.other
+        none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
+        tables = self.other_next, self.other, self.other
+        self._other = PlayerTables(self._against.layout, *tables, False, *none)
+        self.KEPT = (
+            "regret",
+            *["next"] * predictive,
+            *["total"] * averaging,
+            *["other"] * (opponent != "abstract"),
+            *["other_next"] * (opponent != "abstract" and predictive),
+            *["seed"] * self.scheme.boards,
+        )
 
     def step(self, iterations: int) -> None:
-        """Do so many more iterations. Both opponents respond to the strategies before the iteration."""
-        for _ in range(iterations):
-            self.game.both_seats(self._respond, self.trunk.scheme)
-            self.game.both_seats(self._learn, self.trunk.scheme)
+        """Run `iterations` more CFR iterations; both players are updated, in turn."""
+        game, drawn = self._vectors, self.scheme.boards
+        rows = discounts(self.variant, self.iterations + 1, iterations, sampled=drawn)
+        if self.opponent == "abstract" and (game.threads == 1 or drawn):
+            self._iterate(rows)
+            return
+        for row in rows:
+            turn = partial(self._turn, discount=Discount._make([*row.tolist(), self.variant.predictive]))
+            if self.opponent == "abstract":
+                turn(0)
+                turn(1)
+            else:
+                game.both_seats(turn, self.scheme)
             self.iterations += 1
 
-    def _respond(self, opponent: int) -> None:
-        """What an opponent does, and the average of what the player does."""
-        scheme, tasks, view = self.trunk
-        walk = Walk(opponent, tasks, self.response, self.regret, self.response, self.total, own_view=view)
-        self.game.walk(walk, scheme, int(self.seed), self.iterations)
+    def _turn(self, seat: int, discount: Discount) -> None:
+        """The player of a seat learns, after the opponent where that is not the other player."""
+        own, number = self._tables[seat], 2 * self.iterations + seat
+        if self.opponent == "abstract":
+            self._walk(seat, self._learn, own, self._tables[1 - seat], discount, number)
+            return
+        if self.opponent == "response" and self.game is self._vectors:
+            number = self.iterations  # both seats on the same boards, as runs have done that can still be resumed
+        self._walk(1 - seat, self._against.tasks, self._other, own, discount, number)
+        self._walk(seat, self._learn, own, self._other, discount, number)
 
-    def _learn(self, player: int) -> None:
-        scheme, _, view = self.trunk
-        walk = Walk(player, (LEARN,), self.regret, self.response, self.regret, their_view=view)
-        self.game.walk(walk, scheme, int(self.seed), self.iterations)
+    def _walk(
+        self, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount, number: int
+    ) -> None:
+        """One walk; its number decides what is drawn for it."""
+        game = self._vectors
+        learning = partial(walk, game.tree, player, tasks, own, theirs, discount)
+        dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
+        game.run(player, learning, self.scheme, int(self.seed), number, dtype)
+        if self.game is not self._vectors:
+            conclude(own, theirs, game.tree.noise, discount)
+
+    def _iterate(self, rows: FloatArray) -> None:
+        """Self-play on one thread."""
+        game, scheme = self._vectors, self.scheme
+        sampled = scheme.boards, scheme.mine, scheme.theirs
+        with game.workspace(self.regret.dtype) as work:
+            sums, result = np.zeros((1, 1)), np.zeros(game.shape[1])
+            drawn = sampled, game.rounds_drawn(scheme), np.uint64(self.seed), 2 * self.iterations
+            predictive = self.variant.predictive
+            iterate(game.tree, self._learn, self._tables, rows, predictive, *drawn, game.scope(0), work, sums, result)
+        self.iterations += len(rows)
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave; older versions had another name for `other`, or kept no seed."""
+        older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
+        super().restore({**older, **state})
 
     def average(self) -> Table:
-        """The average strategy: what converges."""
+        """The average strategy, which converges: a table like the game's, with entries in proportion to it."""
         return self.total
 
     def current(self) -> Table:
-        """The strategy that the next iteration starts from."""
-        return self.regret
+        """The strategy that the next iteration starts from: a table like the game's, entries in proportion to it."""
+        return self.next

@@ -1,31 +1,22 @@
-"""Compiled loops of `vector_kernels`: what a sampled walk looks at [Johanson16 algorithm 1]."""
+"""What a sampled walk covers: boards and hands are drawn [Johanson16 algorithm 1]."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kilt.cards.equity_kernels import HandList
-from kilt.cards.hands_kernels import HandTables
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import kernel
-from kilt.tree.vector_arrays import Draw, VectorTree
+from kilt.tree.vector_arrays import Scope, VectorTree
 
 
 @kernel
-def draw_one(
-    tree: VectorTree,
-    deck: HandList,
-    tables: HandTables,
-    player: int,
-    my: bool,
-    their: bool,
-    seed: np.uint64,
-    walk: np.uint64,
-    draw: Draw,
+def draw_scope(
+    tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Draw a board for each round and, on request, a hand of the player and one of the opponent.
+    """Write to `scope` a board for each round after the first, up to `rounds` of them, and all hands of both players.
 
-    What is drawn depends on the seed and the number of the walk alone.
+    Where `my` or `their` is set, it is one hand of the player, or of the opponent. What is drawn depends on the seed
+    and the number of the walk alone.
 
     Boards are drawn as often as they stand for others, and with a permutation of the suits that the board before does
     not tell apart: that makes all boards equally likely. What shares a card with what was drawn before is drawn anew.
@@ -33,7 +24,7 @@ def draw_one(
     key, number = numbered(mix(seed), walk), np.uint64(0)
     drawn = 0
     held = np.int64(0)
-    for who, wanted, hands in ((player, my, draw.mine), (1 - player, their, draw.theirs)):
+    for who, wanted, hands in ((player, my, scope.mine), (1 - player, their, scope.theirs)):
         hands[0, 0], hands[0, 1] = 0, tree.hands[who]
         if not wanted:
             continue
@@ -46,15 +37,15 @@ def draw_one(
             while hand + 1 < len(prior) and left >= prior[hand]:
                 left -= prior[hand]
                 hand += 1
-            if not (tree.poker and held & deck.bits[hand]):
+            if not (tree.poker and held & tree.deck.bits[hand]):
                 break
         hands[0, 0], hands[0, 1] = hand, hand + 1
         if tree.poker:
-            held |= deck.bits[hand]
+            held |= tree.deck.bits[hand]
         drawn += 1
-    draw.reach[0] = 0.0
+    scope.reach[0] = 0.0
     if their:
-        draw.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
+        scope.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
 
     board = 0
     for r in range(1, len(tree.rows)):
@@ -83,16 +74,16 @@ def draw_one(
                 suits += 1
             cards = np.int64(0)
             for k in range(tree.board_size[r]):
-                cards |= tables.card_bit[tree.board[low, k]]
+                cards |= tree.strengths.card_bit[tree.board[low, k]]
             moved = tree.moved[suits]
             clash = False
-            for hands, wanted in ((draw.mine, my), (draw.theirs, their)):
+            for hands, wanted in ((scope.mine, my), (scope.theirs, their)):
                 hands[r, 0], hands[r, 1] = hands[r - 1, 0], hands[r - 1, 1]
                 if wanted:
                     hand = moved[hands[r - 1, 0]]
                     hands[r, 0], hands[r, 1] = hand, hand + 1
-                    clash = clash or (tree.poker and (cards & deck.bits[hand]) != 0)
+                    clash = clash or (tree.poker and (cards & tree.deck.bits[hand]) != 0)
             if not clash:
                 break
-        draw.board[r], draw.suits[r], draw.chance[r] = low, suits, tree.odds[r, drawn]
+        scope.board[r], scope.suits[r], scope.chance[r] = low if r <= rounds else -1, suits, tree.odds[r, drawn]
         board = low

@@ -1,4 +1,4 @@
-"""Compiled loops of `vector_kernels`: what hands are worth at the leaves of a public tree [Johanson16 §§2.4, 3.3]."""
+"""Compiled values of hands at the leaves of a public tree, against the opponent's reach [Johanson16 §§2.4, 3.3]."""
 
 from __future__ import annotations
 
@@ -6,116 +6,138 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Columns, HandList, board_strengths, showdowns
+from kilt.cards.equity_kernels import Columns, HandList, Order, board_strengths, compatible, showdowns
 from kilt.cards.hands_kernels import HandTables, look_up
-from kilt.jit import kernel
+from kilt.jit import spliced, subkernel
 from kilt.lanes import LANES
-from kilt.tree.payoff_kernels import fold_values
-from kilt.tree.vector_arrays import CALL_BLUFF, FOLD, SHOWDOWN, Dice, Flags, Hand, Nodes, Workspace
+from kilt.tree.vector_arrays import (
+    CALL_BLUFF,
+    FOLD,
+    SHOWDOWN,
+    Dice,
+    Hand,
+    Nodes,
+    Scope,
+    Vectors,
+    VectorTree,
+    Visit,
+    Workspace,
+)
 
 
-@kernel
-def fill(value: FloatArray, here: int, start: Hand, end: Hand, child: int) -> None:
-    """Write the values of a child, or 0 where there is none (−1)."""
+@subkernel
+def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
+    """Write a value of 0 for all hands."""
     for hand in range(start, end):
-        value[here, hand] = value[child, hand] if child >= 0 else 0
+        value[here, hand] = 0
 
 
-@kernel
-def settle_bids(
-    nodes: Nodes,
-    dice: Dice,
-    block: int,
-    player: int,
-    mine: IntArray,
-    theirs: IntArray,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    sums: FloatArray,
-    value: FloatArray,
+@spliced
+def one_hand(scope: Scope) -> bool:
+    """Whether one of the players has a single hand, which was drawn."""
+    mine, theirs = scope.mine, scope.theirs
+    found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
+    return found
+
+
+@spliced
+def values_of_leaves(tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace) -> None:
+    """Write what each hand of the player is worth at the leaves of a block that the opponent reaches."""
+    sign = 1.0 if player == 0 else -1.0
+    if not tree.poker:
+        bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, work.ranking.by_card, work.vectors)
+    elif one_hand(scope):
+        strength = work.ranking.strength
+        pairwise_values(tree.nodes, block, sign, tree.deck.bits, strength, scope, visit, work.vectors)
+    elif visit.leaving:
+        showdown_values(tree.nodes, block, sign, visit.groups, work)
+    else:
+        live, by_card = work.order[: visit.live], work.ranking.by_card
+        fold_values(tree.nodes, block, sign, live, tree.deck.cards, by_card, work.vectors)
+
+
+@spliced
+def bluff_values(
+    nodes: Nodes, dice: Dice, block: int, player: int, scope: Scope, depth: int, sums: FloatArray, vectors: Vectors
 ) -> None:
-    """Write the value of each hand where a bid is checked: the number of matching dice is all [Johanson16 §3.3]."""
-    kinds = dice.called.shape[2]
+    """Write what hands are worth where a bid is called: the number of matching dice is all [Johanson16 §3.3]."""
+    reach, source, alive, value = vectors.reach, vectors.source, vectors.alive, vectors.value
+    matching, called = dice.matching, dice.called
+    mine, mine_end = np.uint64(scope.mine[depth, 0]), np.uint64(scope.mine[depth, 1])
+    theirs, theirs_end = np.uint64(scope.theirs[depth, 0]), np.uint64(scope.theirs[depth, 1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
         if nodes.kind[node] == CALL_BLUFF and alive[here]:
-            face, table, above = nodes.face[node], nodes.row[node], source[here]
-            for k in range(kinds):
+            face, row, above = nodes.face[node], nodes.row[node], source[here]
+            for k in range(called.shape[2]):
                 sums[k] = 0.0
-            for hand in range(np.uint64(theirs[0]), np.uint64(theirs[1])):
-                sums[np.uint8(dice.matching[1 - player, face, hand])] += reach[above, hand]
-            for hand in range(np.uint64(mine[0]), np.uint64(mine[1])):
-                matching = np.uint8(dice.matching[player, face, hand])
-                total = 0.0
-                for k in range(kinds):
-                    total += sums[k] * dice.called[player, table, matching, k]
+            for hand in range(theirs, theirs_end):
+                sums[np.uint8(matching[1 - player, face, hand])] += reach[above, hand]
+            for hand in range(mine, mine_end):
+                own, total = np.uint8(matching[player, face, hand]), 0.0
+                for k in range(called.shape[2]):
+                    total += sums[k] * called[player, row, own, k]
                 value[here, hand] = total
 
 
-@kernel
-def settle_few(
+@spliced
+def pairwise_values(
     nodes: Nodes,
     block: int,
     sign: float,
     bits: IntArray,
-    held: np.int64,
     strength: npt.NDArray[np.int16],
-    mine: IntArray,
-    theirs: IntArray,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    value: FloatArray,
+    scope: Scope,
+    visit: Visit,
+    vectors: Vectors,
 ) -> None:
     """Write what hands are worth at the leaves of a block where one player has only one: each meets each."""
+    reach, source, alive, value = vectors.reach, vectors.source, vectors.alive, vectors.value
+    mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
+    theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here, kind = node + shift, nodes.kind[node]
         if kind >= FOLD and alive[here]:
             above, stake = source[here], nodes.stake[node] * (sign if kind == FOLD else 1.0)
-            for i in range(mine[0], mine[1]):
+            for i in range(mine, mine_end):
                 total = 0.0
-                if not held & bits[i]:
-                    for j in range(theirs[0], theirs[1]):
-                        if not (held | bits[i]) & bits[j]:
+                if not visit.held & bits[i]:
+                    for j in range(theirs, theirs_end):
+                        if not (visit.held | bits[i]) & bits[j]:
                             won = np.sign(strength[i] - strength[j]) if kind == SHOWDOWN else 1
                             total += won * reach[above, j]
                 value[here, i] = stake * total
 
 
-@kernel
-def settle_folds(
-    nodes: Nodes,
-    block: int,
-    sign: float,
-    live: npt.NDArray[np.uint16],
-    cards: Columns,
-    reach: FloatArray,
-    source: IntArray,
-    alive: Flags,
-    by_card: FloatArray,
-    value: FloatArray,
+@spliced
+def fold_values(
+    nodes: Nodes, block: int, sign: float, live: Order, cards: Columns, by_card: FloatArray, vectors: Vectors
 ) -> None:
-    """Write the values of a block's leaves before the last board: nobody has shown a hand."""
+    """Write the values of a block's leaves before the last board: a player has folded, and nobody shows a hand."""
+    reach, value = vectors.reach, vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
-        if nodes.kind[node] == FOLD and alive[here]:
-            fold_values(live, cards, reach[source[here]], sign * nodes.stake[node], by_card, value[here])
+        if nodes.kind[node] == FOLD and vectors.alive[here]:
+            compatible(live, cards, reach[vectors.source[here]], by_card, value[here])
+            won = sign * nodes.stake[node]
+            for hand in live:
+                value[here, hand] *= won
 
 
-@kernel
-def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Workspace) -> None:
-    """Write the values of a block's leaves on the last board: `LANES` different reaches at a time.
+@spliced
+def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Workspace) -> None:
+    """Write the values of a block's leaves on a last board: `LANES` different reaches at a time.
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
     """
-    order, live, lanes = room.ranking.order, np.uint64(room.ranking.ends[groups - 1]), np.uint64(LANES)
-    kinds, source, alive = nodes.kind, room.source, room.alive
-    lane_source, wanted, ready = room.lane_source, room.lane_wanted, room.lanes_ready
-    reach, result, whole, value = room.lane_reach, room.lane_result, room.lane_whole, room.value
+    order, live, lanes = work.ranking.order, np.uint64(work.ranking.ends[groups - 1]), np.uint64(LANES)
+    kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
+    lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
+    reach, result, whole = work.lanes.reach, work.lanes.result, work.lanes.whole
+    value, node_reach = work.vectors.value, work.vectors.reach
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     node, end = nodes.block[block], nodes.block[block + 1]
     while node < end:
@@ -140,8 +162,8 @@ def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Workspace) 
                 above, lane = wanted[k], np.uint64(k)
                 lane_source[k] = above
                 for i in range(np.uint64(0), live):
-                    reach[lanes * i + lane] = room.reach[above, order[i]]
-            showdowns(room.ranking, groups, reach, room.lane_cards, result, whole)
+                    reach[lanes * i + lane] = node_reach[above, order[i]]
+            showdowns(work.ranking, groups, reach, work.lanes.cards, result, whole)
             ready[0] = found if lasting else 0
         lane, current = np.uint64(0), lane_source[0]
         for leaf in range(begin, node):
@@ -149,7 +171,7 @@ def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Workspace) 
             if kinds[leaf] >= FOLD and alive[here]:
                 if source[here] != current:
                     lane, current = lane + np.uint64(1), source[here]
-                fill(value, here, np.uint64(0), np.uint64(value.shape[1]), -1)
+                fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
                 if kinds[leaf] == FOLD:
                     won = value.dtype.type(sign * nodes.stake[leaf])
                     for i in range(np.uint64(0), live):
@@ -160,28 +182,29 @@ def settle(nodes: Nodes, block: int, sign: float, groups: int, room: Workspace) 
                         value[here, order[i]] = won * (result[lanes * i + lane] - whole[lanes * i + lane])
 
 
-@kernel
+@subkernel
 def strengths_of_few(
     cards: IntArray,
-    bits: np.int64,
+    held: np.int64,
     deck: HandList,
     tables: HandTables,
-    mine: IntArray,
-    theirs: IntArray,
+    scope: Scope,
+    depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write how strong hands are on the last board, where one player has only one."""
-    if mine[1] - mine[0] > 1 or theirs[1] - theirs[0] > 1:
+    """Write how strong hands are on a last board, where one player has only one."""
+    mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
+    if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)
     else:
         key = np.int64(tables.start)
         for card in cards:
             key += tables.card_key[card]
-        for hand in (mine[0], theirs[0]):
-            strength[hand] = look_up(key + deck.key[hand], bits | deck.bits[hand], tables)
+        for hand in (mine, theirs):
+            strength[hand] = look_up(key + deck.key[hand], held | deck.bits[hand], tables)
 
 
-@kernel
+@subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
     """Write which hands share no card with the board, and return how many there are."""
     live = 0

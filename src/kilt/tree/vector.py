@@ -21,38 +21,40 @@ from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
-from kilt.cards.equity import hand_list, room_to_rank
-from kilt.cards.equity_kernels import Ranking
-from kilt.cards.hands import hand_tables
+from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
-from kilt.tree.draw_kernels import draw_one
+from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
     FOLLOW,
-    LEARN,
     RESPOND,
     REVEAL,
-    Draw,
+    Policy,
+    Scope,
+    ShowdownLanes,
     Table,
     TableLayout,
+    Vectors,
     Workspace,
 )
 from kilt.tree.vector_tree import vector_tree
 
-UNDISCOUNTED = np.array([1.0, 1.0, 1.0, 0.0])
+# What a compiled walk is called with, beside its tables: what it covers, its workspace, [chance node of the first
+# round, hand] the values that parts of it exchange, and [hand] the result.
+CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], None]
 
 
 class Scheme(NamedTuple):
@@ -68,27 +70,32 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """What a walk does. With regrets it learns; with an average, the opponent's strategy is added to that.
+    """A walk that finds out what a player wins who follows a strategy, or responds to that of the opponent.
 
-    Tables are over (board, row) × hand unless a view says how a player sees the cards. What such a player learns is
-    only added up: in tables for this walk alone, one for each of the walk's parts.
+    Tables are over (board, row) × hand, unless a layout says otherwise.
     """
 
     player: int
-    tasks: tuple[int, ...]  # in each round, or in all of them: FOLLOW, RESPOND, LEARN or ANSWER
-    own: Table  # the player's strategy
+    tasks: tuple[int, ...]  # in each round, or in all of them: FOLLOW, RESPOND or ANSWER
+    own: Table  # the player's strategy; ANSWER writes the response there
     theirs: Table
-    regret: Table | tuple[Table, ...] | None = None
-    average: Table | tuple[Table, ...] | None = None
-    multiplier: FloatArray = UNDISCOUNTED  # of regrets above 0, below 0, and the average; whether to predict
-    own_view: TableLayout | None = None
-    their_view: TableLayout | None = None
+    own_layout: TableLayout | None = None
+    their_layout: TableLayout | None = None
 
 
 class VectorGame:
     """A game whose walks treat all hands at once.
 
-    With `by_board` false, tables are over row × hand: strategies that look at no board. They are small in any game.
+    Parameters
+    ----------
+    game : Game
+        A game of the hold'em family, or Bluff.
+    menu : Menu, optional
+        Picks the raises of a no-limit game.
+    threads : int
+        Number of threads that share the boards after the first round. Results depend on it by rounding alone.
+    by_board : bool
+        Where false, tables are over row × hand: strategies that look at no board. They are small in any game.
     """
 
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1, *, by_board: bool = True) -> None:
@@ -96,61 +103,68 @@ class VectorGame:
             raise GameError(f"the number of threads is {threads}: use 1 or more")
         self.game, self.menu = game, menu
         self.tree = vector_tree(game, menu, by_board=by_board)
-        # A game without cards never looks at these.
-        cards = (FULL, 2, 5)
-        if isinstance(game, Holdem):
-            cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
-        deck, hole, board = cards
-        self.cards = hand_list(deck, hole), hand_tables(hole + board, deck)
-        self.plain = TableLayout(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
+        identity = TableLayout(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
+        self.layouts = identity, identity  # of each player's tables
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
-        self._ranking = partial(room_to_rank, *cards)
         self._lock = Lock()
-        self._rooms: dict[str, SimpleQueue[Workspace]] = {}
+        self._workspaces: dict[str, SimpleQueue[Workspace]] = {}
 
     @contextmanager
-    def _room(self, dtype: npt.DTypeLike) -> Iterator[Workspace]:
-        """Scratch for a walk, with numbers of a type: there is one for each thread."""
+    def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
+        """Scratch memory for a walk, with vectors of a type of numbers: there is one for each thread."""
         kind = np.dtype(dtype).name
         with self._lock:
-            if kind not in self._rooms:
-                self._rooms[kind] = SimpleQueue()
+            if kind not in self._workspaces:
+                self._workspaces[kind] = SimpleQueue()
                 for _ in range(self.threads):
-                    self._rooms[kind].put(self._new_room(dtype, self._ranking()))
-        room = self._rooms[kind].get()
+                    self._workspaces[kind].put(self._new_workspace(dtype))
+        work = self._workspaces[kind].get()
         try:
-            yield room
+            yield work
         finally:
-            self._rooms[kind].put(room)
+            self._workspaces[kind].put(work)
 
-    def _new_room(self, dtype: npt.DTypeLike, ranking: Ranking) -> Workspace:
+    def _new_workspace(self, dtype: npt.DTypeLike) -> Workspace:
+        game, rounds = self.game, len(self.tree.rows)
         places, hands = int(self.tree.nodes.place.max()) + 1, self.shape[1]
+        cards = (FULL, 2, 5)  # a game without cards never looks at these
+        if isinstance(game, Holdem):
+            cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
+        ranking = room_to_rank(*cards)
         return Workspace(
-            reach=np.zeros((places, hands), dtype),
-            source=np.zeros(places, dtype=np.int64),
-            alive=np.ones(places, dtype=np.bool_),
-            value=np.zeros((places, hands), dtype),
-            shares=np.empty((2, hands), dtype),
-            seen=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
+            vectors=Vectors(
+                reach=np.zeros((places, hands), dtype),
+                source=np.zeros(places, dtype=np.int64),
+                alive=np.ones(places, dtype=np.bool_),
+                value=np.zeros((places, hands), dtype),
+                scale=np.empty((2, hands), dtype),
+                expanded=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
+            ),
+            board=np.zeros(rounds, dtype=np.int64),
+            following=np.zeros(rounds, dtype=np.int64),
+            weight=np.ones(rounds),
+            cards=np.zeros(self.tree.board.shape[1], dtype=np.int64),
             order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
-            lane_source=np.zeros(LANES, dtype=np.int64),
-            lane_wanted=np.zeros(LANES, dtype=np.int64),
-            lanes_ready=np.zeros(1, dtype=np.int64),
-            lane_reach=np.zeros(LANES * hands, dtype),
-            lane_result=np.zeros(LANES * hands, dtype),
-            lane_whole=np.zeros(LANES * hands, dtype),
-            lane_cards=np.zeros(LANES * len(ranking.by_card), dtype),
+            lanes=ShowdownLanes(
+                source=np.zeros(LANES, dtype=np.int64),
+                wanted=np.zeros(LANES, dtype=np.int64),
+                ready=np.zeros(1, dtype=np.int64),
+                reach=np.zeros(LANES * hands, dtype),
+                result=np.zeros(LANES * hands, dtype),
+                whole=np.zeros(LANES * hands, dtype),
+                cards=np.zeros(LANES * len(ranking.by_card), dtype),
+            ),
         )
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of tables: (board, row) × hand."""
+        """Of tables: (board, row) × hand."""
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """An empty table: the uniform strategy."""
+        """A table of zeros: the uniform strategy."""
         return np.zeros(self.shape, dtype=dtype)
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
@@ -187,24 +201,55 @@ class VectorGame:
             if table.shape != self.shape:
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
-    def everything(self, player: int) -> Draw:
-        """All boards and all hands: what a player's walk looks at unless something is drawn."""
+    def scope(self, player: int, part: int = 0, parts: int = 1) -> Scope:
+        """All boards and all hands, or a part of the boards: what a player's walk covers unless something is drawn."""
         rounds = len(self.tree.rows)
         mine, theirs = (np.tile(np.array([0, self.tree.hands[who]]), (rounds, 1)) for who in (player, 1 - player))
-        return Draw(np.full(rounds, -1), np.zeros(rounds, np.int64), mine, theirs, np.zeros(1), np.zeros(rounds))
+        drawn = np.full(rounds, -1), np.zeros(rounds, np.int64)
+        return Scope(*drawn, mine, theirs, np.zeros(1), np.zeros(rounds), part, parts)
 
-    def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """One walk; what the player wins in chips per game. What is drawn depends on the seed and the walk's number."""
+    def run(
+        self,
+        player: int,
+        walk: CompiledWalk,
+        scheme: Scheme = FULL_WIDTH,
+        seed: int = 0,
+        number: int = 0,
+        dtype: npt.DTypeLike = np.float64,
+    ) -> float:
+        """Run a compiled walk, in parts on all threads where it takes all boards.
+
+        Parameters
+        ----------
+        player : int
+            The seat whose values are pulled up.
+        walk : CompiledWalk
+            Called for each part; parts may run side by side.
+        scheme : Scheme
+            What is drawn for the walk.
+        seed, number : int
+            What is drawn depends on these alone.
+        dtype : data type
+            Of reach and values.
+
+        Returns
+        -------
+        float
+            What the player wins, in chips per game.
+        """
         if self.threads == 1 or len(self.tree.rows) == 1 or scheme.boards:
-            draw = self.everything(walk.player)
+            scope = self.scope(player)
             if scheme.boards:
-                key = np.uint64(seed % 2**64), np.uint64(number)
-                draw_one(self.tree, *self.cards, walk.player, scheme.mine, scheme.theirs, *key, draw)
-                if scheme.rounds is not None:
-                    draw.board[scheme.rounds + 1 :] = -1
-            return self._worth(walk, 0, 1, draw)
-        parts = self._pool.map(lambda number: self.part(walk, number, self.threads), range(self.threads))
-        return self.conclude(walk, np.sum(list(parts), axis=0))
+                key = self.rounds_drawn(scheme), np.uint64(seed % 2**64), np.uint64(number)
+                draw_scope(self.tree, player, scheme.mine, scheme.theirs, *key, scope)
+            return self._worth(player, walk, scope, dtype)
+        scopes = [self.scope(player, part, self.threads) for part in range(self.threads)]
+        parts = self._pool.map(lambda scope: self._values(walk, scope, dtype), scopes)
+        return self._worth(player, walk, self.scope(player, 0, 0), dtype, np.sum(list(parts), axis=0))
+
+    def rounds_drawn(self, scheme: Scheme) -> int:
+        """The number of rounds after the first whose boards a scheme draws, where it draws any."""
+        return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
         """Do work of each seat that has nothing to do with the other's: side by side, unless walks have all threads."""
@@ -214,103 +259,59 @@ class VectorGame:
             work(0)
             work(1)
 
+    def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
+        """What the player of a walk wins in chips per game. What is drawn depends on the seed and the walk's number."""
+        return self.run(walk.player, self._judging(walk), scheme, seed, number)
+
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
         """One of 2 or more parts of a walk: [chance node of the first round, hand] values; those of all parts add up.
 
         Parts may run side by side: as many at a time as the game has threads.
         """
-        return self._part(walk, number, of, self.everything(walk.player))[0]
+        return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def conclude(self, walk: Walk, values: FloatArray) -> float:
-        """The end of a walk in parts, from their sum; what the player wins in chips per game."""
-        return self._worth(walk, 0, 0, self.everything(walk.player), values)
+        """The end of a walk in parts, from the sum of their values; what the player wins in chips per game."""
+        return self._worth(walk.player, self._judging(walk), self.scope(walk.player, 0, 0), values=values)
 
-    def _worth(self, walk: Walk, number: int, of: int, draw: Draw, values: FloatArray | None = None) -> float:
-        result = self._part(walk, number, of, draw, values)[1]
-        return float(self.tree.norm * (self.tree.prior[walk.player] @ result))
+    def _judging(self, walk: Walk) -> CompiledWalk:
+        """The compiled walk of a player who follows a strategy or responds to one: in double precision."""
+        own, theirs = self._policy(walk.own, walk.own_layout), self._policy(walk.theirs, walk.their_layout)
+        tasks = np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows))
+        return partial(kernels.walk, self.tree, walk.player, tasks, own, theirs)
 
-    def _part(
-        self, walk: Walk, number: int, of: int, draw: Draw, values: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """A walk, or a part of it: what the chance nodes of the first round are worth, and the whole."""
-        regret, average = (_of_part(table, number, walk.own) for table in (walk.regret, walk.average))
-        own_view, their_view = walk.own_view or self.plain, walk.their_view or self.plain
-        self._check(*([] if walk.own_view else [walk.own]), *([] if walk.their_view else [walk.theirs]))
-        exact = walk.regret is None or np.float32 not in (walk.own.dtype, walk.theirs.dtype)
-        sums = np.zeros((len(self.tree.entry_node), self.shape[1])) if values is None else values
-        result = np.zeros(self.shape[1])
-        with self._room(np.float64 if exact else np.float32) as room:
-            kernels.walk(
-                self.tree,
-                *self.cards,
-                walk.player,
-                np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows)),
-                walk.average is not None and of > 0,  # once
-                number,
-                of,
-                draw,
-                own_view,
-                their_view,
-                walk.own,
-                walk.theirs,
-                regret,
-                average,
-                walk.multiplier,
-                room,
-                sums,
-                result,
-            )
-        return sums, result
+    def _policy(self, table: Table, layout: TableLayout | None) -> Policy:
+        if layout is None:
+            self._check(table)
+        return Policy(layout or self.layouts[0], table)
 
-    def learn(
+    def _values(self, walk: CompiledWalk, scope: Scope, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """[chance node of the first round, hand] values of a part of a walk."""
+        values = np.zeros((len(self.tree.entry_node), self.shape[1]))
+        with self.workspace(dtype) as work:
+            walk(scope, work, values, np.zeros(self.shape[1]))
+        return values
+
+    def _worth(
         self,
-        multipliers: FloatArray,
-        strategy: Table,
-        regret: Table,
-        average: Table | None = None,
-        scheme: Scheme = FULL_WIDTH,
-        seed: int = 0,
-        walks: int = 0,
-    ) -> None:
-        """Iterations of regret matching, one for each row of `multipliers`, the players in turn.
-
-        Without a table for it no average is kept.
-        """
-        self._check(strategy, regret, regret if average is None else average)
-        if self.threads > 1 and scheme == FULL_WIDTH:
-            for row in multipliers:
-                for player in (0, 1):
-                    self.walk(Walk(player, (LEARN,), strategy, strategy, regret, average, row))
-            return
-        # Small games spend more time between walks than in them: stay in the kernel.
-        with self._room(regret.dtype) as room:
-            kernels.learn(
-                self.tree,
-                *self.cards,
-                multipliers,
-                np.full(len(self.tree.rows), LEARN),
-                average is not None,
-                self.everything(0),
-                scheme.boards,
-                scheme.mine,
-                scheme.theirs,
-                np.uint64(seed % 2**64),
-                walks,
-                self.plain,
-                strategy,
-                regret,
-                regret if average is None else average,
-                room,
-                np.zeros((1, 1)),
-                np.zeros(self.shape[1]),
-            )
+        player: int,
+        walk: CompiledWalk,
+        scope: Scope,
+        dtype: npt.DTypeLike = np.float64,
+        values: FloatArray | None = None,
+    ) -> float:
+        """What a player wins in chips per game, by a whole walk or by its end."""
+        result = np.zeros(self.shape[1])
+        with self.workspace(dtype) as work:
+            walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
+        return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def expected_value(self, strategy: Table) -> float:
         """What player 0 wins when both follow a strategy, in chips per game."""
         return self.walk(Walk(0, (FOLLOW,), strategy, strategy))
 
     def response_values(self, strategy: Table) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game."""
+        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
         first, second = (self.walk(Walk(player, (RESPOND,), strategy, strategy)) for player in (0, 1))
         return first, second
 
@@ -322,7 +323,18 @@ class VectorGame:
         return response
 
     def exploitability(self, strategy: Table) -> float:
-        """What best responses win on average over the seats, in chips per game."""
+        """What best responses win, mean over both seats [Johanson16 §2.4].
+
+        Parameters
+        ----------
+        strategy : ndarray, shape `shape`
+            Entries of a decision are in proportion to its probabilities; negative ones count as 0.
+
+        Returns
+        -------
+        float
+            Chips per game, at least 0; times 1000 over the big blind in mbb/g.
+        """
         return max(sum(self.response_values(strategy)) / 2, 0.0)  # rounding may leave −1e-17
 
 
@@ -333,16 +345,9 @@ class Walks(NamedTuple):
     of: Callable[[int, int], Walk]  # a player and a task
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """See `VectorGame.part`."""
+        """[chance node of the first round, hand] values of one of several parts: see `VectorGame.part`."""
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """See `VectorGame.conclude`."""
+        """What the player wins in chips per game, from the values of all parts."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))
-
-
-def _of_part(tables: Table | tuple[Table, ...] | None, number: int, otherwise: Table) -> Table:
-    """The table that a part of a walk writes to."""
-    if tables is None:
-        return otherwise
-    return tables[number] if isinstance(tables, tuple) else tables

@@ -1,4 +1,4 @@
-"""The public tree and the scratch of its walks, as `vector_kernels` and its neighbours see them."""
+"""Arrays of walks over a public tree with vectors of hands: the tree, tables of strategies, and scratch memory."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import Ranking
+from kilt.cards.equity_kernels import HandList, Ranking
+from kilt.cards.hands_kernels import HandTables
 
 Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as a `TableLayout` says
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
 
 DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
-FOLLOW, RESPOND, LEARN, ANSWER = 0, 1, 2, 3  # what the player does; ANSWER is to respond and to write it down
+FOLLOW, RESPOND, ANSWER = 0, 1, 2  # what the player of a walk does; ANSWER is to respond and to write the response down
 
 
 class TableLayout(NamedTuple):
-    """How a table is laid out: over (board, row) × hand or, for players who see buckets only, over row × bucket."""
+    """Where the numbers of a table stand.
+
+    The identity layout has them over (board, row) × hand, with a row for each action of each decision. A player with a
+    card abstraction has them over row × bucket: boards share their rows, and hands of a bucket their column.
+    """
 
     rows: npt.NDArray[np.int32]  # [round] from one board to the next; 0 where boards share their rows
     start: IntArray  # [round + 1] where the rows of a round begin
-    bucket: npt.NDArray[np.int32]  # [board, hand] its column; empty where each hand has its own
+    bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
+
+
+class Policy(NamedTuple):
+    """A player's strategy: entries of a decision are in proportion to its probabilities, negative ones count as 0."""
+
+    layout: TableLayout
+    table: Table
 
 
 class Nodes(NamedTuple):
@@ -34,7 +46,7 @@ class Nodes(NamedTuple):
     first_child: npt.NDArray[np.int32]  # [node]
     children: npt.NDArray[np.int32]  # [node]
     row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block
-    place: npt.NDArray[np.int32]  # [node] in scratch; the blocks of the last round share theirs
+    place: npt.NDArray[np.int32]  # [node] in the workspace; the blocks of the last round share theirs
     stake: FloatArray  # [node] chips that change hands at a leaf; after a fold, what player 0 wins
     face: npt.NDArray[np.int32]  # [node] of a called bid
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
@@ -56,6 +68,8 @@ class VectorTree(NamedTuple):
 
     nodes: Nodes
     dice: Dice
+    deck: HandList  # all private hands; not looked at where hands are no cards
+    strengths: HandTables  # what hands are worth on a board
     entry_start: npt.NDArray[np.int32]  # [round + 1] where the entries of a round begin
     entry_node: npt.NDArray[np.int32]  # [entry] the chance node, −1 where the game begins
     entry_block: npt.NDArray[np.int32]  # [entry] what it opens
@@ -71,7 +85,7 @@ class VectorTree(NamedTuple):
     symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that leave it as it is
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     chance: FloatArray  # [round] the probability of one of its boards, given both hands
-    odds: FloatArray  # [round, hands that were drawn] the same over the probability with which a walk draws it
+    odds: FloatArray  # [round, hands that were drawn] that probability over the one with which a sampled walk draws it
     poker: bool  # whether hands are cards, which may be on the board or in the other hand
     hands: npt.NDArray[np.int32]  # [player] how many
     prior: FloatArray  # [player, hand] the reach with which a hand is dealt
@@ -80,32 +94,67 @@ class VectorTree(NamedTuple):
     noise: float  # values that differ by less are equal but for rounding
 
 
-class Draw(NamedTuple):
-    """What a walk looks at, round by round: all of it, or what was drawn."""
+class Scope(NamedTuple):
+    """What a walk covers, round by round: all boards and hands, or those that were drawn; and its part of the boards.
+
+    A walk of several parts shares out the boards that follow the first round. One of 0 parts takes no boards: it goes
+    on from what others have found them to be worth.
+    """
 
     board: IntArray  # [round] −1 for all
     suits: IntArray  # [round] the permutation that leads from hands of the round before to those of this one
-    mine: IntArray  # [round, 2] the hands from … to …, the latter excluded
-    theirs: IntArray  # [round, 2]
-    reach: FloatArray  # [1] of a hand of theirs that was drawn, when it is dealt; 0 where all have theirs
+    mine: IntArray  # [round, 2] hands of the player, from … to …, the latter excluded
+    theirs: IntArray  # [round, 2] hands of the opponent
+    reach: FloatArray  # [1] of a hand of the opponent that was drawn, when it is dealt; 0 where all have theirs
     chance: FloatArray  # [round] how much a board that was drawn counts
+    part: int
+    parts: int
 
 
-class Workspace(NamedTuple):
-    """Scratch of one walk."""
+class Visit(NamedTuple):
+    """A visit of a walk to a board, before the boards that follow it or after them; to a last board it is both."""
+
+    depth: int  # the round; −1 at the end of the walk
+    board: int
+    arriving: bool  # reach goes down
+    leaving: bool  # values come up
+    groups: int  # of hands with equal strength, on a last board
+    live: int  # how many hands the board leaves, on other boards
+    held: np.int64  # the cards of the board, as a set of bits
+    weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
+
+
+class Vectors(NamedTuple):
+    """What a walk knows of each public node: vectors over hands. Where a node's reach is its parent's, it is shared."""
 
     reach: FloatArray  # [place, hand] of the opponent
     source: IntArray  # [place] where its reach stands
     alive: Flags  # [place] whether the opponent reaches it at all
-    value: FloatArray  # [place, hand] to the player
-    shares: FloatArray  # [2, hand]
-    seen: FloatArray  # [action, hand] rows of a table over buckets, spread over hands
+    value: FloatArray  # [place, hand] to the player, weighted by the opponent's reach
+    scale: FloatArray  # [2, hand] scratch of `normalise`
+    expanded: FloatArray  # [action, hand] scratch: rows of a table over buckets, expanded to hands
+
+
+class ShowdownLanes(NamedTuple):
+    """Scratch for `LANES` showdowns at a time: vectors over hands side by side."""
+
+    source: IntArray  # [lane] where its reach stands
+    wanted: IntArray  # [lane] where that of the leaves to come does
+    ready: IntArray  # [1] how many lanes hold what is good for all of this board
+    reach: FloatArray
+    result: FloatArray
+    whole: FloatArray
+    cards: FloatArray
+
+
+class Workspace(NamedTuple):
+    """Scratch memory of one walk."""
+
+    vectors: Vectors
+    board: IntArray  # [round] where the walk is
+    following: IntArray  # [round] the board that comes next after it
+    weight: FloatArray  # [round] of the board: see `Visit`
+    cards: IntArray  # of the board
     order: npt.NDArray[np.uint16]  # the hands that the board leaves
     ranking: Ranking
-    lane_source: IntArray  # [lane] where its reach stands
-    lane_wanted: IntArray  # [lane] where that of the leaves to come does
-    lanes_ready: IntArray  # [1] how many lanes hold what is good for all of this board
-    lane_reach: FloatArray  # `LANES` vectors side by side, like those that follow
-    lane_result: FloatArray
-    lane_whole: FloatArray
-    lane_cards: FloatArray
+    lanes: ShowdownLanes

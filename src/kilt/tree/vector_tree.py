@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray
 from kilt.cards.boards import canonical_boards, hand_permutations
+from kilt.cards.deck import FULL
+from kilt.cards.equity import hand_list
+from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
@@ -51,8 +54,10 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     """
     if isinstance(game, Holdem):
         actions, boards = _bets(game, menu), canonical_boards(game.rules.board_cards, game.deck)
+        deck, hole, shown = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
     elif isinstance(game, Bluff):
         actions, boards = _bids(game), canonical_boards((0, 0))
+        deck, hole, shown = FULL, 2, 5  # nobody looks at them
     else:
         raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
     rounds = len(boards)
@@ -98,6 +103,8 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     return VectorTree(
         nodes=nodes,
         dice=Dice(matching=_matching(game), called=actions.payoffs),
+        deck=hand_list(deck, hole),
+        strengths=hand_tables(hole + shown, deck),
         entry_start=entry_start.astype(np.int32),
         entry_node=entry_node.astype(np.int32),
         entry_block=entry_block.astype(np.int32),

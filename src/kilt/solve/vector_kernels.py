@@ -1,0 +1,227 @@
+"""Compiled learning of `vector`: how the values and the reach of a walk enter the tables of regrets and averages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.jit import kernel, spliced, subkernel
+from kilt.solve.variants import Discount
+from kilt.solve.variants_kernels import discounted
+from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
+
+
+class PlayerTables(NamedTuple):
+    """What a player has learnt. In the identity layout a walk updates the tables on each board, once.
+
+    Boards and hands that share a bucket share an entry: there a walk first accumulates what all of them add.
+    """
+
+    layout: TableLayout
+    strategy: Table  # what regret matching makes probabilities of: the regrets, or those that are predicted
+    regret: Table
+    average: Table  # sums of strategies
+    averaged: bool  # whether strategies are added up
+    rows: IntArray  # the rows of the player's decisions, in a layout with buckets
+    sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
+
+
+@subkernel
+def update_average(
+    reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
+) -> None:
+    """Add the reach after an action to the sum of strategies, and discount that."""
+    share, left = reach.dtype.type(weight), reach.dtype.type(kept)
+    for hand in range(start, end):
+        average[row, hand] = (average[row, hand] + share * reach[child, hand]) * left
+
+
+@subkernel
+def update_regrets(
+    value: FloatArray,
+    child: int,
+    here: int,
+    start: Hand,
+    end: Hand,
+    noise: float,
+    discount: Discount,
+    regret: Table,
+    row: int,
+) -> None:
+    """Add what an action is worth more than the strategy, unless it is `noise`, and discount the sum."""
+    number = value.dtype.type
+    above, below, weight = number(discount.above), number(discount.below), number(discount.weight)
+    least, zero = number(noise), number(0)
+    for hand in range(start, end):
+        gained = value[child, hand] - value[here, hand]
+        total = regret[row, hand] + (weight * gained if abs(gained) > least else zero)
+        regret[row, hand] = discounted(total, above, below)
+
+
+@subkernel
+def predict_regrets(
+    value: FloatArray,
+    child: int,
+    here: int,
+    start: Hand,
+    end: Hand,
+    noise: float,
+    weight: float,
+    regret: Table,
+    row: int,
+    prediction: Table,
+) -> None:
+    """Write what the regrets will be if the last ones come once more."""
+    number = value.dtype.type
+    share, least, zero = number(weight), number(noise), number(0)
+    for hand in range(start, end):
+        gained = value[child, hand] - value[here, hand]
+        prediction[row, hand] = regret[row, hand] + (share * gained if abs(gained) > least else zero)
+
+
+@subkernel
+def accumulate_reach(
+    reach: FloatArray,
+    child: int,
+    start: Hand,
+    end: Hand,
+    weight: float,
+    bucket: npt.NDArray[np.int32],
+    board: int,
+    sums: Table,
+    part: int,
+    row: int,
+) -> None:
+    """Add the reach after an action to the sums of the buckets, by the weight of the board."""
+    for hand in range(start, end):
+        sums[part, row, bucket[board, hand]] += weight * reach[child, hand]
+
+
+@subkernel
+def accumulate_regrets(
+    value: FloatArray,
+    child: int,
+    here: int,
+    start: Hand,
+    end: Hand,
+    weight: float,
+    bucket: npt.NDArray[np.int32],
+    board: int,
+    sums: Table,
+    part: int,
+    row: int,
+) -> None:
+    """Add what an action is worth more than the strategy to the sums of the buckets, by the weight of the board."""
+    for hand in range(start, end):
+        sums[part, row, bucket[board, hand]] += weight * (value[child, hand] - value[here, hand])
+
+
+@spliced
+def add_average(
+    nodes: Nodes,
+    block: int,
+    row: int,
+    player: int,
+    scope: Scope,
+    visit: Visit,
+    theirs: PlayerTables,
+    discount: Discount,
+    vectors: Vectors,
+) -> None:
+    """Add the opponent's strategy in a block, weighted by the opponent's own reach, to the average."""
+    reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
+    weight, kept = discount.average_weight, discount.average
+    begin, end = np.uint64(scope.theirs[visit.depth, 0]), np.uint64(scope.theirs[visit.depth, 1])
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        if nodes.kind[node] == DECISION and nodes.actor[node] != player:
+            child, first = nodes.first_child[node] + shift, row + nodes.row[node]
+            for a in range(nodes.children[node]):
+                if len(bucket):
+                    accumulate_reach(
+                        reach,
+                        child + a,
+                        begin,
+                        end,
+                        visit.weight,
+                        bucket,
+                        visit.board,
+                        sums,
+                        scope.part,
+                        first + a,
+                    )
+                else:
+                    update_average(reach, child + a, begin, end, weight, kept, average, first + a)
+
+
+@spliced
+def add_regrets(
+    nodes: Nodes,
+    noise: float,
+    block: int,
+    row: int,
+    player: int,
+    scope: Scope,
+    visit: Visit,
+    own: PlayerTables,
+    discount: Discount,
+    vectors: Vectors,
+) -> None:
+    """Add to the regrets of the player's actions in a block what each is worth more than the strategy."""
+    value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
+    begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        if nodes.kind[node] == DECISION and nodes.actor[node] == player:
+            here, child, first = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
+            for a in range(nodes.children[node]):
+                if len(bucket):
+                    accumulate_regrets(
+                        value,
+                        child + a,
+                        here,
+                        begin,
+                        end,
+                        visit.weight,
+                        bucket,
+                        visit.board,
+                        sums,
+                        scope.part,
+                        first + a,
+                    )
+                    continue
+                update_regrets(value, child + a, here, begin, end, noise, discount, regret, first + a)
+                if discount.predictive:
+                    weight = discount.weight
+                    predict_regrets(value, child + a, here, begin, end, noise, weight, regret, first + a, own.strategy)
+
+
+@kernel
+def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount) -> None:
+    """Enter what a walk has accumulated for buckets into the player's regrets and the opponent's average.
+
+    The sums are left empty.
+    """
+    regret, sums = own.regret, own.sums
+    for row in own.rows:
+        for column in range(regret.shape[1]):
+            gained = 0.0
+            for part in range(sums.shape[0]):
+                gained += sums[part, row, column]
+                sums[part, row, column] = 0.0
+            gained = discount.weight * gained if abs(gained) > noise else 0.0
+            regret[row, column] = discounted(regret[row, column] + gained, discount.above, discount.below)
+            if discount.predictive:
+                own.strategy[row, column] = regret[row, column] + gained
+    average, sums = theirs.average, theirs.sums
+    if theirs.averaged:
+        for row in theirs.rows:
+            for column in range(average.shape[1]):
+                gained = 0.0
+                for part in range(sums.shape[0]):
+                    gained += sums[part, row, column]
+                    sums[part, row, column] = 0.0
+                average[row, column] = (average[row, column] + discount.average_weight * gained) * discount.average
