@@ -95,6 +95,17 @@ def test_larger_games_are_solved_with_vectors_of_hands():
 def test_a_variant_of_ones_own():
     mine = kilt.solve_game("kuhn", kilt.Variant(1.5, 0, 2), iterations=30)
     assert np.array_equal(mine.table, kilt.solve_game("kuhn", "dcfr", iterations=30).table)
+    mine = kilt.solve_game("leduc", kilt.Variant(1.5, 0, 2), iterations=10, threads=2)
+    assert np.array_equal(mine.table, kilt.solve_game("leduc", "dcfr", iterations=10, threads=2).table)
+
+
+@pytest.mark.parametrize("algorithm", ["pcs:cfr+", "cs:linear", "opcs:pcfr+", "spcs:dcfr"])
+def test_sampling_with_any_variant(algorithm):
+    """By name: what is drawn, and how regrets are discounted, go together in any way."""
+    whole = kilt.solve_game("leduc", algorithm, iterations=300, seed=1)
+    assert whole.exploitability < kilt.exploitability("leduc", "uniform") / 2
+    with pytest.raises(RunError, match="unknown algorithm 'pcs:nonesuch'"):
+        kilt.solve_game("leduc", "pcs:nonesuch")
 
 
 def test_an_algorithm_of_ones_own():
@@ -196,7 +207,8 @@ def test_estimates_are_those_of_the_algorithm(algorithm, tmp_path):
     run = kilt.start_run(config, tmp_path / "run")
     state = run.solver.state()
     assert sum(table.nbytes for table in state.values()) <= estimate.memory + 1000
-    assert (estimate.seconds is None) == (algorithm in ("external", "pcs"))
+    entry = ALGORITHMS[algorithm]
+    assert (estimate.seconds is None) == (entry.samples or not entry.walks)
 
 
 def test_memory_decides_before_anything_is_built(tmp_path, monkeypatch):

@@ -119,7 +119,7 @@ class RunPlan:
             memory = slots * (2 if solver.average else 1)
             return RunEstimate(self.size, memory, 3 * memory, cards, None)
         entry, cost = self.algorithm, self.cost
-        kept = 2 * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
+        kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
         memory = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
         seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds
         return RunEstimate(self.size, memory, 2 * kept + slots, cards, seconds)

@@ -17,8 +17,8 @@ from kilt.solve.external import External
 from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
-from kilt.solve.variants import Variant
-from kilt.solve.vector import VectorCfr
+from kilt.solve.variants import VARIANTS, Variant
+from kilt.solve.vector import SCHEMES, VectorCfr
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
 
@@ -42,7 +42,7 @@ class Algorithm(NamedTuple):
         return tuple(form for form in FORMS if form in self.make)
 
 
-def _full_width(variant: str) -> dict[str, Make]:
+def _full_width(variant: str | Variant) -> dict[str, Make]:
     """CFR and its variants on all forms."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
@@ -57,16 +57,16 @@ def _full_width(variant: str) -> dict[str, Make]:
     return {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
 
 
-def _chance_sampled(scheme: str) -> dict[str, Make]:
-    """CFR with boards, and maybe hands, drawn for each walk."""
+def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
+    """CFR or a variant of it with boards, and maybe hands, drawn for each walk."""
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfr(problem.game, "cfr", problem.dtype, scheme=scheme, seed=seed)
+        return VectorCfr(problem.game, variant, problem.dtype, scheme=scheme, seed=seed)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return BucketedCfr(problem, variant="cfr", scheme=scheme, seed=seed)
+        return BucketedCfr(problem, variant=variant, scheme=scheme, seed=seed)
 
-    return {VECTOR: vector} | ({ABSTRACT: abstract} if scheme == "pcs" else {})
+    return {VECTOR: vector, ABSTRACT: abstract}
 
 
 def _sampled(scheme: str) -> dict[str, Make]:
@@ -111,10 +111,6 @@ def _exact(problem: FlatProblem, seed: int) -> Solver:
     return Exact(problem.tree.nodes)
 
 
-def _not_abstract(make: dict[str, Make]) -> dict[str, Make]:
-    return {form: maker for form, maker in make.items() if form != ABSTRACT}
-
-
 ALGORITHMS: dict[str, Algorithm] = {
     "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True),
     "cfr+": Algorithm("CFR+: regret matching+, average weighted by iteration", _full_width("cfr+"), threads=True),
@@ -125,7 +121,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True),
     "pcfr+": Algorithm(
         "predictive CFR+, average weighted by the square of the iteration",
-        _not_abstract(_full_width("pcfr+")),
+        _full_width("pcfr+"),
         tables=3,
         threads=True,
     ),
@@ -143,7 +139,11 @@ ALGORITHMS: dict[str, Algorithm] = {
         "opponent-public chance sampling: boards and the opponent's hand", _chance_sampled("opcs"), samples=True
     ),
     "spcs": Algorithm("self-public chance sampling: boards and the own hand", _chance_sampled("spcs"), samples=True),
-    "pcs": Algorithm("public chance sampling: boards", _chance_sampled("pcs"), samples=True),
+    "pcs": Algorithm(
+        "public chance sampling: boards; pcs:cfr+ with another variant of CFR, and so on",
+        _chance_sampled("pcs"),
+        samples=True,
+    ),
     "external": Algorithm(
         "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: _external}, walks=False
     ),
@@ -154,17 +154,20 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
-    """An entry of the menu by name, or one of one's own; ``cfr-br:2`` is CFR-BR with a trunk of two rounds.
+    """An entry of the menu by name, or one of one's own.
 
-    A `Variant` is CFR with other discounts, on flat trees.
+    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, and so on. A
+    `Variant` is CFR with discounts of one's own.
     """
     if isinstance(name, Algorithm):
         return name
     if isinstance(name, Variant):
-        return Algorithm(f"cfr{tuple(name)}", {FLAT: lambda problem, seed: FullWidth(problem.tree.nodes, name)})
-    plain, _, trunk = name.partition(":")
-    if plain == "cfr-br" and trunk.isdecimal():
-        return ALGORITHMS[plain]._replace(make=_cfr_br(int(trunk)), samples=int(trunk) > 0, trunk=int(trunk))
+        return Algorithm(f"cfr{tuple(name)}", _full_width(name), tables=2 + name.predictive, threads=True)
+    plain, _, more = name.partition(":")
+    if plain == "cfr-br" and more.isdecimal():
+        return ALGORITHMS[plain]._replace(make=_cfr_br(int(more)), samples=int(more) > 0, trunk=int(more))
+    if plain in SCHEMES and more in VARIANTS:
+        return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + VARIANTS[more].predictive)
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
