@@ -169,5 +169,5 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 def _prefetch_type(pointer: Any) -> Any:
-    """Of the place: whether to write, how long to keep it, whether it is data."""
+    """The LLVM type of a prefetch: the place, whether to write, how long to keep it, whether it is data."""
     return ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])

@@ -87,7 +87,7 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: EmdWorkspace) -> np.float32:
     """About the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
 
-    The point has so many buckets, as `room` says. Each takes its share from the mean's nearest buckets that have
+    The point has `count` buckets, which `room` holds. Each takes its share from the mean's nearest buckets that have
     something left; all take turns. Where it will be `enough` or more, what it is at least.
     """
     bucket, share, here, due, left = room

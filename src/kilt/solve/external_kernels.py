@@ -346,8 +346,9 @@ def quantise(
 ) -> None:
     """Write [slot] probabilities as whole numbers, the largest number for 1: of what was `counted`, or of regrets.
 
-    Decisions have a `first` slot, so many actions and so many buckets each; a slot has so many `words`. Where nothing
-    was counted, it is what regret matching plays. Where there is no regret above 0 either, all are 0.
+    [decision] `first` is the first slot, `counts` the number of actions and `buckets` that of buckets; a slot has
+    `words` numbers. Where nothing was counted, it is what regret matching plays; where there is no regret above 0
+    either, all are 0.
     """
     top = np.float64(np.iinfo(shares.dtype).max)
     for decision in range(len(first)):

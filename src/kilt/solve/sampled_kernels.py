@@ -202,7 +202,10 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """The same for walks along one path, on which the player takes any action with probability `exploration`."""
+    """Outcome-sampling walks number `first` and following, for players 0 and 1 in turn, each along one path.
+
+    With probability `exploration` the player takes any action there, all equally likely.
+    """
     one = np.uint64(1)
     most = len(paths.nodes)
     slots, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)

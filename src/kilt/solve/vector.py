@@ -124,7 +124,7 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """An iteration of self-play for each of the `rows` of discounts, after so many `walks`: the players in turn.
+    """An iteration of self-play for each of the `rows` of discounts, the players in turn; `walks` were done before.
 
     Small games spend more time between walks than in them: this stays in compiled code.
     """

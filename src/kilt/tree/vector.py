@@ -160,7 +160,7 @@ class VectorGame:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of tables: (board, row) × hand."""
+        """The shape of a table over (board, row) × hand."""
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
