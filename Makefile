@@ -30,7 +30,7 @@ types: env
 	$(BIN)/mypy
 
 # Some tests of every layer, none of them slow, for the inner loop; kernels are compiled once.
-QUICK := layers private_parts compiling machine artifact deck isomorphism gamedef games spots cluster actions solve lp sampled \
+QUICK := layers private_parts compiling machine artifact deck isomorphism gamedef games holdings cluster actions solve lp sampled \
 	postprocess translate match sanity report api progress cli
 
 quick: lint env
