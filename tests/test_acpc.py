@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import pokerkit
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from pokerkit.notation import ACPCProtocolParser
 
 import oracles
-from kilt.errors import KiltError, PlayError
+from kilt.errors import ArtifactError, KiltError, PlayError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import ready_made
@@ -30,6 +31,7 @@ from kilt.games.holdem import Holdem
 from kilt.play.acpc import (
     Score,
     corrected,
+    decoded,
     log_line,
     read_betting,
     read_hand,
@@ -38,7 +40,7 @@ from kilt.play.acpc import (
     read_state,
     seen_by,
 )
-from kilt.play.agent import BASELINES
+from kilt.play.agent import BASELINES, Observation
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import write_phh, write_phhs
@@ -209,10 +211,17 @@ def test_halves_of_chips_are_written_and_whole_ones_as_integers():
         (NO_LIMIT, "", "r123456789", "r20000"),
         (NO_LIMIT, "r20000", "r20000", "c"),  # nobody is left to call a raise
         (NO_LIMIT, "r300", "c300", "c"),
-        (NO_LIMIT, "r300", "fold", None),
+        (NO_LIMIT, "r300", "fold", "f"),  # the first letter is read, as at the competition's dealer
+        (NO_LIMIT, "r300", "f ", "f"),
+        (NO_LIMIT, "r300", " f", None),
+        (NO_LIMIT, "", "r300 ", "r300"),
+        (NO_LIMIT, "", "r300c", "r300"),
+        (NO_LIMIT, "", "r 300.9", "r300"),
+        (NO_LIMIT, "r300", "raise", None),
         (NO_LIMIT, "r300", "", None),
         (LIMIT, "", "r", "r"),
         (LIMIT, "", "r20", "r"),
+        (LIMIT, "", "raise", "r"),
         (LIMIT, "rrr", "r", "c"),  # three raises are all there are
         (LIMIT, "rrr", "f", "f"),
         (LIMIT, "", "x", None),
@@ -225,6 +234,26 @@ def test_a_dealer_corrects(game, betting, said, taken):
             corrected(position, said)
     else:
         assert corrected(position, said) == taken
+
+
+def test_no_round_has_more_than_64_actions():
+    """The competition's dealer allows no raise that a call could not follow; so no limit game goes on without end."""
+    endless = Holdem(replace(LIMIT.rules, max_raises=(255,) * 4, stacks=(2**31 - 1,) * 2))
+    for game, first in ((NO_LIMIT, ""), (NO_LIMIT, "c"), (endless, ""), (endless, "c")):
+        position = read_betting(first, game)
+        for _ in range(63 - len(first)):
+            assert position.raise_bounds()
+            position = position.after(BASELINES["always-raise"].act(Observation(position, (0, 1), (), 0)))
+        assert position.raise_bounds() is None and position.actions() == ("f", "c")
+        assert position.after("c").after("/").raise_bounds()
+    raising = Dealer(endless).play(0, (BASELINES["always-raise"],) * 2)
+    assert raising.position.history == "/".join(["r" * 63 + "c"] * 4)
+
+
+def test_logs_in_other_alphabets():
+    line = "STATE:0:f:8dJd|Td4d:50|-50:Zoë|[my]bot"
+    for data in (line.encode(), line.encode("latin-1"), b"\xef\xbb\xbf" + line.encode()):
+        assert read_log(decoded(data), NO_LIMIT).hands[0].players == ("Zoë", "[my]bot")
 
 
 def test_replies_to_something_else_are_told_apart():
@@ -636,6 +665,14 @@ def test_illegal_replies_become_calls():
     assert any("'f' is not legal" in warning for warning in outcome.warnings)
 
 
+def test_what_follows_an_action_is_no_error():
+    said = {0: "f ", 1: "c please", 2: "fold"}
+    talker = told(LIMIT, lambda wire, state: wire.say(f"{state}:{said[state.number]}"))
+    outcome = run_match(LIMIT, (talker, baseline("always-raise", LIMIT)), 3, limits=Limits(invalid=0))
+    assert (outcome.error, outcome.warnings) == ("", [])
+    assert [hand.position.folded is not None for hand in read_log(outcome.log, LIMIT).hands] == [True, False, True]
+
+
 def test_raises_are_clamped_and_not_counted_as_invalid():
     wild = told(NO_LIMIT, lambda wire, state: wire.say(f"{state}:r{1 if state.number < 2 else 10**9}"))
     outcome = run_match(NO_LIMIT, (wild, baseline("always-call", NO_LIMIT)), 4, limits=Limits(invalid=0))
@@ -717,7 +754,12 @@ def test_matches_that_cannot_begin():
         serve(LIMIT, 0)
     with pytest.raises(PlayError, match=r"the name 'a\|b'"):
         serve(LIMIT, 1, names=("a|b", "c"))
-    for limits in ({"response": 0}, {"start": -1}, {"per_hand": float("nan")}, {"invalid": -1}):
+    with pytest.raises(PlayError, match="both players are called 'a'"):
+        serve(LIMIT, 1, names=("a", "a"))
+    for host in ("", " "):
+        with pytest.raises(PlayError, match="the host is empty, which means every network"):
+            serve(LIMIT, 1, host=host)
+    for limits in ({"response": 0}, {"start": -1}, {"per_hand": nan}, {"invalid": -1}, {"start": inf}):
         with pytest.raises(PlayError, match=r"the limit for .* must be"):
             Limits(**limits)
 
@@ -806,7 +848,7 @@ def test_an_agent_without_a_dealer():
     with socket.create_server((LOOPBACK, 0)) as door:
         port = door.getsockname()[1]
     with pytest.raises(PlayError, match=f"no dealer answers at 127.0.0.1 port {port}"):
-        play_agent(BASELINES["probe"], LIMIT, LOOPBACK, port)
+        play_agent(BASELINES["probe"], LIMIT, LOOPBACK, port, connect_seconds=0.3)
     with pytest.raises(PlayError, match="port 99999 cannot be; use 1 to 65535"):
         play_agent(BASELINES["probe"], LIMIT, LOOPBACK, 99999)
 
@@ -877,6 +919,11 @@ def test_a_dealer_whom_nobody_meets_leaves_no_log(tmp_path):
     _, err = dealer.communicate(timeout=60)
     assert "A did not connect to port" in err
     assert not log.exists()
+    stopped = command("dealer", "leduc", "--log", log)
+    stopped.stdout.readline()
+    stopped.terminate()
+    stopped.communicate(timeout=60)
+    assert not log.exists()
     log.write_text("precious")
     dealer = command("dealer", "leduc", "--log", log)
     out, err = dealer.communicate(timeout=60)
@@ -946,6 +993,9 @@ def test_players_by_name():
     with pytest.raises(PlayError, match="say which one with --game"):
         load_player("random")
     assert load_player("random", LIMIT) == (BASELINES["random"], LIMIT)
+    for folder in (".", "/", "./"):
+        with pytest.raises(ArtifactError, match="has no strategy"):
+            load_agent(folder)
     assert load_holdem("leduc") == load_game("leduc")
     with pytest.raises(PlayError, match="bluff-1-1 is no poker"):
         load_holdem("bluff-1-1")

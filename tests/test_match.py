@@ -404,3 +404,19 @@ def test_logs_are_read_back(tmp_path):
     path.write_text("# nothing\n")
     assert "has no hands" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p")
     assert "cannot be read" in refused("evaluate", "log", tmp_path / "none", "--game", "leduc")
+
+
+def test_names_from_outside_are_printed_as_they_are(tmp_path):
+    """Brackets and colons are no markup, letters may be Latin-1, and one hand has no interval in JSON."""
+    path, where = tmp_path / "[bold]:0:.log", ("--game", "holdem.nolimit.2p")
+    path.write_bytes("STATE:0:f:8dJd|Td4d:50|-50:[my]bot|Zoë\n".encode("latin-1"))
+    shown = kilt("evaluate", "log", path, *where, "--phh", tmp_path / "out.phhs").stdout
+    assert "[my]bot" in shown and "Zoë" in shown and "[bold]:0:" in shown
+    assert answer("evaluate", "log", path, *where)["ci95"] == [None, None]
+    assert 'players = ["[my]bot", "Zoë"]' in (tmp_path / "out.phhs").read_text(encoding="utf-8")
+
+
+def test_a_log_of_one_player_against_itself_is_refused_at_once(tmp_path):
+    path = tmp_path / "my.log"
+    assert "both players are called" in refused("match", "probe", "probe", "-g", "leduc", "-n", 2, "--log", path)
+    assert not path.exists()

@@ -327,7 +327,7 @@ def test_bytes_that_are_no_text_are_answered():
         (["random"], "--game"),
         (["random", "-g", "bluff-1-1"], "is no poker"),
         (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played"),
-        (["random", "-g", "leduc", "-l", "{tmp}/there.log"], "File exists"),
+        (["random", "-g", "leduc", "-l", "{tmp}/there.log"], "is there already"),
         (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "a:b"], "cannot be in a log"),
         (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "random"], "choose another --name"),
     ],

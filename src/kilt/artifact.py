@@ -288,7 +288,8 @@ def os_errors(what: str) -> Iterator[None]:
 
 def _beside(path: Path) -> tuple[Path, Path]:
     """Where a new artifact is written, and where the old one waits until it is in place."""
-    return path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")
+    path = path if path.name else path.absolute()  # "." has a name
+    return path.parent / f".{path.name}.new", path.parent / f".{path.name}.old"
 
 
 def _whole(path: Path) -> Path | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from kilt import __version__
 from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve, table
-from kilt.cli.show import compilation_told, errors
+from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError
 
 app = typer.Typer(
@@ -61,12 +62,15 @@ def _root(
 
 def main() -> None:
     """Run the command line. What the user can mend is said in one line, with exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # letters that the terminal does not have end no command
     try:
         with compilation_told():
             app()
     except KiltError as error:
-        errors.print(f"[bold red]error:[/bold red] {str(error).replace('[', chr(92) + '[')}", soft_wrap=True)
+        complain("error:", str(error))
         sys.exit(2)
     except OSError as error:  # a full disk behind standard output, say
-        errors.print(f"[bold red]error:[/bold red] {error.strerror or error}", soft_wrap=True)
+        complain("error:", error.strerror or str(error))
         os._exit(1)  # what is left in the buffers cannot be written either

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_json, print_table, say, ticking
+from kilt.cli.show import (
+    AsJson,
+    count,
+    duration,
+    in_bytes,
+    print_json,
+    print_line,
+    print_table,
+    say,
+    ticking,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
@@ -86,7 +97,7 @@ def build(
     identity = _identity(plan, game)
     identity = replace(identity, plan=replace(identity.plan, seed=seed)) if seed else identity
     folder = to or Path(identity.name.replace(" ", "_"))
-    with errors.status("counting hands …"):
+    with waiting("counting hands …"):
         takes = estimate(identity, cache_folder(), threads)
     say(
         f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {in_bytes(takes.memory)} of memory, "
@@ -368,12 +379,9 @@ def where(
     if as_json:
         print_json({"hand": deal.deck.name(mine), "board": deal.deck.name(public), "round": r + 1} | row)
         return
-    out.print(
-        f"[bold]bucket {number:,}[/bold] of {found.rounds[r].buckets:,} in round {r + 1}: "
-        f"{row['share']:.4%} of all deals, E\\[HS] {row['ehs']:.3f}",
-        highlight=False,
-    )
-    out.print(f"with it: {', '.join(row['examples'])}", highlight=False)
+    where = f"of {found.rounds[r].buckets:,} in round {r + 1}"
+    print_line(f" {where}: {row['share']:.4%} of all deals, E[HS] {row['ehs']:.3f}", bold=f"bucket {number:,}")
+    print_line(f"with it: {', '.join(row['examples'])}")
 
 
 def _identity(plan: str, game: str) -> AbstractionSpec:

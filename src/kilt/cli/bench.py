@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, errors, print_json, print_table
+from kilt.cli.show import AsJson, print_json, print_table, waiting
 
 if TYPE_CHECKING:
     from kilt.bench.measure import Figure
@@ -27,7 +27,7 @@ def cards(as_json: AsJson = False, long: Long = False) -> None:
     """Hand strength, river boards, canonical indices and start-up, on one core."""
     from kilt.bench.cards import run
 
-    with errors.status("measuring, about a minute …"):
+    with waiting("measuring, about a minute …"):
         figures = run(long=long)
     _print("kilt bench cards", figures, as_json=as_json)
 
@@ -37,7 +37,7 @@ def abstraction(as_json: AsJson = False, long: Long = False) -> None:
     """Features of the full deck, k-means beside scikit-learn's, and look-ups of buckets, on all cores."""
     from kilt.bench.abstraction import run
 
-    with errors.status("measuring, some minutes …"):
+    with waiting("measuring, some minutes …"):
         figures = run(long=long)
     _print("kilt bench abstraction", figures, as_json=as_json)
 
@@ -47,7 +47,7 @@ def public(as_json: AsJson = False, long: Long = False) -> None:
     """Distances and classes of all flops, on all cores; with --long, whole hierarchical abstractions."""
     from kilt.bench.public import run
 
-    with errors.status("measuring, some minutes …"):
+    with waiting("measuring, some minutes …"):
         figures = run(long=long)
     _print("kilt bench public", figures, as_json=as_json)
 
@@ -57,7 +57,7 @@ def agent(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling on gigabytes beside random reads, an agent's decisions, and matches of blueprints."""
     from kilt.bench.agent import run
 
-    with errors.status("measuring, some minutes …"):
+    with waiting("measuring, some minutes …"):
         figures = run(long=long)
     _print("kilt bench agent", figures, as_json=as_json)
 
@@ -67,7 +67,7 @@ def distributed(as_json: AsJson = False, long: Long = False) -> None:
     """Blades on Ray beside threads that share a table, on all cores; with --long, what both learn from as much work."""
     from kilt.bench.distributed import run
 
-    with errors.status("measuring, some minutes …"):
+    with waiting("measuring, some minutes …"):
         figures = run(long=long)
     _print("kilt bench distributed", figures, as_json=as_json)
 
@@ -77,7 +77,7 @@ def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run
 
-    with errors.status("measuring, a minute or two …"):
+    with waiting("measuring, a minute or two …"):
         figures = run(long=long)
     _print("kilt bench solvers", figures, as_json=as_json)
 
@@ -87,7 +87,7 @@ def start(as_json: AsJson = False, long: Long = False) -> None:
     """CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is."""
     from kilt.bench.start import run
 
-    with errors.status("measuring, a minute or two …"):
+    with waiting("measuring, a minute or two …"):
         figures = run(long=long)
     _print("kilt bench start", figures, as_json=as_json)
 

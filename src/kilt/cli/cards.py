@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, errors, out, print_json
+from kilt.cli.show import AsJson, print_json, print_line, waiting
 
 app = typer.Typer(help="Cards: how strong a hand is, and how often it wins.", no_args_is_help=True)
 
@@ -38,10 +38,8 @@ def strength(
     if as_json:
         print_json(result)
         return
-    out.print(f"[bold]{result['hand']}[/bold]  ({result['best_five']})", highlight=False)
-    out.print(
-        f"strength {value} of 0 to {scale - 1}: number {scale - value:,} of {scale:,} from the top", highlight=False
-    )
+    print_line(f"  ({result['best_five']})", bold=hands.describe(numbers))
+    print_line(f"strength {value} of 0 to {scale - 1}: number {scale - value:,} of {scale:,} from the top")
 
 
 @app.command()
@@ -69,7 +67,7 @@ def equity(
         raise CardError(f"the board {board!r} has {len(public)} cards: a board of hold'em has 0, 3, 4 or 5")
     mine = FULL.cards(hand, 2, dead=public)
     opponents = FULL.range(opponent)
-    with errors.status("playing out all boards …"):
+    with waiting("playing out all boards …"):
         result = duel(mine, opponents, public)
     if as_json:
         print_json(
@@ -79,9 +77,8 @@ def equity(
         )
         return
     where = f" on {FULL.name(public)}" if public else ""
-    out.print(f"[bold]{FULL.name(mine)}[/bold] against [bold]{opponent}[/bold]{where}", highlight=False)
-    out.print(
+    print_line(f" against {opponent}{where}", bold=FULL.name(mine))
+    print_line(
         f"equity {100 * result.equity:.3f}%   win {100 * result.win:.3f}%   tie {100 * result.tie:.3f}%   "
-        f"lose {100 * result.lose:.3f}%",
-        highlight=False,
+        f"lose {100 * result.lose:.3f}%"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kilt.cli.show import errors
+from kilt.cli.show import waiting
 
 if TYPE_CHECKING:
     from kilt.engines import Engine
@@ -42,7 +42,7 @@ def opened(name: str | None, address: str, threads: int) -> Iterator[Engine | No
             raise EngineError(f"--address {address} is given, and no engine: add --engine ray")
         yield None
         return
-    with errors.status(f"starting the engine {name} …"):
+    with waiting(f"starting the engine {name} …"):
         engine = engine_named(name, address, threads)
     try:
         yield engine

@@ -10,7 +10,7 @@ import typer
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import log
 from kilt.cli.sanity import sanity
-from kilt.cli.show import AsJson, errors, print_json, print_table
+from kilt.cli.show import AsJson, print_json, print_table, waiting
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
@@ -73,7 +73,7 @@ def exploitability(
         raise RunError(f"{responses} is there already: choose another folder for the best responses")
     subject = Subject.of_run(run) if run else Subject(str(game), agent=str(agent))
     name = subject.game
-    with errors.status(f"writing out {name} …"):
+    with waiting(f"writing out {name} …"):
         judge, table, figures = subject.load(threads, shared=engine is not None)
     who = {"run": str(run), "iterations": figures["iterations"]} if run else {"agent": agent}
     if not judge.exact:
@@ -82,7 +82,7 @@ def exploitability(
             f"`kilt evaluate sanity {run}` looks it over"
         )
     walks = judge.walks(table) if engine else None
-    with opened(engine, address, threads) as workers, errors.status("looking for best responses …"):
+    with opened(engine, address, threads) as workers, waiting("looking for best responses …"):
         if workers and walks:
             won, value = subject.response_values(walks, workers, threads)
         else:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, count, out, print_json, print_table
+from kilt.cli.show import AsJson, count, print_json, print_line, print_table
 
 app = typer.Typer(help="Games: what there is, what the rules are, how large they are.", no_args_is_help=True)
 
@@ -41,19 +41,17 @@ def show(name: GameName, as_json: AsJson = False) -> None:
         counts = {"hands": [len(game.hands(0)), len(game.hands(1))], "first_player": game.start().actor + 1}
         print_json({"name": game.name, "what": ready_made_games().get(name, "from a file")} | counts | {"rules": rules})
         return
-    out.print(f"[bold]{game.name}[/bold]  {ready_made_games().get(name, 'from a file')}", highlight=False)
+    print_line(f"  {ready_made_games().get(name, 'from a file')}", bold=game.name)
     if isinstance(game, Holdem):
         deck = game.deck
-        out.print(f"{deck.size} cards: ranks {deck.rank_names}, suits {deck.suit_names}", highlight=False)
-    out.print(
-        f"{len(game.hands(0)):,} private hands for player 1, {len(game.hands(1)):,} for player 2", highlight=False
-    )
+        print_line(f"{deck.size} cards: ranks {deck.rank_names}, suits {deck.suit_names}")
+    print_line(f"{len(game.hands(0)):,} private hands for player 1, {len(game.hands(1)):,} for player 2")
     start = game.start()
     actions = start.actions()
     shown = ", ".join(actions) if len(actions) <= 12 else f"{', '.join(actions[:4])}, … {actions[-1]}"
-    out.print(f"player {start.actor + 1} acts first and can: {shown}", highlight=False)
+    print_line(f"player {start.actor + 1} acts first and can: {shown}")
     if isinstance(game, Holdem):
-        out.print(f"\n{game.rules}", highlight=False, markup=False, end="")
+        print_line(f"\n{str(game.rules).rstrip()}")
 
 
 @app.command()

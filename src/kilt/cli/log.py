@@ -1,13 +1,52 @@
-"""``kilt evaluate log``: matches that were played elsewhere."""
+"""``kilt evaluate log``: matches that were played elsewhere. `NewLog` is the log of one that is played here."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 
 from kilt.cli.show import AsJson, print_json, print_table, say
+
+
+class NewLog:
+    """A new file for a log, made when its first line is written: what never begins leaves none behind.
+
+    It has what `kilt.play.net.serve` needs of a text file. PlayError is raised at once where it cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from kilt.errors import PlayError
+
+        self.path = path
+        self._file: IO[str] | None = None
+        if path.exists() or not path.absolute().parent.is_dir():
+            what = "is there already" if path.exists() else "has no folder to be in"
+            raise PlayError(f"the log {path} {what}: choose another --log")
+
+    @property
+    def begun(self) -> bool:
+        """Whether the file is there."""
+        return self._file is not None
+
+    def write(self, text: str) -> None:
+        """Add some lines."""
+        from kilt.artifact import os_errors
+
+        with os_errors(f"{self.path} cannot be written"):
+            self._file = self._file or self.path.open("x", encoding="utf-8", errors="replace")
+            self._file.write(text)
+
+    def flush(self) -> None:
+        """See that what was written is in the file."""
+        if self._file:
+            self._file.flush()
+
+    def close(self) -> None:
+        """End the log."""
+        if self._file:
+            self._file.close()
 
 
 def log(
@@ -27,14 +66,14 @@ def log(
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
     from kilt.evaluate.stats import estimate
-    from kilt.play.acpc import read_log
+    from kilt.play.acpc import decoded, read_log
     from kilt.play.phh import write_phhs
     from kilt.play.players import load_holdem
 
     rules = load_holdem(game)
     with os_errors(f"{file} cannot be read"):
-        text = file.read_text(encoding="utf-8")
-    found = read_log(text, rules, source=str(file))
+        data = file.read_bytes()
+    found = read_log(decoded(data), rules, source=str(file))
     if not found.hands:
         raise PlayError(f"{file} has no hands: it is no log of a match, or of one that never began")
     names = sorted({name for hand in found.hands for name in hand.players})

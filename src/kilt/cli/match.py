@@ -8,11 +8,12 @@ from functools import cache, partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kilt.cli.engines import AddressOption, EngineOption, opened
+from kilt.cli.log import NewLog
 from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -237,16 +238,10 @@ def _end(stopped: list[int]) -> None:
 
 
 class _Log:
-    """A log of a match. The file is there from the first hand on, so that a match that cannot begin leaves none."""
+    """A log of a match, where one is wanted."""
 
     def __init__(self, path: Path | None, settings: str) -> None:
-        from kilt.errors import PlayError
-
-        self.path, self.settings = path, settings
-        self.file: IO[str] | None = None
-        if path and (path.exists() or not path.absolute().parent.is_dir()):
-            what = "is there already" if path.exists() else "has no folder to be in"
-            raise PlayError(f"the log {path} {what}: choose another name")
+        self.file, self.settings = NewLog(path) if path else None, settings
 
     def __enter__(self) -> _Log:
         return self
@@ -256,13 +251,12 @@ class _Log:
             self.file.close()
 
     def write(self, hand: Hand) -> None:
-        """Add a hand."""
-        from kilt.play.acpc import log_line, read_names
+        """Add a hand, and before the first one what the match is."""
+        from kilt.play.acpc import different_names, log_line
 
-        if self.file is None and self.path:
-            read_names(hand.players)
-            self.file = self.path.open("x", encoding="utf-8")
-            self.file.write(f"# name/game/hands/seed {'.'.join(hand.players)} {self.settings}\n")
+        if self.file and not self.file.begun:
+            names = different_names(hand.players)
+            self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
         if self.file:
             self.file.write(f"{log_line(hand)}\n")
 

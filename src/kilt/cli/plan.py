@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, count, duration, errors, in_bytes, out, print_json, print_table, say
+from kilt.cli.show import AsJson, count, duration, in_bytes, out, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -101,7 +101,7 @@ def plan(
         raise RunError("there are no blades to simulate: give --blades N, or `blades` in [engine] of CONFIG")
     if bandwidth is not None and not bandwidth > 0:
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
-    with errors.status("counting …"):
+    with waiting("counting …"):
         plan = resolve(said)
         found = plan.estimate()
     parts = _parts(plan, found, shares) if shares else None
@@ -109,11 +109,11 @@ def plan(
     fits = found.memory < there
     walked = None
     if probe and fits and not simulate and not plan.algorithm.walks:
-        with errors.status("walking the game for some seconds …"):
+        with waiting("walking the game for some seconds …"):
             walked = plan.pace()
     simulated = None
     if simulate:
-        with errors.status("measuring what a batch costs here …"):
+        with waiting("measuring what a batch costs here …"):
             simulated = _Simulated.of(plan, shares, cores or said.solver.threads, network, bandwidth, machine_cores)
     if as_json:
         print_json(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kilt.cli.log import NewLog
 from kilt.cli.show import say
 
 
@@ -44,7 +45,6 @@ def dealer(
     ] = None,
 ) -> None:
     """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
-    from kilt.errors import PlayError
     from kilt.play.net import Limits, serve
     from kilt.play.players import load_holdem
 
@@ -57,27 +57,19 @@ def dealer(
 
     rules = load_holdem(game)
     limits = Limits(start_seconds, response_seconds, hand_seconds, per_hand_seconds, max_invalid)
-    try:
-        file = nullcontext() if log is None else log.open("x", encoding="utf-8")
-    except OSError as error:
-        raise PlayError(f"cannot write {log} ({error.strerror}): choose another --log") from None
-    try:
-        with file as lines:
-            score = serve(
-                rules,
-                hands,
-                seed,
-                names,
-                host=host,
-                ports=ports,
-                log=lines,
-                limits=limits,
-                announce=announce,
-                warn=lambda warning: say(f"warning: {warning}"),
-            )
-    finally:
-        if log is not None and not log.stat().st_size:  # nobody came
-            log.unlink()
+    with nullcontext() if log is None else closing(NewLog(log)) as lines:
+        score = serve(
+            rules,
+            hands,
+            seed,
+            names,
+            host=host,
+            ports=ports,
+            log=lines,
+            limits=limits,
+            announce=announce,
+            warn=lambda warning: say(f"warning: {warning}"),
+        )
     typer.echo(str(score))
 
 

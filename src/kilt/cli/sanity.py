@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from kilt.cli.show import AsJson, errors, out, print_json, say
+from kilt.cli.show import AsJson, complain, out, print_json, say, waiting
 
 if TYPE_CHECKING:
     from kilt.evaluate.sanity import Report
@@ -31,7 +30,7 @@ def sanity(
     from kilt.strategy.blueprint import Blueprint
 
     blueprint = Blueprint.load(run)
-    with errors.status("looking it over …"):
+    with waiting("looking it over …"):
         found = report(blueprint, deals, seed)
     if as_json:
         print_json(found.data())
@@ -43,13 +42,13 @@ def sanity(
 
 def print_sanity(found: Report, run: Path) -> None:
     """Print a report as a table, and on the side what is off."""
-    table = Table(title=f"{escape(found.game)}, {escape(str(run))}", title_justify="left", title_style="bold")
+    table = Table(title=f"{found.game}, {run}", title_justify="left", title_style="bold")
     for column in ("looked at", "seen", "bound", ""):
         table.add_column(column, overflow="fold")
     for finding, row in zip(found.findings, found.rows(), strict=True):
-        table.add_row(*map(escape, row), style="bold red" if finding.off else None)
+        table.add_row(*row, style="bold red" if finding.off else None)
     out.print(table)
     for finding in found.off:
-        errors.print(f"[bold red]OFF[/bold red] {escape(finding.name)}: {escape(finding.meaning)}", soft_wrap=True)
+        complain("OFF", f"{finding.name}: {finding.meaning}")
     if found.ok:
         say("nothing is off")

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
+from math import isfinite
 from time import monotonic, perf_counter
 from types import FrameType
 from typing import Annotated, Any
@@ -14,19 +15,34 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 
 from kilt.compiling import compiled_seconds, listeners
 
-out = Console()
-errors = Console(stderr=True)
+# Names of players, games and folders come from outside: nothing in a text is markup or stands for an emoji.
+out = Console(markup=False, emoji=False)
+errors = Console(stderr=True, markup=False, emoji=False)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print an object for other programs to read; integers of any size stay exact, and what is not known is null."""
-    typer.echo(json.dumps({what: None if value != value else value for what, value in values.items()}, indent=2))
+    """Print an object for other programs to read; integers of any size stay exact.
+
+    What is not known or has no bound is null: JSON has no word for nan and infinity.
+    """
+    typer.echo(json.dumps(_finite(values), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Data for JSON, with None in place of nan and infinity."""
+    if isinstance(value, Mapping):
+        return {what: _finite(each) for what, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
@@ -61,7 +77,22 @@ def duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """Tell people something that is no result."""
-    errors.print(text, soft_wrap=True, markup=False, highlight=False)
+    errors.print(text, soft_wrap=True, highlight=False)
+
+
+def complain(label: str, text: str) -> None:
+    """Tell people what is wrong, after a label in red."""
+    errors.print(Text.assemble((label, "bold red"), " ", text), soft_wrap=True, highlight=False)
+
+
+def print_line(text: str, bold: str = "") -> None:
+    """Print a line of the result, `bold` before the rest of it."""
+    out.print(Text.assemble((bold, "bold"), text), highlight=False)
+
+
+def waiting(text: str) -> Status:
+    """A context in which the terminal says what is being waited for."""
+    return errors.status(Text(text))
 
 
 @contextmanager
@@ -101,8 +132,9 @@ class ProgressBars(Progress):
     FIRST, EVERY, SELDOM = 10.0, 30.0, 600.0
 
     def __init__(self) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}")
-        super().__init__(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+        what, said = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[said]"))
+        bar = BarColumn(bar_width=24)
+        super().__init__(what, bar, said, console=errors, transient=True, disable=not errors.is_terminal)
         self._began = monotonic()
         self._due = self._began + self.FIRST
 

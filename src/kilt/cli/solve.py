@@ -15,7 +15,17 @@ import typer
 from rich.progress import TaskID
 
 from kilt.cli.plan import estimate_words
-from kilt.cli.show import AsJson, ProgressBars, duration, errors, interrupts, print_json, print_table, say, ticking
+from kilt.cli.show import (
+    AsJson,
+    ProgressBars,
+    duration,
+    interrupts,
+    print_json,
+    print_table,
+    say,
+    ticking,
+    waiting,
+)
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES
 
 if TYPE_CHECKING:
@@ -183,7 +193,7 @@ def _whole(
             "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
         )
     threads = 1 if threads is None else threads
-    with errors.status(f"writing out {game} …"):
+    with waiting(f"writing out {game} …"):
         run = new_run(
             game,
             algorithm or DEFAULT_ALGORITHM,
@@ -219,7 +229,7 @@ def _abstract(
     if not going_on and folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
         raise RunError(f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another folder")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
-    with errors.status("counting …"):
+    with waiting("counting …"):
         plan = resolve(said, folder)
     if not (plan.has_budget or budget or going_on):
         say(f"no budget is given: stopping after {plan.budget}")

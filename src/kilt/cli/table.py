@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from kilt.cli.show import errors, out
+from kilt.cli.log import NewLog
+from kilt.cli.show import out, waiting
 
 if TYPE_CHECKING:
     from kilt.games.gamedef import GameDef
@@ -82,36 +83,30 @@ def play(
     if hands is not None and hands < 1:
         raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out --hands")
     wanted = None if game is None else load_holdem(game)
-    with errors.status("the agent sits down …"):
+    with waiting("the agent sits down …"):
         opponent, rules = load_player(agent, wanted)
     if log and len({*read_names((name, opponent.name))}) < 2:
         raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     screen = _TableScreen(opponent.name, rules=rules.rules, advises=isinstance(opponent, Adviser))
     session = Session(rules, name, opponent, screen, seed)
-    try:
-        file = nullcontext() if log is None else log.open("x", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise PlayError(f"cannot write {log} ({error.strerror}): choose another --log") from None
-    with file as lines:
-        if lines:
-            lines.write(f"# {name} against {opponent.name}, {rules.name}, seed {seed}\n")
+    with nullcontext() if log is None else closing(NewLog(log)) as lines:
         screen.welcome(session, seed)
         try:
             while hands is None or len(session.won) < hands:
                 hand = session.play()
                 if lines:
+                    if not lines.begun:
+                        lines.write(f"# {name} against {opponent.name}, {rules.name}, seed {seed}\n")
                     lines.write(f"{log_line(hand)}\n")
+                    lines.flush()
         except (EOFError, KeyboardInterrupt):
             screen.leave()
         finally:
-            if lines:
-                lines.write(f"{Score((session.total, -session.total), (name, opponent.name))}\n")
             screen.result(session)
-            if log and session.won:
+            if lines and lines.begun:
+                lines.write(f"{Score((session.total, -session.total), (name, opponent.name))}\n")
                 screen.line(("the hands are in ", "dim"), str(log), indent=0)
-            elif log:
-                log.unlink()
 
 
 class _TableScreen:

@@ -32,6 +32,7 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 FOLD, CALL, RAISE = "f", "c", "r"
+MOST_ACTIONS = 64  # of a round, as in the ACPC's server: no raise is legal that a call could not follow
 KEPT = 1 << 16  # positions of a game that are remembered: some 30 MB
 
 _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
@@ -82,13 +83,14 @@ class Betting:
     def raise_bounds(self) -> tuple[int, int] | None:
         """The least and the most chips that the actor can raise *to*, or None where no raise is legal.
 
-        Whoever cannot afford the least may still go all-in. Against a player who is all-in there is no raise.
+        Whoever cannot afford the least may still go all-in. Against a player who is all-in there is no raise, and none
+        once a round has 63 actions.
         """
         rules, me = self.rules, self.actor
         stack, level = rules.stacks[me], max(self.spent)
         cap = rules.max_raises[self.round]
         capped = cap != UNLIMITED_RAISES and self.raises >= cap
-        if self.actor < 0 or capped or stack <= level or self._all_in(1 - me):
+        if self.actor < 0 or capped or stack <= level or self._all_in(1 - me) or self._acted + 2 > MOST_ACTIONS:
             return None
         if rules.betting == "limit":
             least = most = level + rules.raise_sizes[self.round]
@@ -156,6 +158,11 @@ class Betting:
         if bounds := self.raise_bounds():
             labels.append(RAISE if self.rules.betting == "limit" else f"{RAISE}{bounds[0]} to {RAISE}{bounds[1]}")
         return f"use one of {', '.join(labels)}"
+
+    @property
+    def _acted(self) -> int:
+        """Actions of this round so far: its raises, and a check or call that came first. Players act in turn."""
+        return self.raises + (self.raises + (self.actor != self.rules.first_player[self.round])) % 2
 
     def _all_in(self, player: int) -> bool:
         return self.spent[player] == self.rules.stacks[player]

@@ -20,6 +20,9 @@ some R² / 2B additions for all of them. The rest follows:
   last raise of d to level t, min(t + d − R, D) of them where that is positive. `_too_small` sums this up.
 - A round that ends at level t leaves R − t behind: the ways to begin the next round are a convolution.
 
+As in that paper, stacks and `maxRaises` alone end the raises of a round. The ACPC's server, and with it `games.holdem`,
+allows none after 63 actions.
+
 >>> from kilt.games.gamedef import ready_made
 >>> size = size_of(ready_made("holdem.limit.2p"))
 >>> size.decisions, size.decisions.total

@@ -47,7 +47,7 @@ COMMENTS = ("#", ";")  # lines that begin so are for people
 _STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
 _HAND = re.compile(r"STATE:([0-9]{1,10}):([^:]*):([^:]*):([^:]*):([^:]*)")
 _SCORE = re.compile(r"SCORE:([^:]*):([^:]*)")
-_REPLY = re.compile(r"([fcr])(-?[0-9]{1,15})?")
+_REPLY = re.compile(r"([fcr])\s*([-+]?[0-9]{1,15})?")
 _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 
@@ -152,29 +152,45 @@ def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
     return action
 
 
+def read_action(position: Betting, text: str) -> str:
+    """The action that a text begins with, as the competition's dealer reads it; PlayError where it begins with none.
+
+    Whatever follows is ignored. Only raises of no-limit games need a number; it may be one that is not legal.
+
+    >>> from kilt.games import load_game
+    >>> start = load_game("holdem.nolimit.2p").start()
+    >>> read_action(start, "fold"), read_action(start, "r300c"), read_action(start, "r 99999")
+    ('f', 'r300', 'r99999')
+    >>> read_action(start, "raise")
+    Traceback (most recent call last):
+        ...
+    kilt.errors.PlayError: 'raise' is no action; use f, c or r200 to r20000
+    """
+    found, limit = _REPLY.match(text), position.rules.betting == "limit"
+    if found and (found[1] != RAISE or limit):
+        return found[1]
+    if found and found[2]:
+        return f"{RAISE}{int(found[2])}"
+    bounds = position.raise_bounds()
+    sizes = "" if not bounds else f" or {RAISE}" if limit else f" or {RAISE}{bounds[0]} to {RAISE}{bounds[1]}"
+    raise PlayError(f"{quoted(text)} is no action; use {', '.join(position.passive_actions())}{sizes}")
+
+
 def corrected(position: Betting, action: str) -> str:
     """What a dealer makes of a player's action, by the rules of the competition; PlayError where it cannot be read.
 
     A raise in a no-limit game goes to the nearest legal size. What is not legal becomes a call, and so does a fold
-    where checking is free. Numbers that mean nothing are ignored.
+    where checking is free.
 
     >>> from kilt.games import load_game
     >>> start = load_game("holdem.nolimit.2p").start()
     >>> corrected(start, "r150"), corrected(start, "r99999"), corrected(start.after("c"), "f")
     ('r200', 'r20000', 'c')
-    >>> corrected(start, "raise")
-    Traceback (most recent call last):
-        ...
-    kilt.errors.PlayError: 'raise' is no action; use f, c or r200 to r20000
     """
-    found, bounds = _REPLY.fullmatch(action), position.raise_bounds()
-    limit = position.rules.betting == "limit"
-    if not found or (found[1] == RAISE and not limit and not found[2]):
-        sizes = "" if not bounds else f" or {RAISE}" if limit else f" or {RAISE}{bounds[0]} to {RAISE}{bounds[1]}"
-        raise PlayError(f"{quoted(action)} is no action; use {', '.join(position.passive_actions())}{sizes}")
-    if found[1] == RAISE and bounds:
-        return RAISE if limit else f"{RAISE}{min(max(int(found[2]), bounds[0]), bounds[1])}"
-    return found[1] if found[1] in position.passive_actions() else CALL
+    action, bounds = read_action(position, action), position.raise_bounds()
+    if action.startswith(RAISE) and bounds:
+        return RAISE if action == RAISE else f"{RAISE}{min(max(int(action[1:]), bounds[0]), bounds[1])}"
+    return action if action in position.passive_actions() else CALL
 
 
 # Logs ----------------------------------------------------------------------------------------------------------------
@@ -232,6 +248,18 @@ def read_hand(line: str, game: Holdem) -> Hand:
     return hand
 
 
+def decoded(data: bytes) -> str:
+    r"""The text of a log: UTF-8, or else Latin-1, in which older programs write names.
+
+    >>> decoded("Zoë".encode()), decoded(b"Zo\xeb")
+    ('Zoë', 'Zoë')
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
     r"""Read the log of one match; `source` is what error messages call it. One that broke off has no score.
 
@@ -269,6 +297,14 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
     if len(names) != 2:
         raise PlayError(f"there are {len(names)} names, but 2 players; give two names")
     return names[0], names[1]
+
+
+def different_names(names: Sequence[str]) -> tuple[str, str]:
+    """The names of two players; PlayError where a log cannot hold them, or cannot tell them apart."""
+    first, second = read_names(names)
+    if first == second:
+        raise PlayError(f"both players are called {quoted(first)}, and a log has to tell them apart: give two names")
+    return first, second
 
 
 def _read_score(line: str, hands: Iterable[Hand]) -> Score:

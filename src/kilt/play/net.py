@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import Protocol
 
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
@@ -39,8 +39,9 @@ from kilt.play.acpc import (
     MatchState,
     Score,
     corrected,
+    different_names,
     log_line,
-    read_names,
+    read_action,
     read_reply,
     read_state,
     seen_by,
@@ -52,6 +53,7 @@ LOOPBACK = "127.0.0.1"
 VERSION = "VERSION:2.0.0"
 LONGEST = 1 << 16  # bytes of a line
 MOST_PORTS = 65535
+MOST_SECONDS = 1e9  # that a limit may be: clocks and sockets count no farther than some billions
 
 _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
@@ -69,10 +71,22 @@ class Limits:
     def __post_init__(self) -> None:
         for what in ("start", "response", "hand", "per_hand"):
             seconds: float = getattr(self, what)
-            if not seconds > 0:
-                raise PlayError(f"the limit for {what} is {seconds} seconds; it must be above 0: give it more")
+            if not 0 < seconds <= MOST_SECONDS:
+                raise PlayError(
+                    f"the limit for {what} is {seconds:g} seconds; it must be above 0, and at most {MOST_SECONDS:g}"
+                )
         if self.invalid is not None and self.invalid < 0:
             raise PlayError(f"the limit for invalid actions is {self.invalid}; it must be at least 0")
+
+
+class LogWriter(Protocol):
+    """Where a dealer writes its log: a text file, or what is like one."""
+
+    def write(self, text: str, /) -> object:
+        """Add some lines."""
+
+    def flush(self) -> object:
+        """See that what was written can be read by others."""
 
 
 class Lines:
@@ -150,7 +164,7 @@ def serve(
     *,
     host: str = LOOPBACK,
     ports: tuple[int, int] = (0, 0),
-    log: IO[str] | None = None,
+    log: LogWriter | None = None,
     limits: Limits | None = None,
     announce: Callable[[tuple[int, int]], object] = lambda ports: None,
     warn: Callable[[str], object] = lambda warning: None,
@@ -166,7 +180,7 @@ def serve(
     seed : int
         Of the cards.
     names : (str, str)
-        Of the players, in the order of the ports, for the log.
+        Of the players, in the order of the ports, for the log: two different ones.
     host : str
         Where to listen.
     ports : (int, int)
@@ -186,7 +200,7 @@ def serve(
         Chips of each player. A player who is out of time or gone ends the match with a PlayError.
     """
     limits = limits or Limits()
-    names = read_names(names)
+    names = different_names(names)
     if hands < 1:
         raise PlayError(f"a match of {hands} hands cannot be; ask for at least 1")
     with ExitStack() as stack:
@@ -206,6 +220,8 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     _check_port(port, 0)
+    if not host.strip():
+        raise PlayError(f"the host is empty, which means every network: use {LOOPBACK}, or say 0.0.0.0 if you mean it")
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, UnicodeError) as error:
@@ -261,7 +277,7 @@ class NetworkMatch:
         hands: int,
         seed: int,
         lines: tuple[Lines, Lines],
-        log: IO[str] | None = None,
+        log: LogWriter | None = None,
         limits: Limits | None = None,
         warn: Callable[[str], object] = lambda warning: None,
     ) -> None:
@@ -353,14 +369,15 @@ class NetworkMatch:
     def _judged(self, who: str, account: _Account, asked: MatchState, said: str) -> str:
         """The legal action that an answer counts as; PlayError after too many invalid ones."""
         try:
-            action = corrected(asked.position, said)
+            meant = read_action(asked.position, said)
         except PlayError as error:
             action, reason, invalid = CALL, str(error), True
         else:
-            if action == said:
+            action = corrected(asked.position, meant)
+            if action == meant:
                 return action
-            reason = f"{said!r} is not legal after {asked.position.history!r}"
-            invalid = action[0] != said[0]  # a raise to another size is forgiven
+            reason = f"{meant!r} is not legal after {asked.position.history!r}"
+            invalid = action[0] != meant[0]  # a raise to another size is forgiven
         account.invalid += invalid
         if invalid and self.limits.invalid is not None and account.invalid > self.limits.invalid:
             raise PlayError(

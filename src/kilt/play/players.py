@@ -103,7 +103,7 @@ def _blueprint_agent(spec: str) -> BlueprintAgent:
     rule, mapping = (*rest, "", "")[:2]
     said = blueprint.figures.get("agent", {})
     return BlueprintAgent(
-        spec.rstrip("/"),
+        spec.rstrip("/") or spec,
         blueprint,
         rule_named(rule or said.get("post", "none")),
         mapping_named(mapping or said.get("translation", "pseudo-harmonic")),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
+from kilt import __version__, artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import PlayerAbstractions, load_abstractions
@@ -36,6 +36,12 @@ SCRIPT = """\
 #!/bin/sh
 # Play for an ACPC dealer: startme.sh HOST PORT
 exec kilt agent "$(dirname "$0")" "$1" "$2"
+"""
+README = """\
+{name}: an agent for {game}, solved with {algorithm} and exported by kilt {version}.
+
+startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition; it needs the command `kilt`.
+strategy has its probabilities, cards its buckets of hands. `kilt play .` plays against it.
 """
 REMEMBERED = 4096  # buckets of hands
 
@@ -208,7 +214,10 @@ def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy the strategy of a run and the card abstraction that it needs to a folder, with a script that starts it."""
+    """Copy the strategy of a run and the card abstraction that it needs to a folder, with a script that starts it.
+
+    The script and a README are what the competition's validator asks for.
+    """
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     blueprint = Blueprint.load(strategy)
     if out.exists():
@@ -226,4 +235,7 @@ def export(run: Path, out: Path) -> None:
         start = new / START
         start.write_text(SCRIPT, encoding="utf-8")
         start.chmod(0o755)
+        said = {"algorithm": blueprint.figures.get("algorithm", "an unknown algorithm"), "version": __version__}
+        words = README.format(name=out.name, game=blueprint.game.name, **said)
+        (new / "README").write_text(words, encoding="utf-8")
         new.rename(out)
