@@ -561,3 +561,13 @@ def payoff_matrix(game, leaf, board=()):
     for mine, theirs in np.argwhere(possible & np.outer(free, free)).tolist():
         matrix[mine, theirs] = game.payoffs(leaf, (mine, theirs), board)[0]
     return matrix
+
+
+def edge(hand, opponent, board, deck, board_size):
+    """Wins less losses of a hand against another, over all ways to complete the board, as a share of them."""
+    rest = [card for card in range(deck.size) if card not in {*hand, *opponent, *board}]
+    signs = []
+    for more in combinations(rest, board_size - len(board)):
+        mine, theirs = (hand_value((*held, *board, *more), deck) for held in (hand, opponent))
+        signs.append((mine > theirs) - (mine < theirs))
+    return sum(signs) / len(signs)

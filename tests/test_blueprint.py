@@ -610,3 +610,33 @@ def test_where_nobody_has_been(cards):
     for hand in range(50):
         found = Dealer(short(), 2).play(hand, (watched, BASELINES["always-raise"]))
         assert found.position.actor == TERMINAL and found.position.folded is None
+
+
+@pytest.mark.parametrize("rule", ["none", "purification-after-first", "new-0.2"])
+def test_the_policy_at_a_public_state_is_what_the_agent_draws_from(cards, rule):
+    """With every hand, in limit and in no-limit games, where bets that became the same count together."""
+    for game, menu, histories in [
+        (LIMIT, None, ("", "r", "rr", "cc/r", "crc/cc/rr", "cc/cc/cc/r")),
+        (short(), "1x, a; a", ("", "c", "r6", "r40", "r6c/", "r6c/r18", "cc/r6r40")),
+    ]:
+        agent = BlueprintAgent("agent", drawn(game, cards, menu)[1], rule_named(rule))
+        for history in histories:
+            board, holes = (2, 3, 4, 5), game.deck.holes()
+            one = observation_after(game, history)
+            policy = agent.policy(one.position, one.board)
+            assert len({*policy.actions}) == len(policy.actions)
+            for number, hand in enumerate(holes.tolist()):
+                if {*hand} & {*board}:
+                    continue
+                shares = dict.fromkeys(policy.actions, 0.0)
+                for action, share in agent.shares(observation_after(game, history, hand=tuple(hand))):
+                    shares[action] += share
+                assert policy.shares[:, number] == pytest.approx([*shares.values()], abs=1e-15)
+
+
+def test_what_is_translated_at_random_cannot_be_told(cards):
+    _, blueprint = drawn(short(), cards, "1x, a; a")
+    position = observation_after(short(), "r9").position
+    with pytest.raises(PlayError, match="translates bets of 'r9' at random"):
+        BlueprintAgent("agent", blueprint).policy(position, ())
+    assert BlueprintAgent("agent", blueprint, mapping=NEAREST).policy(position, ()).shares.sum(axis=0).min() == 1

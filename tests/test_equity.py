@@ -7,6 +7,7 @@ from phevaluator import evaluate_cards
 import naive
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.deck import FULL, Deck
+from kilt.cards.edges import edge, edges, pair_edges
 from kilt.cards.equity import (
     board_rows,
     distribution,
@@ -230,3 +231,30 @@ def test_several_showdowns_at_once(dtype):
             close = {"atol": 1e-9 if dtype == np.float64 else 0.01}
             np.testing.assert_allclose((result - whole)[lane::LANES], value[live], **close)
             np.testing.assert_allclose(whole[lane::LANES], met[live], **close)
+
+
+@pytest.mark.parametrize("board", [(), (0, 7), (0, 7, 3), (0, 7, 3, 10)])
+def test_edges(board):
+    """All hands against one, and one against one, beside all ways to complete the board one by one."""
+    deck, opponent = Deck(4, 3), (2, 9)
+    found = edges(opponent, board, deck, board_size=4)
+    for hand in combinations(range(deck.size), 2):
+        place = deck.hole_index(hand)
+        if {*hand} & {*opponent, *board}:
+            assert found[place] == 0
+        elif not board or place % 5 == 0:
+            won = naive.edge(hand, opponent, board, deck, 4) if board else edge(hand, opponent, (), deck, board_size=4)
+            assert found[place] == pytest.approx(won, abs=1e-14)
+            assert edge(hand, opponent, board, deck, board_size=4) == pytest.approx(won, abs=1e-14)
+    if not board:
+        assert pair_edges(deck, 2, 4)[:, deck.hole_index(opponent)] == pytest.approx(found, abs=1e-14)
+
+
+def test_edges_of_pairs_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path))
+    deck = Deck(5, 4)
+    made = pair_edges(deck, 2, 3)
+    assert made[:, 17] == pytest.approx(edges(deck.holes()[17].tolist(), (), deck, board_size=3), abs=1e-14)
+    pair_edges.cache_clear()
+    assert np.array_equal(pair_edges(deck, 2, 3), made)
+    assert len([*tmp_path.iterdir()]) == 1

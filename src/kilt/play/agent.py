@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from math import comb
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from kilt.arrays import FloatArray
 from kilt.draws import uniform
+from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting
 from kilt.strategy.fixed import AGENTS, chances
 
@@ -75,6 +78,57 @@ class Agent(Protocol):
         """
 
 
+class PublicPolicy(NamedTuple):
+    """What a player does at a public state with every private hand.
+
+    Attributes
+    ----------
+    actions : tuple of str
+        Legal actions as the ACPC writes them, each once; those that are left out are never taken.
+    shares : ndarray, shape (actions, hands)
+        Probabilities, hands in the order of `Deck.holes`. For a hand that shares a card with the board they mean
+        nothing.
+    """
+
+    actions: tuple[str, ...]
+    shares: FloatArray
+
+    def share(self, action: str) -> FloatArray:
+        """[hand] Probability of an action."""
+        if action not in self.actions:
+            return np.zeros(self.shares.shape[1])
+        share: FloatArray = self.shares[self.actions.index(action)]
+        return share
+
+
+@runtime_checkable
+class KnownAgent(Protocol):
+    """An agent that can tell its strategy at a public state, with all hands at once: estimators need it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and logs."""
+
+    def act(self, observation: Observation) -> str:
+        """Pick an action: see `Agent`."""
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actor's actions with every hand; PlayError where they cannot be told.
+
+        Parameters
+        ----------
+        position : Betting
+            The betting so far; the player is its `actor`.
+        board : tuple of int
+            The public cards of all rounds so far, in the order of dealing.
+
+        Returns
+        -------
+        PublicPolicy
+            `act` draws from these probabilities.
+        """
+
+
 @dataclass(frozen=True)
 class Fixed:
     """An agent of `strategy.fixed`, which looks at no cards; it raises by the least in no-limit games."""
@@ -90,6 +144,19 @@ class Fixed:
         share = _share(self.habits, kinds)
         kind = kinds[share.index(1)] if 1 in share else pick(kinds, share, observation.draw(2 * len(position.history)))
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Its habits, which are the same with all hands."""
+        actions, bounds = position.passive_actions(), position.raise_bounds()
+        if bounds:
+            actions = *actions, RAISE if position.rules.betting == "limit" else f"{RAISE}{bounds[0]}"
+        return _alike(position, actions, chances(self.habits, actions))
+
+
+def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> PublicPolicy:
+    """The policy of a player who does the same with all hands."""
+    hands = comb(position.rules.deck.size, position.rules.hole_cards)
+    return PublicPolicy(actions, np.repeat(shares[:, None], hands, axis=1))
 
 
 @cache
@@ -113,6 +180,13 @@ class Random:
             return kind
         least, most = bounds
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Every kind of action alike; PlayError in no-limit games, where raises are too many to list."""
+        if position.rules.betting != "limit":
+            raise PlayError(f"{self.name} raises to any of thousands of levels: give another player to judge")
+        actions = position.actions()
+        return _alike(position, actions, np.full(len(actions), 1 / len(actions)))
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:

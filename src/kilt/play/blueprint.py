@@ -16,14 +16,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
+from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
-from kilt.play.agent import Observation, pick
+from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
 
+KEPT_TABLES = 4096  # of public states: some 100 MB with a thousand buckets
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
 
 
@@ -66,6 +70,7 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[str, tuple[tuple[str, ...], FloatArray]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def game(self) -> Holdem:
@@ -89,6 +94,44 @@ class BlueprintAgent:
         if not any(row):  # nobody has been there
             return [(CALL, 1.0)]
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actions at a public state, with every hand.
+
+        PlayError where bets before it are translated at random: what the agent took them for is not known then.
+        """
+        if position.history not in self._tables:
+            if len(self._tables) >= KEPT_TABLES:
+                self._tables.clear()
+            self._tables[position.history] = self._table(position)
+        actions, table = self._tables[position.history]
+        cards = self.blueprint.cards.each[position.actor].rounds[position.round]
+        return PublicPolicy(actions, table[:, cards.row(board)])
+
+    def _table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray]:
+        """The legal actions at a public state, each once, and [action, bucket] their probabilities."""
+        menu = self._menus.get(position.history) or self._menu(Observation(position, (), (), 0))
+        if position.history not in self._menus and not isinstance(self.mapping, Deterministic):
+            raise PlayError(
+                f"{self.name} translates bets of {position.history!r} at random, so that its strategy cannot be told: "
+                "use a deterministic translation, such as RUN@RULE@deterministic-pseudo-harmonic"
+            )
+        buckets = self.blueprint.cards.each[position.actor].numbers[position.round]
+        if menu.node is None:
+            return (CALL,), np.ones((1, buckets))
+        first, last = self.blueprint.first[menu.node : menu.node + 2]
+        rows = self.blueprint.shares[first:last].reshape(buckets, -1).astype(np.float64)
+        seen = rows.any(axis=1)
+        rows[seen] /= rows[seen].sum(axis=1, keepdims=True)
+        if not self.rule.idle:
+            for bucket in np.flatnonzero(seen):
+                rows[bucket] = apply(self.rule, menu.labels, rows[bucket], first=not menu.acted)
+        actions = tuple(dict.fromkeys([*menu.actions, CALL]))  # several bets may have become the same
+        table = np.zeros((len(actions), buckets))
+        for column, action in zip(rows.T, menu.actions, strict=True):
+            table[actions.index(action)] += column
+        table[actions.index(CALL), ~seen] = 1.0  # as `shares` has it: nobody has been there
+        return actions, table
 
     def _menu(self, observation: Observation) -> ChoiceSet:
         """The actions to choose from; remembered where no bet had to be translated."""

@@ -1,0 +1,154 @@
+"""Edges: how much more often one hand beats another than it loses, over all ways to complete the board.
+
+The edge of a hand against another is the probability that it wins a showdown less the probability that it loses, from
+−1 to 1; twice the equity less 1. Times the chips at stake it is the expected value of a showdown without more bets.
+
+>>> leduc = Deck(3, 2)
+>>> round(edge(leduc.cards("Kh"), leduc.cards("Qs"), deck=leduc, board_size=1), 6)  # Q on the board: 1 of 4
+0.5
+>>> edges(leduc.cards("Qs"), leduc.cards("Qh"), deck=leduc, board_size=1).tolist()  # a pair beats all
+[0.0, 0.0, -1.0, -1.0, -1.0, -1.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from kilt import artifact
+from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.cards import edges_kernels as kernels
+from kilt.cards.boards import hand_permutations
+from kilt.cards.deck import FULL, Deck, subsets
+from kilt.cards.equity import BOARD_SIZE, completions, hand_list
+from kilt.cards.hands import hand_tables
+from kilt.errors import ArtifactError
+
+KIND = "edges of pairs of hands"
+LARGE = 100  # hands from which a table of all pairs is kept on disk
+_BATCH = 1024  # boards; their weights, 24 at most, add up to less than 2¹⁵
+
+
+def edge(
+    hand: Sequence[int],
+    opponent: Sequence[int],
+    board: Sequence[int] = (),
+    deck: Deck = FULL,
+    *,
+    board_size: int = BOARD_SIZE,
+) -> float:
+    """Probability that `hand` beats `opponent` less the probability that it loses, over all ways to complete a board.
+
+    Parameters
+    ----------
+    hand, opponent : sequence of int
+        Private cards of both; no card is there twice.
+    board : sequence of int
+        Public cards.
+    deck : Deck
+        Whose cards the numbers are.
+    board_size : int
+        Number of cards of a complete board.
+
+    Returns
+    -------
+    float
+        From −1 to 1.
+    """
+    rest = _rest(deck, [*hand, *opponent, *board])
+    ways = _ways(len(rest), board_size - len(board))
+    pair = np.array([deck.hole_index(hand), deck.hole_index(opponent)])
+    tables = hand_tables(board_size + len(hand), deck)
+    held = np.array(board, dtype=np.int64)
+    return kernels.pair_edge(held, rest, ways, hand_list(deck, len(hand)), pair, tables) / len(ways)
+
+
+def edges(
+    opponent: Sequence[int], board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE
+) -> FloatArray:
+    """Edge of every hand against one hand, over all ways to complete a board.
+
+    Parameters
+    ----------
+    opponent : sequence of int
+        Private cards of the one hand; all others have as many.
+    board : sequence of int
+        Public cards, none of them the opponent's.
+    deck : Deck
+        Whose cards the numbers are.
+    board_size : int
+        Number of cards of a complete board.
+
+    Returns
+    -------
+    ndarray of float64, shape (hands,)
+        From −1 to 1, in the order of `Deck.holes`; 0 where a hand shares a card with the board or with the opponent.
+    """
+    rest, hands = _rest(deck, [*opponent, *board]), hand_list(deck, len(opponent))
+    ways, other = _ways(len(rest), board_size - len(board)), deck.hole_index(opponent)
+    boards = np.empty((len(ways), board_size), dtype=np.int64)
+    boards[:, : len(board)] = board
+    boards[:, len(board) :] = rest[ways]
+    won = np.zeros(len(hands.bits), dtype=np.int32)
+    strength = np.empty(len(won), dtype=np.int16)
+    kernels.add_edges(boards, hands, other, hand_tables(board_size + len(opponent), deck), strength, won)
+    bit = hand_tables(len(opponent), deck).card_bit
+    blocked = hands.bits & (hands.bits[other] | bit[np.array(board, dtype=np.int64)].sum()) != 0
+    won[blocked] = 0
+    return won / comb(len(rest) - len(opponent), board_size - len(board))
+
+
+@lru_cache(maxsize=4)
+def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_SIZE) -> FloatArray:
+    """Edge of every hand against every other before any board: [hand, hand], 0 where they share a card.
+
+    That of the full deck takes half a minute, and is kept in the cache folder.
+    """
+    if comb(deck.size, hole_cards) < LARGE:
+        return _pair_edges(deck, hole_cards, board_size)
+    name = artifact.fingerprint(KIND, f"{deck.ranks} {deck.suits} {hole_cards} {board_size}")
+    place = artifact.cache_folder() / f"edges-{name}"
+    try:
+        return np.asarray(artifact.read(place, KIND, check=True).arrays["edges"])
+    except ArtifactError:
+        table = _pair_edges(deck, hole_cards, board_size)
+        artifact.write(place, KIND, {"edges": table})
+        return table
+
+
+def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:
+    """[hand, hand] from canonical boards alone, then the mean over all permutations of suits."""
+    ways = completions((), deck, board_size=board_size, hole_cards=hole_cards)
+    hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
+    count = len(hands.bits)
+
+    def work(starts: Sequence[int]) -> IntArray:
+        won = np.zeros((count, count), dtype=np.int64)
+        strength, sums = np.empty((_BATCH, count), dtype=np.int16), np.empty(count, dtype=np.int16)
+        for start in starts:
+            some = slice(start, start + _BATCH)
+            kernels.add_pairs(ways.boards[some], ways.weights[some], hands, tables, strength, sums, won)
+        return won
+
+    starts = range(0, len(ways.boards), _BATCH)
+    with ThreadPoolExecutor(2) as pool:
+        won = sum(pool.map(work, (starts[::2], starts[1::2])))
+    won = np.asarray(won) - np.asarray(won).T
+    moved = hand_permutations(deck, hole_cards)
+    total = sum(won[np.ix_(to, to)] for to in moved)
+    apart = hands.bits[:, None] & hands.bits == 0
+    return np.asarray(np.where(apart, total, 0) / (len(moved) * comb(deck.size - 2 * hole_cards, board_size)))
+
+
+def _rest(deck: Deck, used: Sequence[int]) -> IntArray:
+    """The cards that are left."""
+    left = np.ones(deck.size, dtype=bool)
+    left[list(used)] = False
+    return np.flatnonzero(left)
+
+
+_ways: Callable[[int, int], ByteArray] = lru_cache(maxsize=64)(subsets)

@@ -1,0 +1,96 @@
+"""Compiled loops of `edges`. `hands` is a `HandList`; arrays over hands are indexed by its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import IntArray
+from kilt.cards.equity_kernels import HandList, board_strengths
+from kilt.cards.hands_kernels import HandTables, Strengths, look_up
+from kilt.jit import kernel, subkernel
+
+
+@kernel
+def add_edges(
+    boards: IntArray,
+    hands: HandList,
+    opponent: int,
+    tables: HandTables,
+    strength: Strengths,
+    won: npt.NDArray[np.int32],
+) -> None:
+    """Add to `won`, over complete `boards`, 1 where a hand beats the `opponent` and −1 where it loses.
+
+    The boards have none of the opponent's cards. Hands that share a card with a board get nothing from it. `strength`
+    is scratch for an entry per hand.
+    """
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength)
+        theirs = strength[opponent]
+        for hand in range(len(strength)):
+            mine = strength[hand]
+            won[hand] += np.int32((mine >= 0) & (mine > theirs)) - np.int32((mine >= 0) & (mine < theirs))
+
+
+@kernel
+def pair_edge(
+    held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
+) -> int:
+    """Wins less losses of the first hand of `pair` against the second, over all ways to complete the board `held`.
+
+    A way is a row of places in `rest`, the cards that are neither on the board nor in a hand.
+    """
+    key, bits = np.int64(tables.start), np.int64(0)
+    for card in held:
+        key += tables.card_key[card]
+        bits += tables.card_bit[card]
+    mine_key, mine_bits = key + hands.key[pair[0]], bits | hands.bits[pair[0]]
+    their_key, their_bits = key + hands.key[pair[1]], bits | hands.bits[pair[1]]
+    won = 0
+    for way in range(ways.shape[0]):
+        more_key, more_bits = np.int64(0), np.int64(0)
+        for place in range(ways.shape[1]):
+            card = rest[ways[way, place]]
+            more_key += tables.card_key[card]
+            more_bits += tables.card_bit[card]
+        mine = look_up(mine_key + more_key, mine_bits | more_bits, tables)
+        theirs = look_up(their_key + more_key, their_bits | more_bits, tables)
+        won += int(mine > theirs) - int(mine < theirs)
+    return won
+
+
+@kernel
+def add_pairs(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    tables: HandTables,
+    strength: Strengths,
+    sums: Strengths,
+    won: IntArray,
+) -> None:
+    """Add to `won` [hand, hand], over complete `boards`, the weight of wins less losses of the first hand; h < o only.
+
+    The weights add up to less than 2¹⁵, so that sums of a row fit 16 bits: many are added at once. `strength` is
+    scratch [board, hand], `sums` [hand].
+    """
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength[b])
+    for hand in range(len(sums)):
+        sums[:] = 0
+        for b in range(boards.shape[0]):
+            mine = strength[b, hand]
+            if mine >= 0:
+                _add_signs(mine, np.int16(weights[b]), strength[b, hand:], sums[hand:])
+        for other in range(hand, len(sums)):
+            won[hand, other] += sums[other]
+
+
+@subkernel
+def _add_signs(mine: np.int16, weight: np.int16, theirs: Strengths, sums: Strengths) -> None:
+    """Add the weight where `theirs` are below `mine`, take it away where they are above; nothing where they are −1."""
+    for other in range(len(theirs)):
+        below, above = theirs[other] < mine, theirs[other] > mine
+        free = theirs[other] >= 0
+        sums[other] += weight if below & free else (-weight if above else np.int16(0))

@@ -1,0 +1,163 @@
+"""What the end of a hand is worth to a player, with luck taken out or not [Johanson16 §7.2.3]: `VALUES` has all.
+
+A value function takes a seen hand, an end that it stands for, and private hands of the judged player; it gives chips.
+Money is what the end pays. DIVAT values take away the luck of the cards: for any function W of what has happened,
+
+    Ṽ(z) = u(z) − Σ (W(after) − E W)        over the chance events on the way to z
+
+has the mean of u, since every term has mean 0 [Zinkevich06]. W of BC-DIVAT is what the cards are worth if each round
+from here on has one bet, which is called: the chips at stake then, times the edge of one hand over the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.cards.edges import edge, edges, pair_edges
+from kilt.cards.equity import hand_list
+from kilt.cards.hands import hand_tables
+from kilt.games.game import REVEAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Betting, Holdem, positions_of
+from kilt.play.dealer import Hand
+
+
+class SeenHand:
+    """A hand of a log as the judged player's: cards that are known, and what follows from them for all private hands.
+
+    Parameters
+    ----------
+    game : Holdem
+    hand : Hand
+    seat : int
+        Where the judged player sits.
+    partial : bool
+        Whether the opponent's cards are seen at a showdown alone.
+    """
+
+    def __init__(self, game: Holdem, hand: Hand, seat: int, *, partial: bool = False) -> None:
+        rules, holes = game.rules, hand.cards.holes
+        self.game, self.seat, self.position, self.board = game, seat, hand.position, hand.board
+        self.hole = holes[seat]
+        self.own = rules.deck.hole_index(holes[seat])
+        self.own_hand: IntArray = np.array([self.own])
+        hidden = partial and hand.position.folded is not None
+        self.opponent: tuple[int, ...] | None = None if hidden else holes[1 - seat]
+        self._free: dict[int, BoolArray] = {}
+        self._free_hands: dict[int, IntArray] = {}
+        self._edges: dict[int, FloatArray] = {}
+        self._edge: dict[int, float] = {}
+
+    def moves(self) -> Iterator[tuple[Betting, str]]:
+        """Each action of the hand with the position before it; chance's ``/`` is among them."""
+        return self.game.positions.moves(self.position)
+
+    def after(self, position: Betting, action: str) -> Betting:
+        """The position after an action."""
+        return self.game.positions.after(position, action)
+
+    def board_of(self, r: int) -> tuple[int, ...]:
+        """The public cards that are dealt up to round `r`."""
+        return self.board[: self.game.rules.board_size(r)]
+
+    def free(self, r: int) -> BoolArray:
+        """[hand] Whether the player can hold it: no card of it is on the board of round `r` or seen in another hand."""
+        if r not in self._free:
+            rules = self.game.rules
+            used = hand_tables(rules.hole_cards, rules.deck).card_bit[[*self.board_of(r), *(self.opponent or ())]]
+            self._free[r] = hand_list(rules.deck, rules.hole_cards).bits & used.sum() == 0
+        return self._free[r]
+
+    def free_hands(self, r: int) -> IntArray:
+        """Numbers of the hands that the player can hold in round `r`: see `free`."""
+        if r not in self._free_hands:
+            self._free_hands[r] = np.flatnonzero(self.free(r))
+        return self._free_hands[r]
+
+    def edge(self, r: int, hands: IntArray) -> FloatArray:
+        """Edge of private `hands` over the opponent's, given the board of round `r`: see `kilt.cards.edges`."""
+        rules, last = self.game.rules, self.game.rules.rounds - 1
+        assert self.opponent is not None
+        if r == 0 and last > 0:
+            table = pair_edges(rules.deck, rules.hole_cards, rules.board_size(last))
+            return np.asarray(table[hands, rules.deck.hole_index(self.opponent)])
+        if hands is self.own_hand and r < last and r not in self._edges:
+            if r not in self._edge:
+                board, size = self.board_of(r), rules.board_size(last)
+                self._edge[r] = edge(self.hole, self.opponent, board, rules.deck, board_size=size)
+            return np.array([self._edge[r]])
+        if r not in self._edges:
+            size = rules.board_size(last)
+            self._edges[r] = edges(self.opponent, self.board_of(r), rules.deck, board_size=size)
+        return self._edges[r][hands]
+
+
+ValueFunction: TypeAlias = Callable[[SeenHand, Betting, IntArray], FloatArray]
+
+
+def money(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
+    """[hand] Chips that the player wins at an end with each of some private hands.
+
+    Parameters
+    ----------
+    seen : SeenHand
+        Whose board and opponent's cards count.
+    end : Betting
+        Where the hand is over.
+    hands : ndarray of int
+        Numbers of private hands.
+
+    Returns
+    -------
+    ndarray of float64, shape (hands,)
+    """
+    if end.folded is not None:
+        return np.full(len(hands), float(-end.stake if end.folded == seen.seat else end.stake))
+    return end.stake * seen.edge(end.round, hands)
+
+
+def bet_call_divat(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
+    """[hand] Chips that the player wins, less the luck of the cards if the rest of each hand went bet and call.
+
+    Before any card is dealt both players stand alike: the mean of W is 0. Parameters as of `money`; the opponent's
+    cards must be known.
+    """
+    value, before = money(seen, end, hands), np.zeros(len(hands))
+    for r, stake in enumerate(bet_call_stakes(end.rules, end.history)):
+        now = seen.edge(r, hands)
+        value = value - stake * (now - before)
+        before = now
+    return value
+
+
+@lru_cache(maxsize=1 << 16)
+def bet_call_stakes(rules: GameDef, history: str) -> tuple[int, ...]:
+    """[round] Chips at stake at the showdown if each round from this one on had one bet, which is called.
+
+    A bet has the size of the round, in no-limit games that of half the pot. Rounds up to the last of the history.
+
+    >>> from kilt.games.gamedef import ready_made
+    >>> bet_call_stakes(ready_made("leduc"), "rc/crc")  # 1 + 2 + 4, then 3 + 4
+    (7, 7)
+    """
+    positions = positions_of(rules)
+    levels = [max(rules.blinds)]
+    levels += [max(before.spent) for before, action in positions.moves(positions.replay(history)) if action == REVEAL]
+    stakes = []
+    for opened, level in enumerate(levels):
+        stake = level
+        for r in range(opened, rules.rounds):
+            stake += (rules.raise_sizes[r] if rules.betting == "limit" else stake) if rules.max_raises[r] else 0
+        stakes.append(min(stake, *rules.stacks))
+    return tuple(stakes)
+
+
+VALUES: dict[str, ValueFunction] = {
+    "money": money,
+    "bc-divat": bet_call_divat,
+}

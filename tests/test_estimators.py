@@ -1,0 +1,270 @@
+"""Estimators on logs: unbiased by enumeration of whole games, and the identities of [Johanson16 §7]."""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+from kilt.errors import PlayError
+from kilt.evaluate.estimators import ESTIMATORS, Estimator, estimate_from_log, estimator_named, follow, hand_values
+from kilt.evaluate.values import SeenHand
+from kilt.games import load_game
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.play.agent import BASELINES, PublicPolicy
+from kilt.play.dealer import Cards, Dealer
+from kilt.solve.cfr import FullWidth
+from kilt.strategy.table import Strategy
+from kilt.tree.flat import flat_tree
+
+NAMES = ("Ann", "Bob")  # by seat
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A strategy with probabilities drawn for each public state; a share of them is 0 where `gaps` is not."""
+
+    name: str
+    seed: int
+    gaps: float = 0.0
+
+    def policy(self, position, board):
+        return drawn(self, position, board)
+
+    def act(self, observation):
+        raise NotImplementedError
+
+
+@cache
+def drawn(agent, position, board):
+    actions, deck = position.actions(), position.rules.deck
+    rng = np.random.default_rng([agent.seed, *map(ord, position.history), *board])
+    shares = rng.random((len(actions), len(deck.holes(position.rules.hole_cards)))) ** 2
+    shares *= rng.random(shares.shape) >= agent.gaps
+    shares[-1] += ~shares.any(axis=0)
+    return PublicPolicy(actions, shares / shares.sum(axis=0))
+
+
+def ends(game, agents):
+    """All ends of a game that `agents` (by seat) reach, each with its probability."""
+    dealer = Dealer(game)
+    deals = game.deals()
+
+    def walk(position, hands, board, chance):
+        if chance == 0:
+            return
+        if position.actor == TERMINAL:
+            cards = Cards(tuple((hand,) for hand in hands), board)
+            yield dealer.ended(0, position, cards, NAMES), chance
+        elif position.actor == CHANCE:
+            after = position.after(REVEAL)
+            for revealed, share in game.reveals(position, hands, board):
+                yield from walk(after, hands, revealed, chance * share)
+        else:
+            said = agents[position.actor].policy(position, board)
+            for action in position.actions():
+                share = said.share(action)[hands[position.actor]]
+                yield from walk(game.positions.after(position, action), hands, board, chance * share)
+
+    for hands in product(range(len(deals)), repeat=2):
+        yield from walk(game.start(), hands, (), deals[hands])
+
+
+def moments(game, seat, played, judged, other, estimators, **options):
+    """[estimator] mean and standard deviation of a hand's value, and mean weight, when `played` plays `other`."""
+    agents = (played, other) if seat == 0 else (other, played)
+    chances, found = [], []
+    for hand, chance in ends(game, agents):
+        seen = SeenHand(game, hand, seat, **options)
+        found.append(hand_values(seen, follow(seen, played, judged), estimators))
+        chances.append(chance)
+    values, weights = np.stack(found, axis=1)
+    mean = chances @ values
+    return mean, np.sqrt(np.maximum(chances @ values**2 - mean**2, 0)), chances @ weights
+
+
+def value(game, seat, judged, other):
+    """What a strategy wins, by enumeration."""
+    agents = (judged, other) if seat == 0 else (other, judged)
+    return sum(chance * hand.payoffs[seat] for hand, chance in ends(game, agents))
+
+
+ROWS = list(ESTIMATORS.values())
+PLAYED, JUDGED, OTHER = Drawn("played", 1), Drawn("judged", 2, gaps=0.3), Drawn("other", 3, gaps=0.2)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("judged", [PLAYED, JUDGED])
+def test_every_estimator_is_unbiased(seat, judged):
+    game = load_game("kuhn")
+    mean, _, weight = moments(game, seat, PLAYED, judged, OTHER, ROWS)
+    assert mean == pytest.approx(np.full(len(ROWS), value(game, seat, judged, OTHER)), abs=1e-12)
+    assert weight == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The average strategy of CFR in Leduc after some iterations; actions below a threshold are dropped."""
+
+    name: str
+    iterations: int
+    threshold: float = 0.0
+
+    def policy(self, position, board):
+        return solved(self, position, board)
+
+    def act(self, observation):
+        raise NotImplementedError
+
+
+LEDUC = load_game("leduc")
+AVERAGES = {}
+
+
+@cache
+def solved(agent, position, board):
+    if not AVERAGES:
+        tree = flat_tree(LEDUC)
+        solver = FullWidth(tree.nodes, "cfr")
+        for iterations in (30, 200):
+            solver.step(iterations - solver.iterations)
+            AVERAGES[iterations] = Strategy.of(tree, solver.average())
+    actions, strategy = position.actions(), AVERAGES[agent.iterations]
+    names = [f"{hand}|{LEDUC.board_name(board)}|{position.history}" for hand in LEDUC.hands(0)]
+    rows = [dict.fromkeys(actions, 1.0) if hand in board else strategy[name] for hand, name in enumerate(names)]
+    shares = np.array([[row[action] for row in rows] for action in actions])
+    shares[shares < np.minimum(agent.threshold, shares.max(axis=0))] = 0
+    return PublicPolicy(actions, shares / shares.sum(axis=0))
+
+
+@pytest.mark.parametrize("iterations", [30, 200])
+def test_estimators_on_leduc_are_unbiased_and_in_the_order_of_table_7_1(iterations):
+    """[Johanson16 table 7.1]: the orders hold exactly in Leduc too; early folds alone raise the deviation on-policy."""
+    played, judged, other = Solved("played", 30), Solved("judged", iterations), Solved("other", 200, 0.3)
+    mean, deviation, weight = moments(LEDUC, 0, played, judged, other, ROWS)
+    assert mean == pytest.approx(np.full(len(ROWS), value(LEDUC, 0, judged, other)), abs=1e-12)
+    assert weight == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
+    sd = dict(zip(ESTIMATORS, deviation, strict=True))
+    best = sd["all-cards+early-folds+bc-divat"]
+    if judged.iterations == played.iterations:
+        assert best < sd["all-cards+bc-divat"] < sd["bc-divat"] < sd["all-cards"] < sd["basic"] < sd["early-folds"]
+        assert sd["basic"] < 1.1 * sd["early-folds"]
+    else:
+        assert best < sd["all-cards+bc-divat"] < sd["bc-divat"] < sd["basic"]
+        assert sd["all-cards"] < sd["basic"]
+        assert sd["early-folds"] < sd["basic"]
+
+
+def hand_of(game, history, holes, board=()):
+    return Dealer(game).ended(0, game.replay(history), Cards(holes, board), NAMES)
+
+
+def values_of(hand, seat, played, judged, estimators=ROWS, *, game=LEDUC, **options):
+    seen = SeenHand(game, hand, seat, **options)
+    return hand_values(seen, follow(seen, played, judged), estimators)[0]
+
+
+def test_basic_on_policy_is_money():
+    for hand, _ in ends(load_game("kuhn"), (PLAYED, OTHER)):
+        found = values_of(hand, 0, PLAYED, PLAYED, [ESTIMATORS["basic"]], game=load_game("kuhn"))
+        assert found == pytest.approx([hand.payoffs[0]], abs=1e-14)
+
+
+def test_only_the_opponents_cards_are_left_to_luck_where_the_player_acts_once():
+    """All cards and endings together: who answers one bet, whatever the cards, has one value per opponent's card."""
+    game, seen = load_game("kuhn"), {}
+    rows = [estimator_named("all-cards+game-endings")]
+    for hand, _ in ends(game, (BASELINES["always-raise"], PLAYED)):
+        seen.setdefault(hand.cards.holes[0], []).append(values_of(hand, 1, PLAYED, JUDGED, rows, game=game)[0])
+    assert len(seen) == 3
+    for values in seen.values():
+        assert values == pytest.approx([values[0]] * 4, abs=1e-14)  # two cards, folded or called
+
+
+def test_bet_call_divat_is_zero_where_all_rounds_go_bet_and_call():
+    rows = [ESTIMATORS["bc-divat"]]
+    for first, second, board in [(0, 5, 3), (4, 1, 0), (2, 3, 5)]:
+        hand = hand_of(LEDUC, "rc/rc", ((first,), (second,)), (board,))
+        assert values_of(hand, 0, PLAYED, PLAYED, rows) == pytest.approx([0.0], abs=1e-14)
+        checked = hand_of(LEDUC, "cc/cc", ((first,), (second,)), (board,))
+        assert values_of(checked, 0, PLAYED, PLAYED, rows)[0] != 0 or checked.payoffs[0] == 0
+
+
+def test_what_is_missing_without_support_is_told():
+    """Weights and what is missing add up to 1, and the bias is what the judged strategy wins there."""
+    game, played, judged = load_game("kuhn"), Drawn("played", 4, gaps=0.4), PLAYED
+    lines = []
+    for hand, chance in ends(game, (played, OTHER)):
+        seen = SeenHand(game, hand, 0)
+        line = follow(seen, played, judged)
+        lines.append((chance, hand_values(seen, line, ROWS)[1], [line.missing[row[:2]] for row in ROWS]))
+    chance, weight, missing = (np.array(part) for part in zip(*lines, strict=True))
+    assert chance @ (weight + missing) == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
+    lost = dict(zip(ESTIMATORS, chance @ missing, strict=True))
+    assert lost["basic"] > lost["all-cards"] > lost["all-cards+game-endings"] == 0
+    supported = sum(
+        chance * hand.payoffs[0]
+        for hand, chance in ends(game, (judged, OTHER))
+        if all(
+            played.policy(before, ()).share(action)[hand.cards.holes[0][0]] > 0
+            for before, action in game.positions.moves(hand.position)
+            if before.actor == 0
+        )
+    )
+    mean, _, _ = moments(game, 0, played, judged, OTHER, [ESTIMATORS["basic"]])
+    assert mean == pytest.approx([supported], abs=1e-12)
+
+
+def test_partial_information():
+    """Cards that are not shown change nothing where all hands are, nor what needs no cards; else there may be bias."""
+    played, judged = Drawn("played", 1), Drawn("judged", 2)
+    shown = hand_of(LEDUC, "cc/rc", ((2,), (5,)), (3,))
+    assert values_of(shown, 0, played, judged, partial=True) == pytest.approx(values_of(shown, 0, played, judged))
+    game = load_game("kuhn")
+    mean, _, _ = moments(game, 0, played, judged, OTHER, ROWS, partial=True)
+    bias = dict(zip(ESTIMATORS, abs(mean - value(game, 0, judged, OTHER)), strict=True))
+    assert max(bias["basic"], bias["early-folds"]) < 1e-12
+    assert min(bias["game-endings"], bias["bc-divat"]) > 1e-3
+
+
+def test_estimates_from_a_log():
+    """Hands are judged one by one; what cannot be judged is counted with its reason."""
+    hands = [hand for hand, _ in ends(LEDUC, (Drawn("a", 1, 0.5), Drawn("b", 2, 0.6)))][::7]
+    stranger = hands[0]._replace(players=("Cid", "Bob"))
+    rows = [ESTIMATORS[name] for name in ("basic", "all-cards")]
+    found = estimate_from_log(LEDUC, [*hands, stranger], "Ann", Drawn("a", 1, 0.5), estimators=rows)
+    assert (found.hands, found.left_out, found.duplicate) == (len(hands), {"Ann does not take part": 1}, False)
+    money = [hand.payoffs[0] * 1000 for hand in hands]
+    assert found.rows[0].won.mean == pytest.approx(np.mean(money))
+    assert found.rows[0].deviation == pytest.approx(np.std(money, ddof=1))
+    assert found.rows[0].effective == pytest.approx(len(hands))
+    assert not found.rows[0].warnings
+    other = estimate_from_log(LEDUC, hands, "Ann", Drawn("x", 9, 0.5), estimators=rows)
+    assert other.hands + sum(other.left_out.values()) == len(hands)
+    (reason,) = other.left_out
+    assert reason == "x never plays such a line with these cards"
+    swapped = [hands[0], hands[0]._replace(players=NAMES[::-1], payoffs=hands[0].payoffs[::-1])]
+    swapped[1] = swapped[1]._replace(players=("Bob", "Ann"), payoffs=hands[0].payoffs)
+    pair = estimate_from_log(LEDUC, swapped, "Ann", PLAYED, estimators=rows[:1])
+    assert pair.duplicate
+    assert pair.rows[0].won.mean == pytest.approx(0)
+
+
+def test_warnings():
+    """Few hands that weigh, and what the player never does, are said."""
+    hands = [hand for hand, _ in ends(load_game("kuhn"), (PLAYED, OTHER))]
+    judged = Drawn("judged", 5, gaps=0.5)
+    found = estimate_from_log(load_game("kuhn"), hands, "Ann", PLAYED, judged, [ESTIMATORS["basic"]])
+    assert [said.split(":")[0] for said in found.rows[0].warnings] == ["degenerate weights"]
+    sparse = [hand for hand, _ in ends(load_game("kuhn"), (judged, OTHER))] * 20
+    found = estimate_from_log(load_game("kuhn"), sparse, "Ann", judged, PLAYED, [ESTIMATORS["basic"]])
+    assert "missing support" in [said.split(":")[0] for said in found.rows[0].warnings]
+
+
+def test_names():
+    assert estimator_named("basic") == Estimator()
+    assert estimator_named("money") == Estimator()
+    assert estimator_named("bc-divat+all-cards").name == "all-cards+bc-divat"
+    with pytest.raises(PlayError, match="unknown estimator 'all-hands'"):
+        estimator_named("all-hands")
