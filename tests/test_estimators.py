@@ -7,13 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import ESTIMATORS, Estimator, estimate_from_log, estimator_named, follow, hand_values
 from kilt.evaluate.values import SeenHand
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES, PublicPolicy
 from kilt.play.dealer import Cards, Dealer
+from kilt.play.match import play_match
 from kilt.solve.cfr import FullWidth
 from kilt.strategy.table import Strategy
 from kilt.tree.flat import flat_tree
@@ -268,3 +271,50 @@ def test_names():
     assert estimator_named("bc-divat+all-cards").name == "all-cards+bc-divat"
     with pytest.raises(PlayError, match="unknown estimator 'all-hands'"):
         estimator_named("all-hands")
+
+
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory):
+    """A match of probe and random in Leduc, with lines that are cut off, of another game, and of strangers."""
+    path, lines = tmp_path_factory.mktemp("logs") / "match.log", []
+    players = BASELINES["probe"], BASELINES["random"]
+    play_match(LEDUC, players, 400, sink=lambda hand: lines.append(log_line(hand)))
+    more = ["STATE:7:rc/r", "STATE:8:f:8dJd|Td4d:50|-50:probe|random", lines[3].replace("probe", "Cid")]
+    path.write_text("\n".join(["# a match", *lines, *more, "SCORE:0|0:probe|random"]))
+    return path
+
+
+def test_logs_are_judged(log_file):
+    """All estimators agree with each other, and what cannot be read or judged is counted."""
+    said = answer("evaluate", "log", log_file, "--game", "leduc", "--player", "probe")
+    assert (said["hands"], said["unreadable"], said["left_out"]) == (400, 2, {"probe does not take part": 1})
+    assert [fault.split(":")[0] for fault in said["faults"]] == ["line 402", "line 403"]
+    assert [row["estimator"] for row in said["estimates"]] == list(ESTIMATORS)
+    assert said["duplicate"]
+    (low, high), least = said["estimates"][0]["ci95"], said["estimates"][-1]
+    assert low < least["mbb_per_hand"] < high
+    assert least["deviation"] < said["estimates"][0]["deviation"]
+    one = ["--as", "always-call", "--estimator", "early-folds+all-cards", "--partial"]
+    said = answer("evaluate", "log", log_file, "--game", "leduc", "--player", "probe", *one)
+    assert (said["estimator"], said["judged"], said["information"]) == (
+        "all-cards+early-folds",
+        "always-call",
+        "partial",
+    )
+    shown = kilt("evaluate", "log", log_file, "--game", "leduc", "--player", "probe", "--as", "random")
+    assert "all-cards+early-folds+bc-divat" in shown.stdout
+    assert "missing support" in shown.stderr  # probe never folds
+    assert "2 more" not in shown.stderr
+    assert "cannot be read: line 402" in shown.stderr
+
+
+def test_logs_that_cannot_be_judged(log_file):
+    where = ["evaluate", "log", log_file, "--game", "leduc"]
+    assert "its players are Cid, probe, random: say with --name" in refused(*where, "--player", "always-call")
+    never = answer(*where, "--player", "always-fold", "--name", "probe")
+    assert never["hands"] + sum(never["left_out"].values()) == 401
+    assert never["left_out"]["always-fold never plays such a line with these cards"] > 300
+    assert "give --player too" in refused(*where, "--estimator", "basic")
+    assert "unknown estimator" in refused(*where, "--player", "probe", "--estimator", "best")
+    assert "with --game, or whom to judge" in refused("evaluate", "log", log_file)
+    assert "no hand can be read; line 2:" in refused(*where[:3], "-g", "holdem.limit.2p", "--player", "probe")

@@ -1,13 +1,23 @@
-"""``kilt evaluate log``: matches that were played elsewhere. `NewLog` is the log of one that is played here."""
+"""``kilt evaluate log``: matches that were played elsewhere, and what strategies win in them.
+
+`NewLog` is the log of a match that is played here.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, print_json, print_table, say
+from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from kilt.evaluate.estimators import LogEstimate, LogEstimates
+    from kilt.games.holdem import Holdem
+
+UNIT = "mbb/h"
+SHOWN = 5  # lines that cannot be read
 
 
 class NewLog:
@@ -52,38 +62,87 @@ class NewLog:
 def log(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it.")],
     game: Annotated[
-        str, typer.Option("--game", "-g", metavar="NAME", help="What was played: a ready-made game or a .game file.")
-    ],
+        str | None,
+        typer.Option(
+            "--game",
+            "-g",
+            metavar="NAME",
+            help="What was played: a ready-made game or a .game file. Left out: the game of --player.",
+        ),
+    ] = None,
     phh: Annotated[
         Path | None,
         typer.Option("--phh", metavar="OUT", help="Also write the hands in PHH format (.phhs), a new file."),
     ] = None,
+    player: Annotated[
+        str | None,
+        typer.Option(
+            "--player", metavar="PLAYER", help="Judge the strategy of this player: a run, or a baseline such as probe."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="What --player is called in the log. Left out: as given."),
+    ] = None,
+    instead: Annotated[
+        str | None,
+        typer.Option("--as", metavar="OTHER", help="Judge this strategy on the hands that --player has played."),
+    ] = None,
+    estimator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--estimator",
+            "-e",
+            metavar="NAME",
+            help="Such as all-cards+early-folds+bc-divat; may be repeated. Left out: all of them.",
+        ),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take the opponent's cards as seen at showdowns alone.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one."""
+    """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one.
+
+    With --player, what a strategy wins is estimated from all that it would do with other cards and at other ends.
+    """
+    from kilt.artifact import os_errors
+    from kilt.errors import PlayError
+    from kilt.play.acpc import decoded
+    from kilt.play.players import load_holdem
+
+    if player is None and (name or instead or estimator or partial):
+        raise PlayError("--name, --as, --estimator and --partial say how a player is judged: give --player too")
+    if player is None and game is None:
+        raise PlayError(f"what was played in {file} is not given: say it with --game, or whom to judge with --player")
+    rules = load_holdem(game) if game else None
+    with os_errors(f"{file} cannot be read"):
+        text = decoded(file.read_bytes())
+    if player is None:
+        assert rules
+        _result(file, text, rules, phh, as_json=as_json)
+    else:
+        _judge(file, text, rules, player, name, instead, estimator or [], partial=partial, as_json=as_json)
+
+
+def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: bool) -> None:
+    """Who won how much."""
     import numpy as np
 
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
-    from kilt.evaluate.stats import estimate
-    from kilt.play.acpc import decoded, read_log
+    from kilt.evaluate.stats import estimate, in_pairs
+    from kilt.play.acpc import read_log
     from kilt.play.phh import write_phhs
-    from kilt.play.players import load_holdem
 
-    rules = load_holdem(game)
-    with os_errors(f"{file} cannot be read"):
-        data = file.read_bytes()
-    found = read_log(decoded(data), rules, source=str(file))
+    found = read_log(text, rules, source=str(file))
     if not found.hands:
         raise PlayError(f"{file} has no hands: it is no log of a match, or of one that never began")
     names = sorted({name for hand in found.hands for name in hand.players})
     if len(names) != 2:
         raise PlayError(f"{file} has {len(names)} players ({', '.join(names)}); a match is between two with two names")
     won = [hand.payoffs[hand.players.index(names[0])] * 1000 / rules.rules.big_blind for hand in found.hands]
-    pairs = list(zip(found.hands[::2], found.hands[1::2], strict=False))
-    duplicate = 2 * len(pairs) == len(won) and all(
-        one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs
-    )
+    duplicate = in_pairs(found.hands)
     rate = estimate(np.mean(np.reshape(won, (-1, 2)), axis=1) if duplicate else won)
     if phh:
         if phh.exists():
@@ -97,7 +156,7 @@ def log(
             | {"hands": len(won), "duplicate": duplicate, "complete": found.score is not None}
         )
         return
-    row = [*names, str(rate), "mbb/h", f"{len(won):,}", "yes" if duplicate else "no"]
+    row = [*names, str(rate), UNIT, f"{len(won):,}", "yes" if duplicate else "no"]
     print_table(
         str(file),
         ["player", "against", "wins", "unit", "hands", "duplicate"],
@@ -107,3 +166,98 @@ def log(
         say("the log has no score: the match broke off")
     if phh:
         say(f"the hands are in {phh}")
+
+
+def _judge(
+    file: Path,
+    text: str,
+    game: Holdem | None,
+    player: str,
+    name: str | None,
+    instead: str | None,
+    estimators: list[str],
+    *,
+    partial: bool,
+    as_json: bool,
+) -> None:
+    """What a strategy wins, by estimators."""
+    from kilt.errors import PlayError
+    from kilt.evaluate.estimators import ESTIMATORS, estimate_from_log, estimator_named
+    from kilt.play.acpc import readable_hands
+    from kilt.play.agent import KnownAgent
+    from kilt.play.players import load_player
+
+    played, rules = load_player(player, game)
+    judged = load_player(instead, rules)[0] if instead else played
+    for agent in (played, judged):
+        if not isinstance(agent, KnownAgent):
+            raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
+    assert isinstance(played, KnownAgent)
+    assert isinstance(judged, KnownAgent)
+    rows = [estimator_named(each) for each in estimators] or list(ESTIMATORS.values())
+    hands, faults = readable_hands(text, rules)
+    names = sorted({each for hand in hands for each in hand.players})
+    called = name or played.name
+    if called not in names:
+        said = f"its players are {', '.join(names)}: say with --name who it was" if names else "no hand can be read"
+        raise PlayError(f"{called} does not play in {file}; {said}{''.join(f'; {fault}' for fault in faults[:1])}")
+    with ProgressBars() as bar:
+        task = bar.add_task("hands", total=len(hands), said="")
+        found = estimate_from_log(
+            rules,
+            hands,
+            called,
+            played,
+            judged,
+            rows,
+            partial=partial,
+            tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
+        )
+    if as_json:
+        estimates = [_figures(row) for row in found.rows]
+        print_json(
+            (estimates[0] if len(estimates) == 1 else {})
+            | {"game": rules.name, "player": called, "judged": judged.name, "unit": UNIT}
+            | {"information": "partial" if partial else "full", "hands": found.hands, "duplicate": found.duplicate}
+            | {"left_out": dict(found.left_out), "unreadable": len(faults), "faults": faults[:SHOWN]}
+            | {"estimates": estimates}
+        )
+        return
+    title = f"{judged.name}, on hands of {called}" if instead else f"{called}, {file}"
+    _print_estimates(title, found)
+    for reason, count in found.left_out.items():
+        say(f"{count:,} hands are left out: {reason}")
+    for fault in faults[:SHOWN]:
+        say(f"cannot be read: {fault}")
+    if len(faults) > SHOWN:
+        say(f"{len(faults) - SHOWN:,} more lines cannot be read")
+
+
+def _figures(row: LogEstimate) -> dict[str, Any]:
+    """An estimate for programs."""
+    return {
+        "estimator": row.estimator.name,
+        "mbb_per_hand": row.won.mean,
+        "ci95": row.won.interval,
+        "deviation": row.deviation,
+        "effective_hands": row.effective,
+        "mean_weight": row.weight.mean,
+        "missing": row.missing,
+        "warnings": row.warnings,
+    }
+
+
+def _print_estimates(title: str, found: LogEstimates) -> None:
+    """The estimates as a table, and their warnings below it."""
+    shown = [
+        [row.estimator.name, str(row.won), f"{row.deviation:,.0f}", f"{row.effective:,.0f}", "!" * bool(row.warnings)]
+        for row in found.rows
+    ]
+    columns = ["estimator", f"wins, {UNIT}", "deviation", "effective", ""]
+    print_table(f"{title}, {found.hands:,} hands", columns, shown)
+    warned: dict[str, list[str]] = {}
+    for row in found.rows:
+        for warning in row.warnings:
+            warned.setdefault(warning, []).append(row.estimator.name)
+    for warning, names in warned.items():
+        say(f"{', '.join(names)}: {warning}")

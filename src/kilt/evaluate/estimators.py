@@ -37,7 +37,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.stats import Estimate, estimate
+from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import VALUES, SeenHand
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
@@ -337,14 +337,6 @@ def estimate_from_log(
             mbb = won[place] * (1000 / game.rules.big_blind)
             result.rows.append(_summary(row, mbb, weight[place], lost, pairs=result.duplicate))
     return result
-
-
-def in_pairs(hands: Sequence[Hand]) -> bool:
-    """Whether hands come in pairs with the same private cards and the players swapped, as in duplicate matches."""
-    pairs = list(zip(hands[::2], hands[1::2], strict=False))
-    return 2 * len(pairs) == len(hands) and all(
-        one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs
-    )
 
 
 def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:

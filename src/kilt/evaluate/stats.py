@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import PlayError
+from kilt.play.dealer import Hand
 from kilt.play.match import Match
 
 WIDTH = NormalDist().inv_cdf(0.975)  # of a 95% interval to each side, in standard errors
@@ -71,3 +73,11 @@ def win_rate(match: Match) -> Estimate:
         In mbb/h, thousandths of a big blind per hand; ten of them are one bb/100.
     """
     return estimate(match.results * (1000 / match.big_blind))
+
+
+def in_pairs(hands: Sequence[Hand]) -> bool:
+    """Whether hands come in pairs with the same private cards and the players swapped, as in duplicate matches."""
+    pairs = list(zip(hands[::2], hands[1::2], strict=False))
+    return 2 * len(pairs) == len(hands) and all(
+        one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs
+    )
