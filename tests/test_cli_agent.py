@@ -11,6 +11,7 @@ from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt.cli.plan import EXAMPLE
 from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
 from kilt.errors import RunError
+from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
 
 GAME = """GAMEDEF
@@ -162,6 +163,27 @@ def test_from_a_configuration_to_a_strategy(solved):
 def test_runs_are_not_overwritten(solved):
     assert "--resume" in refused("solve", solved.parent / "small.toml", "--out", solved)
     assert "leave out --game" in refused("solve", solved.parent / "small.toml", "--game", "leduc")
+
+
+def test_of_two_who_begin_in_one_folder_one_goes_on(config, tmp_path):
+    """The other writes nothing, neither on an abstract game nor on one as it is."""
+    run = tmp_path / "run"
+    with RunFolder.claimed(run):
+        for game in ((config,), ("--game", "kuhn")):
+            assert "another process is at work" in refused("solve", *game, "--iterations", 2, "--out", run)
+        assert [file.name for file in run.iterdir()] == [".lock"]
+
+
+def test_a_run_that_was_killed_before_its_configuration_was_kept_can_begin(config, tmp_path):
+    run = tmp_path / "run"
+    with RunFolder.claimed(run):
+        (run / "small.game").write_text(GAME)
+    kilt("solve", config, "--iterations", 2, "--out", run)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "small.game").write_text("mine")
+    assert "with small.game in it" in refused("solve", config, "--out", other)
+    assert (other / "small.game").read_text() == "mine"
 
 
 def test_a_refused_resume_leaves_the_run_as_it_was(config, tmp_path):

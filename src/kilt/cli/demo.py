@@ -11,7 +11,7 @@ import typer
 from kilt.cli.match import first_meets_others, print_matches
 from kilt.cli.sanity import print_sanity
 from kilt.cli.show import say
-from kilt.cli.solve import solve
+from kilt.cli.solve import is_configured, solve
 
 CONFIG = """\
 # The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
@@ -67,7 +67,7 @@ def demo(
             artifact.write_text(config, CONFIG.format(**said))
     begun = RunFolder.begun(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
-        again = out.exists() and any(out.iterdir())
+        again = is_configured(out)
         _show(f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}")
         solve(None if again else config, out=None if again else out, resume=out if again else None)
     blueprint = Blueprint.load(out)

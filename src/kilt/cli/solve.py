@@ -219,15 +219,12 @@ def _abstract(
 ) -> Run:
     """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
     from kilt.config import read_config
-    from kilt.errors import RunError
     from kilt.runs.folder import CONFIG
     from kilt.runs.plan import resolve
     from kilt.runs.run import configured_run, with_overrides
     from kilt.solve.distributed.solver import Distributed
 
     folder = folder or _free(config.stem if config else "")
-    if not going_on and folder.exists() and any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise RunError(f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another folder")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
     with waiting("counting …"):
         plan = resolve(said, folder)

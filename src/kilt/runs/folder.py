@@ -74,6 +74,18 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, identity: RunIdentity, budget: Budget, size: int) -> RunFolder:
         """Begin a run in a new or empty folder, on a disk with room for it; `size` is the bytes of a checkpoint."""
+        cls._require_new(path)
+        # While a checkpoint is written there are two of them; a strategy with its names is about as large.
+        artifact.require_room(path, 3 * size)
+        folder = cls(path, identity, budget)
+        with cls.claimed(path):
+            cls._require_new(path)  # somebody else may have begun one meanwhile
+            folder.describe()
+        return folder
+
+    @classmethod
+    def _require_new(cls, path: Path) -> None:
+        """Raise RunError where a folder has a run, or something else that is not ours."""
         if cls.begun(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
@@ -81,11 +93,6 @@ class RunFolder:
             )
         if path.exists() and not (path.is_dir() and all(map(_expected, path.iterdir()))):
             raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
-        # While a checkpoint is written there are two of them; a strategy with its names is about as large.
-        artifact.require_room(path, 3 * size)
-        folder = cls(path, identity, budget)
-        folder.describe()
-        return folder
 
     @staticmethod
     def begun(path: Path) -> bool:

@@ -205,16 +205,16 @@ def configured_run(
     ready : callable
         Hears what the run takes, when that has been found to fit and before anything is written.
     """
+    if not going_on:
+        _require_new(folder, plan)
     ready(plan, plan.require_room(folder))
     place = plan.open_engine()
     try:
         with RunFolder.claimed(folder):  # from before anything is written: of two who begin at once, one goes on
+            if not going_on:
+                _require_new(folder, plan)
             if not (folder / CONFIG).is_file():
                 plan.keep(folder)
-            elif not going_on:
-                raise RunError(
-                    f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another"
-                )
             problem = plan.build(folder, tick, place=place)
     except BaseException:
         if place:
@@ -227,6 +227,17 @@ def configured_run(
     if begun is None:
         run.folder = RunFolder.create(folder, run.identity, wanted, size_of(solver))
     return run
+
+
+def _require_new(folder: Path, plan: RunPlan) -> None:
+    """Raise RunError unless a run can begin in a folder: it may hold what one left that was killed as it began."""
+    if (folder / CONFIG).is_file():
+        raise RunError(f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another folder")
+    game = Path(plan.config.game)
+    for file in folder.iterdir() if folder.is_dir() else ():
+        kept = file.name == game.name and game.is_file() and game.read_bytes() == file.read_bytes()
+        if not kept and not file.name.startswith("."):
+            raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
 
 def continued_run(
