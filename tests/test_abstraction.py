@@ -209,12 +209,19 @@ def test_names_fit_the_rounds_of_the_game():
         "IR-KE-KO 5,5,5,5",
         "ir-ke-ko 5-5-5-5",
         "IR-KE-KO 5-5-5-5 and more",
+        "IR-KE-KO 5-5-5-" + "9" * 5000,
         "",
     ],
 )
 def test_names_that_mean_nothing(name):
     with pytest.raises(AbstractionError, match=r"is no abstraction: write something like 'IR-KE-KO"):
         plan_named(name, HOLDEM)
+
+
+def test_more_buckets_than_hands_are_refused_at_once():
+    for name in ("IR-PHS-PHS 10-999999999999999989-10-10", "IR-KE-KO 10-10-10-999999999999999989"):
+        with pytest.raises(AbstractionError, match=r"999,999,999,999,999,989 buckets .* ask for 2,147,483,647 at most"):
+            plan_named(name, HOLDEM)
 
 
 def test_names_of_another_game():

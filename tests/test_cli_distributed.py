@@ -117,6 +117,13 @@ def test_cards_without_classes(config, tmp_path):
     assert "have no classes of boards" in refused("solve", config, "--engine", "local", "--out", tmp_path / "run")
 
 
+def test_more_boards_than_there_are_are_refused_at_once(config):
+    for asked, words in (("boards", "share 10 boards: give 10 at most"), ("samples", "give 3 at most")):
+        config.write_text(CONFIG.replace("samples = 1", f'name = "local"\n{asked} = 1000000000000'))
+        for command in ("plan", "solve"):
+            assert words in refused(command, config)
+
+
 def test_a_whole_game_has_no_blades():
     assert "give a CONFIG" in refused("solve", "--game", "leduc", "--engine", "local")
 

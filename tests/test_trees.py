@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -14,7 +15,8 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.jit import kernel
-from kilt.tree.betting import betting_tree
+from kilt.tree import betting
+from kilt.tree.betting import betting_size, betting_tree, public_tree
 from kilt.tree.flat import flat_tree
 from kilt.tree.leaf_kernels import values_of_leaves
 from kilt.tree.vector import VectorGame
@@ -98,11 +100,66 @@ def test_large_games_are_not_written_out():
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "rhode-island", "holdem.2-4", "holdem.limit.2p", "bluff-1-1"])
 def test_betting_trees(name):
-    tree = betting_tree(load_game(name))
+    tree = public_tree(load_game(name))
     check_shape(tree.nodes)
     for leaf, position in enumerate(tree.leaves[:50]):
         node = int(np.flatnonzero(tree.nodes.leaf == leaf)[0])
-        assert tree.history(node) == position.history.replace(" ", "")
+        labels = []
+        while node > 0:
+            labels.append(tree.labels[node])
+            node = int(tree.nodes.parent[node])
+        assert "".join(reversed(labels)) == position.history.replace(" ", "")
+
+
+BETTING = {
+    name: (replace(ready_made("holdem.nolimit.2p"), stacks=stacks), menu)
+    for name, stacks, menu in [
+        ("all-in by the blinds", (100, 100), "a"),
+        ("one is nearly all-in", (150, 2000), "50%, 1x, a"),
+        ("deeper in seat 1", (430, 1000), "33%, 1x; 2x, m"),
+        ("a size for each round", (3000, 3000), "m, a / 1x; a / / 75%, 3x"),
+        ("all bets", (300, 240), None),
+        ("the least, again and again", (8000, 8000), "m / "),
+    ]
+}
+
+
+@pytest.mark.parametrize(("rules", "menu"), BETTING.values(), ids=BETTING)
+@pytest.mark.parametrize("shape", [{}, {"max_raises": (2, 255, 0, 1), "blinds": (3, 90), "first_player": (0, 1, 0, 1)}])
+def test_compiled_betting_is_that_of_positions(rules, menu, shape, monkeypatch):
+    monkeypatch.setattr(betting, "FEW", 0)
+    check_betting(Holdem(replace(rules, **shape)), menu and actions_of(menu, 0.7))
+
+
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "rhode-island", "holdem.limit.2p"])
+def test_compiled_betting_in_limit_games(name, monkeypatch):
+    monkeypatch.setattr(betting, "FEW", 0)
+    check_betting(load_game(name), None)
+    rules = load_game(name).rules
+    check_betting(Holdem(replace(rules, stacks=(rules.big_blind + 1, rules.big_blind + 30))), None)
+
+
+def test_players_may_have_menus_of_their_own(monkeypatch):
+    monkeypatch.setattr(betting, "FEW", 0)
+    check_betting(load_game("holdem.nolimit.2p.25bb"), actions_of(["1x, a", "50%, 125%; a"]))
+
+
+def check_betting(game, menu):
+    """The compiled tree is that which positions make, node by node; it is counted right, and leaves end alike."""
+    betting_size.cache_clear()
+    theirs, mine, size = public_tree(game, menu), betting_tree(game, menu), betting_size(game, menu)
+    for one, other in zip(mine.nodes, theirs.nodes, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert mine.labels == theirs.labels
+    assert mine.leaves == theirs.leaves
+    assert mine.stake.tolist() == [leaf.stake for leaf in theirs.leaves]
+    assert mine.folded.tolist() == [-1 if leaf.folded is None else leaf.folded for leaf in theirs.leaves]
+    assert size == betting_size(game, lambda position: menu(position)) if menu else size.nodes == len(mine.level)
+    with pytest.raises(GameError, match="more than"):
+        betting_size(game, menu, most_nodes=size.nodes - 1)
+    slow = betting_tree(game, menu and (lambda position: menu(position)))
+    assert slow.same_bets(mine) and slow.stake.tolist() == mine.stake.tolist()
 
 
 def test_menus_choose_among_legal_raises():
@@ -178,7 +235,7 @@ def test_size_of_the_public_tree():
     assert tree.weight[1:].sum() == comb(52, 3)
     blocks = tree.entry_block[tree.entry_start[1] : tree.entry_start[2]]
     assert sum(tree.nodes.block[blocks + 1] - tree.nodes.block[blocks]) == np.sum(nodes.round == 1)
-    assert len(betting_tree(load_game("bluff-1-1")).nodes.parent) == 2**13 - 1
+    assert len(public_tree(load_game("bluff-1-1")).nodes.parent) == 2**13 - 1
 
 
 @kernel

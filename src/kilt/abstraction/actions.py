@@ -29,8 +29,11 @@ from functools import cached_property
 from math import inf, isfinite
 from typing import ClassVar, TypeAlias
 
+import numpy as np
+
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Betting
+from kilt.tree.betting_kernels import BetSizes
 
 NEAR = 0.8  # of a stack: what puts in more is all-in
 
@@ -80,6 +83,21 @@ class ActionAbstraction:
             to = most if size == inf else max(level + round(size * 2 * level), least)
             levels.add(to if to < self.near * position.rules.stacks[position.actor] else most)
         return levels
+
+    def sizes(self, rounds: int) -> BetSizes:
+        """The sizes as arrays for games of so many rounds, as compiled code takes them."""
+        steps = max((len(raises) for each in self._rounds for raises in each), default=1)
+        size: list[float] = []
+        first = np.zeros((2, rounds, steps + 1), dtype=np.int64)
+        for player in (0, 1):
+            each = self._rounds[min(player, len(self._rounds) - 1)]
+            for r in range(rounds):
+                raises = each[min(r, len(each) - 1)]
+                for step in range(steps):
+                    first[player, r, step] = len(size)
+                    size += raises[min(step, len(raises) - 1)]
+                first[player, r, steps] = len(size)
+        return BetSizes(np.array(size, dtype=np.float64), first, float(self.near))
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:

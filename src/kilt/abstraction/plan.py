@@ -25,13 +25,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import inf, isqrt, prod
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kilt.abstraction.features import BINS, CANONICAL, FEATURES, OPPONENTS, FeatureSettings
 from kilt.abstraction.partition import WAYS
-from kilt.errors import AbstractionError, KiltError
+from kilt.errors import AbstractionError, KiltError, quoted
 from kilt.records import Record, bounded, chosen, read_toml, record_of
 
 LOSSLESS = "lossless"  # the name of a plan that tells all hands apart, up to suits
@@ -40,6 +40,7 @@ STRENGTHS = ("ehs2", "ehs")  # percentiles of the second inside those of the fir
 RECALL = {"PR": True, "IR": False}
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}  # of comparing boards, and then of clustering
 GROUNDS = ("history", "histogram")
+MOST_BUCKETS = 2**31 - 1  # of a step: there are 2.4 billion hands on rivers of hold'em up to suits
 SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16]
 
 
@@ -74,6 +75,7 @@ class BucketStep(PlanRecord):
             raise AbstractionError(f"unknown feature {self.feature!r}: use one of {', '.join(FEATURES)}")
         if self.buckets < 1 and self.feature != CANONICAL:
             raise AbstractionError(f"{self.feature} is to have {self.buckets} buckets: ask for 1 or more")
+        _require_few(self.buckets)
 
 
 @dataclass(frozen=True)
@@ -257,11 +259,12 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     """
     if name.strip() == LOSSLESS:
         return Plan(tuple(RoundPlan(True, (BucketStep(CANONICAL),)) for _ in board_cards))
-    parts = re.fullmatch(r"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+(\d+(?:x\d+)*(?:-\d+(?:x\d+)*)*)", name.strip())
+    number = r"\d{1,18}(?:x\d{1,18})*"
+    parts = re.fullmatch(rf"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+({number}(?:-{number})*)", name.strip())
     known = (NESTED, *_techniques())
     if not parts or parts[2] not in known or parts[3] not in known:
         raise AbstractionError(
-            f"{name!r} is no abstraction: write something like 'IR-KE-KO 169-500-500-500' (IR or PR, then "
+            f"{quoted(name)} is no abstraction: write something like 'IR-KE-KO 169-500-500-500' (IR or PR, then "
             f"{', '.join(known)} for the rounds before the last and for the last), {LOSSLESS!r}, or name a .toml file"
         )
     sizes = parts[4].split("-")
@@ -289,8 +292,16 @@ def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[Buck
     if last:  # HS² ranks hands as HS does
         return tuple(BucketStep("ehs", number) for number in (prod(nested),))
     if len(nested) == 1:
+        _require_few(nested[0])
         nested = _oblong(nested[0])
     return tuple(BucketStep(STRENGTHS[place % 2], number) for place, number in enumerate(nested))
+
+
+def _require_few(buckets: int) -> None:
+    if buckets > MOST_BUCKETS:
+        raise AbstractionError(
+            f"{buckets:,} buckets are asked for, more than there are hands: ask for {MOST_BUCKETS:,} at most"
+        )
 
 
 def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
@@ -304,6 +315,7 @@ def _oblong(buckets: int) -> tuple[int, ...]:
     >>> _oblong(10), _oblong(9000), _oblong(7)
     ((5, 2), (150, 60), (7,))
     """
-    pairs = [(buckets // small, small) for small in range(1, buckets + 1) if buckets % small == 0]
+    below = [small for small in range(1, isqrt(buckets) + 1) if buckets % small == 0]
+    pairs = [(buckets // small, small) for small in (*below, *(buckets // small for small in reversed(below)))]
     large, small = min(pairs, key=lambda pair: abs(pair[0] / pair[1] / SHAPE - 1) + (pair[0] < pair[1]))
     return (large, small) if 1 < small <= large else (buckets,)

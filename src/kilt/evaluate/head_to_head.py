@@ -19,10 +19,10 @@ from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.evaluate.head_to_head_kernels import Seat, meet
 from kilt.evaluate.stats import Estimate, estimate
-from kilt.games.game import CHANCE
+from kilt.games.holdem import CALL, FOLD, RAISE
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.strategy.fixed import chances
-from kilt.tree.betting import call_place
+from kilt.tree.betting import after_chance, call_place
 
 SEED = 2**63  # far from those of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
@@ -41,12 +41,14 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
     one = (1,) * game.game.rules.rounds
     abstract = SyntheticGame(game.game, (one, one), game.actions)
     vars(abstract)["betting"] = game.betting  # both have the same tree: do not build it again
-    nodes, labels = abstract.betting.nodes, abstract.betting.labels
+    nodes, level = abstract.betting.nodes, abstract.betting.level
     shares = np.zeros(abstract.slots, dtype=np.uint8)
-    for node in np.flatnonzero(nodes.actor >= 0).tolist():
-        child, count = int(nodes.first_child[node]), int(nodes.children[node])
-        share = chances(agent, labels[child : child + count])
-        shares[abstract.first[node] : abstract.first[node + 1]] = np.round(share * 255)
+    decisions = np.flatnonzero(nodes.actor >= 0)
+    passive = 1 + call_place(nodes, level, decisions).astype(np.int64)
+    for folds, count in np.unique(np.stack([passive, nodes.children[decisions]]), axis=1).T.tolist():
+        actions = (*(FOLD, CALL)[2 - folds :], *[RAISE] * (count - folds))  # which raises they are does not matter
+        alike = decisions[(passive == folds) & (nodes.children[decisions] == count)]
+        shares[abstract.first[alike][:, None] + np.arange(count)] = np.round(chances(agent, actions) * 255)
     return AbstractStrategy(abstract, shares)
 
 
@@ -71,7 +73,7 @@ def expected_winnings(
     ndarray, shape (deals, 2)
         Chips that `one` wins in seat 0 and in seat 1: the expectation over the actions of both players.
     """
-    if one.abstract.betting.labels != other.abstract.betting.labels:
+    if not one.abstract.betting.same_bets(other.abstract.betting):
         raise GameError("the two strategies have other bets: let them meet in a match, where bets are translated")
     won = np.empty((deals, 2))
     rules, theirs = rules_of(one.abstract, 1), rules_of(other.abstract, 1)
@@ -123,6 +125,4 @@ def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
     call = np.zeros(len(nodes.actor), dtype=np.uint8)
     acts = np.flatnonzero(nodes.actor >= 0)
     call[acts] = call_place(nodes, betting.level, acts)
-    for node in np.flatnonzero(nodes.actor == CHANCE)[::-1]:
-        call[node] = call[nodes.first_child[node]]
-    return call
+    return call[after_chance(nodes)]

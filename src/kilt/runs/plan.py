@@ -33,14 +33,14 @@ from kilt.games.size import size_of
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, RunIdentity
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
-from kilt.solve.distributed.partition import one_for_both
+from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.strategy.blueprint import card_folders
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
-from kilt.tree.betting import MOST_NODES
+from kilt.tree.betting import MOST_NODES, betting_size
 
 Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
 Tick: TypeAlias = Callable[[str, float], None]  # hears what is being done, and what share of it is done
@@ -84,9 +84,16 @@ class RunPlan:
         """Whether the configuration says when to stop."""
         return bool(self.config.solver.iterations or self.config.solver.minutes)
 
+    @property
+    def shared_cards(self) -> AbstractionSpec:
+        """The card abstraction whose classes of boards blades share; RunError where players have cards of their own."""
+        cards = one_for_both(self.cards)
+        return AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
+
     @cached_property
     def size(self) -> AbstractSize:
         """How large the abstract game is, counted."""
+        betting_size(self.game, self.menu)  # what is too large is refused before hands are counted
         numbers = [
             bucket_numbers(cards.plan, cards.deal)
             if isinstance(cards, AbstractionSpec)
@@ -150,8 +157,7 @@ class RunPlan:
         asked = self.config.engine
         if not asked.name:
             return None
-        cards = one_for_both(self.cards)
-        spec = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
+        spec = self.shared_cards
         engine = engine_named(asked.name, asked.address, self.config.solver.threads)
         try:
             look_for_blades(engine, asked, self.size, spec, self.options)
@@ -243,7 +249,10 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     deal = Deal.of(game)
     begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
-    return RunPlan(config, game, menu, cards, algorithm)
+    plan = RunPlan(config, game, menu, cards, algorithm)
+    if config.engine.name:
+        require_boards(config.engine, plan.shared_cards.plan, deal)
+    return plan
 
 
 def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:

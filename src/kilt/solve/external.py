@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +33,12 @@ from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
 from kilt.arrays import Array
 from kilt.cards.hands import hand_tables
 from kilt.errors import RunError
-from kilt.games.game import CHANCE, TERMINAL
-from kilt.games.holdem import Betting
+from kilt.games.game import TERMINAL
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
 from kilt.solve.solver import TableState, scheduled
+from kilt.tree.betting import SHOWN, after_chance
 
 DEALS = 1024  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
@@ -265,22 +265,16 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
     """The betting tree as records for walks, `words` 4-byte words per slot. Chance nodes are what follows them."""
-    nodes, leaves = abstract.betting.nodes, abstract.betting.leaves
+    nodes, betting = abstract.betting.nodes, abstract.betting
     records = np.zeros(len(nodes.actor), dtype=NODE)
     acts = nodes.actor >= 0
     records["first"], records["link"], records["round"] = words * abstract.first[:-1], nodes.first_child, nodes.round
     records["count"], records["actor"] = np.where(acts, nodes.children, 0), np.where(acts, nodes.actor, 0)
-    payoffs = np.array([_payoff(leaf) for leaf in leaves], dtype=np.float32)
+    # Chips that player 0 wins when a hand ends here; at a showdown, if they win it.
+    payoffs = np.where(betting.folded == 0, -betting.stake, betting.stake).astype(np.float32)
     distinct, row = np.unique(payoffs, return_inverse=True)
     ends = nodes.actor == TERMINAL
     records["link"][ends] = row[nodes.leaf[ends]]
-    shown = np.array([leaf.folded is None for leaf in leaves if isinstance(leaf, Betting)])
-    records["actor"][ends] = np.where(shown[nodes.leaf[ends]], kernels.SHOWDOWN, kernels.FOLD)
-    for node in np.flatnonzero(nodes.actor == CHANCE)[::-1]:
-        records[node] = records[nodes.first_child[node]]
-    return Rules(records, distinct)
-
-
-def _payoff(leaf: Any) -> float:
-    """Chips that player 0 wins when a hand ends here; at a showdown, if they win it."""
-    return float(-leaf.stake if leaf.folded == 0 else leaf.stake)
+    shown = betting.folded[nodes.leaf[ends]] == SHOWN
+    records["actor"][ends] = np.where(shown, kernels.SHOWDOWN, kernels.FOLD)
+    return Rules(records[after_chance(nodes)], distinct)

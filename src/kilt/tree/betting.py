@@ -1,6 +1,7 @@
-"""The tree of public actions: bets in poker, bids in Bluff. One node per position, whatever the cards.
+"""The tree of public actions in poker: one node per position of the betting, whatever the cards.
 
 In no-limit games a *menu* picks the raises that the tree has out of those that are legal; without one it has them all.
+Compiled code writes trees out, millions of nodes a second, where the menu can say itself as numbers (`SizedMenu`).
 
 >>> from kilt.games import load_game
 >>> tree = betting_tree(load_game("holdem.limit.2p"))
@@ -15,22 +16,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray
 from kilt.errors import GameError
-from kilt.games.game import CHANCE, TERMINAL, Game, Position
+from kilt.games.game import CHANCE, REVEAL, TERMINAL, Game, Position
+from kilt.games.gamedef import UNLIMITED_RAISES
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.tree.betting_kernels import BetSizes, BettingRules, write_tree
 
 MOST_NODES = 20_000_000
+FEW = 1000  # nodes: so many are written out before the code for more of them is compiled
 FOLDS, CALLS = -1, 0  # levels that stand for a fold and for a call
+SHOWN = -1  # in place of who has folded, where nobody has
 
 Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # the levels to which the actor may raise, all of them legal
+
+
+@runtime_checkable
+class SizedMenu(Protocol):
+    """A menu whose raises depend on the player, the round and the raises so far alone, as parts of the pot."""
+
+    def __call__(self, position: Betting, /) -> Iterable[int]:
+        """The levels to which the actor may raise."""
+
+    def sizes(self, rounds: int) -> BetSizes:
+        """The same as numbers, for games of that many rounds."""
 
 
 class BettingNodes(NamedTuple):
@@ -48,26 +65,59 @@ class BettingNodes(NamedTuple):
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BettingTree:
-    """The public actions of a game as arrays, with their labels and the positions at its leaves."""
+    """The betting of a game as arrays.
 
+    Attributes
+    ----------
+    game : Holdem
+        The rules.
+    nodes : BettingNodes
+        Who acts where, and what follows.
+    level : ndarray of int32, shape (nodes,)
+        The action that led to a node as a number: see `level_of`.
+    stake : ndarray of int32, shape (leaves,)
+        Chips that the loser loses.
+    folded : ndarray of int8, shape (leaves,)
+        Who has folded; SHOWN at a showdown.
+    """
+
+    game: Holdem
     nodes: BettingNodes
-    labels: tuple[str, ...]  # [node] the action that led here
-    leaves: tuple[Position, ...]  # [leaf]
+    level: npt.NDArray[np.int32]
+    stake: npt.NDArray[np.int32]
+    folded: npt.NDArray[np.int8]
 
     @cached_property
-    def level(self) -> npt.NDArray[np.int32]:
-        """[node] The action that led there as a number: see `level_of`."""
-        return np.array([level_of(label) for label in self.labels], dtype=np.int32)
+    def labels(self) -> tuple[str, ...]:
+        """[node] The action that led there as the ACPC writes it: for small trees, since each is a text of its own."""
+        return tuple(map(self._label, range(len(self.level))))
+
+    @cached_property
+    def leaves(self) -> tuple[Betting, ...]:
+        """[leaf] The positions at the ends: for small trees."""
+        return tuple(self.game.replay(self.history(node)) for node in np.flatnonzero(self.nodes.leaf >= 0).tolist())
+
+    def same_bets(self, other: BettingTree) -> bool:
+        """Whether another tree has the same nodes and actions."""
+        mine, theirs = (self.nodes.parent, self.level), (other.nodes.parent, other.level)
+        return all(map(np.array_equal, mine, theirs))
 
     def history(self, node: int) -> str:
         """The actions from the root to a node."""
         labels = []
         while node > 0:
-            labels.append(self.labels[node])
+            labels.append(self._label(node))
             node = int(self.nodes.parent[node])
         return "".join(reversed(labels))
+
+    def _label(self, node: int) -> str:
+        if node == 0:
+            return ""
+        if self.nodes.actor[self.nodes.parent[node]] == CHANCE:
+            return REVEAL
+        return label_of(int(self.level[node]), limit=self.game.rules.betting == "limit")
 
 
 def level_of(label: str) -> int:
@@ -101,8 +151,142 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
     return level[nodes.first_child[node]] == FOLDS
 
 
-def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:
-    """Write out the public actions of a game, in no-limit games those raises that are on the `menu`."""
+def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
+    """[node] The node itself or, where it is chance, the first decision or end that follows."""
+    place = np.arange(len(nodes.actor))
+    for r in range(int(nodes.round.max()), -1, -1):
+        chance = np.flatnonzero((nodes.actor == CHANCE) & (nodes.round == r))
+        place[chance] = place[nodes.first_child[chance]]
+    return place
+
+
+def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:
+    """Write out the betting of a game.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    menu : Menu, optional
+        The raises of a no-limit game that are in the tree. Left out: all that are legal.
+    most_nodes : int
+        GameError is raised where there are more nodes than that.
+
+    Returns
+    -------
+    BettingTree
+    """
+    if (found := _by_positions(game, menu, most_nodes)) is not None:
+        return _of_positions(game, found)
+    nodes, leaves, blocks, _ = _write(game, menu, most_nodes, _room(game))
+    tree = _room(game, nodes, leaves, blocks)
+    _write(game, menu, most_nodes, tree)
+    return tree
+
+
+class BettingSize(NamedTuple):
+    """How large a betting tree is."""
+
+    nodes: int
+    decisions: tuple[tuple[int, ...], ...]  # [player][round]
+    actions: tuple[tuple[int, ...], ...]  # [player][round] of all their decisions together
+
+
+@lru_cache(maxsize=16)
+def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingSize:
+    """The size of `betting_tree`, which is gone through but not kept; GameError where it is too large to be written.
+
+    >>> from kilt.games import load_game
+    >>> betting_size(load_game("holdem.limit.2p"))[:2]
+    (17221, ((4, 35, 315, 2835), (4, 35, 315, 2835)))
+    """
+    if (found := _by_positions(game, menu, most_nodes)) is not None:
+        return _counted(game, found.nodes)
+    nodes, _, _, counts = _write(game, menu, most_nodes, _room(game))
+    decisions, actions = (tuple(map(tuple, each)) for each in counts.tolist())
+    return BettingSize(nodes, decisions, actions)
+
+
+def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTree | None:
+    """The tree position by position, where it is small or its menu is no `SizedMenu`; None where kernels are needed."""
+    if menu is not None and not isinstance(menu, SizedMenu):
+        return public_tree(game, menu, most_nodes)
+    with suppress(_TooManyError):
+        return public_tree(game, menu, min(FEW, most_nodes))
+    return None
+
+
+def _counted(game: Holdem, nodes: BettingNodes) -> BettingSize:
+    """The size of a tree that is there."""
+    acts = nodes.actor >= 0
+    where = nodes.actor[acts].astype(np.int64) * game.rules.rounds + nodes.round[acts]
+    decisions, actions = (
+        tuple(map(tuple, np.bincount(where, weights, 2 * game.rules.rounds).astype(int).reshape(2, -1).tolist()))
+        for weights in (None, nodes.children[acts])
+    )
+    return BettingSize(len(nodes.actor), decisions, actions)
+
+
+def _room(game: Holdem, nodes: int = 0, leaves: int = 0, blocks: int = 0) -> BettingTree:
+    """A tree to be written; without nodes, one that is only counted."""
+
+    def wide(size: int) -> npt.NDArray[np.int32]:
+        return np.empty(size, dtype=np.int32)
+
+    def small(size: int) -> npt.NDArray[np.int8]:
+        return np.empty(size, dtype=np.int8)
+
+    above, below = (wide(nodes), small(nodes), small(nodes)), (wide(nodes), wide(nodes), wide(nodes), wide(blocks + 1))
+    return BettingTree(game, BettingNodes(*above, *below), wide(nodes), wide(leaves), small(leaves))
+
+
+def _write(
+    game: Holdem, menu: Menu | None, most_nodes: int, tree: BettingTree
+) -> tuple[int, int, int, npt.NDArray[np.int64]]:
+    """Write out a tree, or count it: numbers of nodes, leaves and blocks, and [what, player, round] of decisions."""
+    rules = game.rules
+    limit = rules.betting == "limit"
+    none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0)
+    raise_sizes = rules.raise_sizes if limit else (0,) * rules.rounds
+    max_raises = [most if most != UNLIMITED_RAISES else 2**31 for most in rules.max_raises]
+    said = rules.stacks, rules.blinds, rules.first_player, raise_sizes, max_raises
+    arrays = BettingRules(*(np.array(values, dtype=np.int64) for values in said))
+    counts = np.zeros((2, 2, rules.rounds), dtype=np.int64)
+    sizes = menu.sizes(rules.rounds) if isinstance(menu, SizedMenu) and not limit else none
+    nodes, leaves, blocks = write_tree(
+        arrays, sizes, most_nodes, tree.nodes, tree.level, tree.stake, tree.folded, counts
+    )
+    if nodes > most_nodes:
+        raise _TooManyError(game, most_nodes)
+    return nodes, leaves, blocks, counts
+
+
+class _TooManyError(GameError):
+    """A tree has more nodes than it may have."""
+
+    def __init__(self, game: Game, most_nodes: int) -> None:
+        super().__init__(
+            f"the betting tree of {game.name} has more than {most_nodes:,} nodes: use a menu with fewer bet sizes"
+        )
+
+
+# Position by position ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublicTree:
+    """The public actions of any game as arrays, with their labels and the positions at its leaves."""
+
+    nodes: BettingNodes
+    labels: tuple[str, ...]  # [node] the action that led here
+    leaves: tuple[Position, ...]  # [leaf]
+
+
+def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> PublicTree:
+    """Write out the public actions of a game position by position, as `betting_tree` orders them: slow, for any rules.
+
+    In no-limit games those raises are in it that are on the `menu`. GameError where there are more than `most_nodes`.
+    """
     parent: list[int] = []
     actor: list[int] = []
     rounds: list[int] = []
@@ -122,10 +306,7 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
             above, label, position = queue.popleft()
             node = len(parent)
             if node + len(queue) + len(openings) >= most_nodes:
-                raise GameError(
-                    f"the betting tree of {game.name} has more than {most_nodes:,} nodes: "
-                    "use a menu with fewer bet sizes"
-                )
+                raise _TooManyError(game, most_nodes)
             parent.append(above)
             labels.append(label)
             actor.append(position.actor)
@@ -147,42 +328,16 @@ def betting_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NO
         leaf=np.array(leaf, dtype=np.int32),
         block=np.array([*block, len(parent)], dtype=np.int32),
     )
-    return BettingTree(nodes, tuple(labels), tuple(leaves))
+    return PublicTree(nodes, tuple(labels), tuple(leaves))
 
 
-class BettingSize(NamedTuple):
-    """How large a betting tree is."""
-
-    nodes: int
-    decisions: tuple[tuple[int, ...], ...]  # [player][round]
-    actions: tuple[tuple[int, ...], ...]  # [player][round] of all their decisions together
-
-
-def betting_size(game: Holdem, menu: Menu | None = None) -> BettingSize:
-    """The size of `betting_tree`, which is not written out: positions that go on alike are counted once.
-
-    >>> from kilt.games import load_game
-    >>> betting_size(load_game("holdem.limit.2p"))[:2]
-    (17221, ((4, 35, 315, 2835), (4, 35, 315, 2835)))
-    """
-    rounds = game.rules.rounds
-    known: dict[tuple[object, ...], npt.NDArray[np.int64]] = {}
-
-    def count(position: Betting) -> npt.NDArray[np.int64]:
-        going_on = position.round, position.actor, position.spent, position.raises, position.last_raise, position.to_act
-        key = (*going_on, position.folded)
-        if key not in known:
-            actions = on_menu(position, menu)
-            total = np.zeros(1 + 4 * rounds, dtype=np.int64)  # nodes; by player and round, decisions and actions
-            total[0] = 1
-            if position.actor >= 0:
-                total[1:].reshape(2, 2, rounds)[:, position.actor, position.round] = 1, len(actions)
-            known[key] = sum((count(position.after(action)) for action in actions), total)
-        return known[key]
-
-    nodes, *rest = count(game.start()).tolist()
-    decisions, actions = (tuple(map(tuple, each)) for each in np.reshape(rest, (2, 2, rounds)).tolist())
-    return BettingSize(nodes, decisions, actions)
+def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
+    """A tree of positions as one of arrays."""
+    leaves = [leaf for leaf in tree.leaves if isinstance(leaf, Betting)]
+    level = np.array([level_of(label) for label in tree.labels], dtype=np.int32)
+    stake = np.array([leaf.stake for leaf in leaves], dtype=np.int32)
+    folded = np.array([SHOWN if leaf.folded is None else leaf.folded for leaf in leaves], dtype=np.int8)
+    return BettingTree(game, tree.nodes, level, stake, folded)
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:

@@ -22,9 +22,9 @@ from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
-from kilt.games.holdem import Betting, Holdem
+from kilt.games.holdem import Holdem
 from kilt.tree import vector_arrays as kinds
-from kilt.tree.betting import Menu, betting_tree
+from kilt.tree.betting import SHOWN, Menu, betting_tree
 from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
@@ -151,11 +151,9 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     nodes = tree.nodes
     count = len(nodes.actor)
     kind, stake, opens = np.zeros(count, dtype=np.int8), np.zeros(count), np.zeros(count, dtype=np.int32)
-    for node in np.flatnonzero(nodes.leaf >= 0).tolist():
-        leaf = tree.leaves[nodes.leaf[node]]
-        assert isinstance(leaf, Betting)
-        kind[node] = kinds.SHOWDOWN if leaf.folded is None else kinds.FOLD
-        stake[node] = leaf.stake if leaf.folded != 0 else -leaf.stake
+    ends = np.flatnonzero(nodes.leaf >= 0)
+    kind[ends] = np.where(tree.folded == SHOWN, kinds.SHOWDOWN, kinds.FOLD)
+    stake[ends] = np.where(tree.folded == 0, -tree.stake, tree.stake)
     revealing = np.flatnonzero(nodes.actor == CHANCE)
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
     none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))

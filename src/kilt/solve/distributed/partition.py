@@ -24,6 +24,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.deck import subsets
+from kilt.config import EngineConfig
 from kilt.errors import RunError
 
 T = TypeVar("T")
@@ -115,6 +116,17 @@ def trunk_of(plan: Plan, deal: Deal) -> int:
                 f"round {r + 1} does not know the class of its board, so that blades would share it: {remedy}"
             )
     return trunk
+
+
+def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
+    """Raise RunError where a deal is to have more boards than there are, which would take for ever."""
+    trunk = trunk_of(plan, deal)
+    there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
+    for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
+        if number > most:
+            raise RunError(
+                f"`{name}` in [engine] is {number:,}; {classes} classes share {there:,} boards: give {most:,} at most"
+            )
 
 
 def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int]]:
