@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -153,13 +155,83 @@ def test_reading_says_what_is_wrong(place):
         read(place, "test")
 
 
-def test_changed_bytes_are_found_on_request(place):
-    with (place / "table.npy").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x01")
+def flip(file, place=-1, bit=1):
+    """Flip a bit of one byte of a file; its time of modification stays as it was."""
+    stat = file.stat()
+    with file.open("r+b") as opened:
+        opened.seek(place, 0 if place >= 0 else 2)
+        byte = opened.read(1)[0]
+        opened.seek(-1, 1)
+        opened.write(bytes([byte ^ bit]))
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_changed_bytes_are_found(place):
+    flip(place / "table.npy")
+    for check in (False, True):
+        with pytest.raises(ArtifactError, match=r"table\.npy is not what manifest\.json says"):
+            read(place, "test", check=check)
+
+
+def test_no_byte_of_an_artifact_can_change_unnoticed(place):
+    """A bit of every seventh byte in turn: of arrays, of their headers, of the manifest."""
+    quiet, tried = [], 0
+    for file in sorted(place.iterdir()):
+        whole = file.read_bytes()
+        for k in range(0, len(whole), 7):
+            spoilt, tried = bytearray(whole), tried + 1
+            spoilt[k] ^= 1 << k % 7
+            file.write_bytes(spoilt)
+            try:
+                found = read(place, "test")
+            except ArtifactError as error:
+                assert file.name in str(error) or f"{place} is in format" in str(error)
+            else:
+                quiet.append((file.name, k))
+                assert (found.kind, found.inputs, found.figures) == ("test", {"game": "abc"}, {"seconds": 1.5})
+                for name, array in ARRAYS.items():
+                    np.testing.assert_array_equal(found.arrays[name], array)
+        file.write_bytes(whole)
+    assert len(quiet) < 0.02 * tried  # blanks that are others, and a checksum that goes by another name
+
+
+def test_large_files_are_read_once_until_they_change(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(artifact, "LARGE", 100)
+    place = tmp_path / "large"
+    write(place, "test", {"table": np.arange(100)})
     read(place, "test")
-    with pytest.raises(ArtifactError, match=r"table\.npy is not what manifest\.json says"):
+    assert not (tmp_path / "cache").exists()  # it was written just now: the next change may have the same time
+    long_ago = time.time_ns() - 2 * artifact.SETTLED
+    os.utime(place / "table.npy", ns=(long_ago, long_ago))
+    read(place, "test")
+    flip(place / "table.npy")
+    read(place, "test")  # at once: nothing tells that it has changed
+    with pytest.raises(ArtifactError, match="is not what"):
         read(place, "test", check=True)
+    os.utime(place / "table.npy")
+    with pytest.raises(ArtifactError, match="is not what"):
+        read(place, "test")
+
+
+def test_what_took_long_to_write_is_not_read_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(artifact, "LARGE", 100)
+    monkeypatch.setattr(artifact, "SETTLED", -1)
+    write(tmp_path / "large", "test", {"table": np.arange(100)})
+    flip(tmp_path / "large" / "table.npy")
+    read(tmp_path / "large", "test")
+
+
+def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, place, monkeypatch):
+    (tmp_path / "cache").write_text("no folder")
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(artifact, "LARGE", 1)
+    monkeypatch.setattr(artifact, "SETTLED", -1)
+    read(place, "test")
+    flip(place / "table.npy")
+    with pytest.raises(ArtifactError, match="is not what"):
+        read(place, "test")
 
 
 def test_missing_short_and_other_arrays_are_found(place):
@@ -192,6 +264,49 @@ def test_a_full_disk_leaves_the_old_artifact(place, monkeypatch):
         write(place, "test", {"table": np.zeros(3)})
     assert "number" in read(place, "test", check=True).arrays
     assert [path.name for path in place.parent.iterdir()] == [place.name]
+
+
+def test_it_is_said_why_a_table_could_not_be_written_to_its_end(tmp_path):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        with pytest.raises(ArtifactError, match=r"thing cannot be written: file too large$"):
+            write(tmp_path / "thing", "test", {"table": np.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_space_is_taken_before_mapped_memory_is_written(tmp_path):
+    """A disk that is full then is a bus error, and no exception."""
+    with artifact.draft(tmp_path / "thing", "test", 0) as new:
+        table = new.room("table", np.uint16, (1000, 1000))
+        assert (tmp_path / ".thing.new" / "table.npy").stat().st_blocks * 512 >= table.nbytes
+        assert not table.any()
+        table[:] = 7
+        assert new.room("nothing", np.uint8, (0, 3)).shape == (0, 3)
+    assert (read(tmp_path / "thing", "test", check=True).arrays["table"] == 7).all()
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.ENOSPC])
+def test_space_that_cannot_be_taken(tmp_path, monkeypatch, error):
+    """Where the system cannot reserve space, zeros are written; where there is none, that is said."""
+
+    def refuse(*args):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(artifact.os, "posix_fallocate", refuse, raising=False)
+    monkeypatch.setattr(artifact, "BLOCK", 1000)
+    try:
+        with artifact.draft(tmp_path / "thing", "test", 0) as new:
+            table = new.room("table", np.uint8, (2500,))
+            assert (tmp_path / ".thing.new" / "table.npy").stat().st_blocks * 512 >= table.nbytes
+            assert not table.any()
+        assert error == errno.EOPNOTSUPP
+    except ArtifactError as said:
+        assert error == errno.ENOSPC
+        assert str(said) == f"{tmp_path / 'thing'} cannot be written: no space left on device"
+        assert not any(tmp_path.iterdir())
 
 
 def test_other_folders_are_not_replaced(tmp_path):

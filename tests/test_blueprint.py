@@ -115,6 +115,7 @@ def test_cards_were_one_path_at_first(folder, cards, tmp_path):
     manifest = tmp_path / "strategy" / "manifest.json"
     said = json.loads(manifest.read_text())
     said["parameters"]["cards"] = said["parameters"]["cards"][0]
+    del said["blake2b"]  # nor did manifests have a checksum of their own
     manifest.write_text(json.dumps(said))
     assert Blueprint.load(tmp_path).cards.fingerprint == cards.fingerprint
 

@@ -1,8 +1,9 @@
 """Arrays on disk: a folder with one ``.npy`` file for each, and ``manifest.json``, which says where they came from.
 
-The files are memory-mapped when they are read. Writing goes to a folder beside the place, the manifest last; then the
-old artifact is moved aside, the new one moved in, and the old one deleted. Whoever is killed in the middle leaves the
-old artifact or the new one, whole: `read` looks aside where the place itself is empty. One process writes at a time.
+The files are memory-mapped when they are read, and compared with the checksums in the manifest: large ones once on each
+machine, see `read`. Writing goes to a folder beside the place, the manifest last; then the old artifact is moved aside,
+the new one moved in, and the old one deleted. Whoever is killed in the middle leaves the old artifact or the new one,
+whole: `read` looks aside where the place itself is empty. One process writes at a time.
 
 >>> import tempfile
 >>> place = Path(tempfile.mkdtemp()) / "squares"
@@ -14,15 +15,20 @@ old artifact or the new one, whole: `read` looks aside where the place itself is
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
-from typing import Any
+from time import time_ns
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +43,19 @@ MANIFEST = "manifest.json"
 # On Windows neither an author nor a folder "Cache" around and in it: where caches of kilt 0.1.0 are.
 PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
 SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
+CHECKSUM, QUICK = "blake2b", "crc32"  # of a file's array; the quick one, which kilt 0.1.0 had not, is for opening
+LARGE = 1 << 22  # bytes of a file, from which on it is remembered that its checksum was right
+SETTLED = 2 * 10**9  # nanoseconds after which a change of a file shows in its time of modification
+BLOCK = 1 << 20  # bytes that are read or written at once
+SAID: dict[str, type] = {  # by the manifest
+    "kind": str,
+    "kilt": str,
+    "format": int,
+    "inputs": dict,
+    "parameters": dict,
+    "figures": dict,
+    "arrays": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -92,15 +111,24 @@ class Draft:
 
     def save(self, name: str, table: Array) -> None:
         """Write an array."""
-        with (self.folder / f"{name}.npy").open("wb") as file:
+        # Into a file that can only be written, numpy writes by itself, and does not say why it could not.
+        with (self.folder / f"{name}.npy").open("w+b") as file:
             np.save(file, table, allow_pickle=False)
             os.fsync(file.fileno())
         self.arrays[name] = table
 
     def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """An array of zeros in its file, to be filled: for what memory has no room for."""
-        place = self.folder / f"{name}.npy"
-        self.arrays[name] = np.lib.format.open_memmap(place, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        """An array of zeros in its file, to be filled: for what memory has no room for.
+
+        Its space on the disk is taken now: a disk that is full when mapped memory is written ends the process.
+        """
+        place, dtype = self.folder / f"{name}.npy", np.dtype(dtype)
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        with place.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            file.flush()
+            _reserve(file, prod(shape) * dtype.itemsize)
+        self.arrays[name] = np.lib.format.open_memmap(place, mode="r+")
         return self.arrays[name]
 
 
@@ -129,9 +157,9 @@ def draft(
         try:
             yield pages
             for array in pages.arrays.values():
-                if isinstance(array, np.memmap) and array.mode == "w+":
+                if isinstance(array, np.memmap) and array.mode == "r+":
                     array.flush()
-            manifest = {
+            manifest: dict[str, Any] = {
                 "kind": kind,
                 "kilt": __version__,
                 "format": FORMAT,
@@ -140,6 +168,7 @@ def draft(
                 "figures": pages.figures,
                 "arrays": {name: _description(array) for name, array in pages.arrays.items()},
             }
+            manifest[CHECKSUM] = _seal(manifest)
             write_text(new / MANIFEST, json.dumps(manifest, indent=2))
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
@@ -149,36 +178,69 @@ def draft(
         new.rename(path)
         _sync_folder(path.parent)
         shutil.rmtree(old, ignore_errors=True)
+        for name, said in manifest["arrays"].items():
+            file = path / f"{name}.npy"
+            _remember(file, _state(file, said[CHECKSUM]))
 
 
-def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False) -> Artifact:
-    """Open an artifact; with `check`, read all of it and compare checksums.
+def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False, remedy: str = "") -> Artifact:
+    """Open an artifact, and compare its files with their checksums.
 
-    Its arrays are read-only. With `private` they can be written to, and the files stay as they are: kernels that could
-    write take no other arrays.
+    Large files are read once on each machine: when their checksum is right, that is remembered in the cache folder, for
+    as long as their size, time of modification and inode stay.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+    kind : str
+        What it must be: see `write`.
+    check : bool
+        Whether to read all files again, those too that were found to be right before.
+    private : bool
+        Whether arrays can be written to; the files stay as they are. Kernels that could write take no others.
+    remedy : str
+        What to do where it is damaged. Left out: make it again.
+
+    Returns
+    -------
+    Artifact
+        ArtifactError is raised where it is missing, damaged, or of another kind or format.
     """
-    path = Path(path)
-    place, manifest = _manifest(path, kind)
+    path, remedy = Path(path), remedy or f"make the {kind} again"
+    place, manifest = _manifest(path, kind, remedy)
     if manifest["kind"] != kind:
         raise ArtifactError(f"{path} holds a {manifest['kind']}, not a {kind}: check the name")
-    if manifest["format"] != FORMAT:
-        raise ArtifactError(
-            f"{path} is in format {manifest['format']}, written by kilt {manifest.get('kilt')}; kilt {__version__} "
-            f"reads format {FORMAT}: use that version, or make the {kind} again"
-        )
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for name, description in manifest["arrays"].items():
         file = path / f"{name}.npy"
         try:
-            array = np.load(place / f"{name}.npy", mmap_mode="c" if private else "r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise ArtifactError(f"{file} is missing or damaged ({error}): make the {kind} again") from None
-        seen = _description(array, checksum=check)
-        if any(description.get(what) != value for what, value in seen.items()):
-            raise ArtifactError(f"{file} is not what {MANIFEST} says it is: make the {kind} again")
+            array = np.lib.format.open_memmap(place / f"{name}.npy", mode="c" if private else "r")
+        except Exception as error:  # whatever a damaged header leads to
+            raise ArtifactError(f"{file} is missing or damaged ({error}): {remedy}") from None
+        with os_errors(f"{file} cannot be read"):
+            whole = _is_whole(place / f"{name}.npy", array, description, again=check)
+        if not whole:
+            raise ArtifactError(f"{file} is not what {MANIFEST} says it is: {remedy}")
         arrays[name] = array
     said = {what: manifest[what] for what in ("kind", "inputs", "parameters", "figures")}
     return Artifact(version=manifest["kilt"], arrays=arrays, **said)
+
+
+@contextmanager
+def understood(path: Path, remedy: str) -> Iterator[None]:
+    """Make sense of an artifact; where something is missing in it or is not what it must be, raise ArtifactError.
+
+    >>> with understood(Path("run/strategy"), "solve again"):
+    ...     {}["game"]
+    Traceback (most recent call last):
+    kilt.errors.ArtifactError: run/strategy is damaged (it has no 'game'): solve again
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        said = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ArtifactError(f"{path} is damaged ({said}): {remedy}") from None
 
 
 def exists(path: str | Path) -> bool:
@@ -188,7 +250,7 @@ def exists(path: str | Path) -> bool:
 
 def kind_of(path: str | Path) -> str:
     """What kind of artifact there is."""
-    kind: str = _manifest(Path(path), "artifact")[1]["kind"]
+    kind: str = _manifest(Path(path), "artifact", "make it again")[1]["kind"]
     return kind
 
 
@@ -297,33 +359,127 @@ def _whole(path: Path) -> Path | None:
     return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
 
 
-def _manifest(path: Path, wanted: str) -> tuple[Path, dict[str, Any]]:
-    """Where the artifact is, and what its manifest says."""
+def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any]]:
+    """Where the artifact is, and what its manifest says; manifests of kilt 0.1.0 have no checksum of their own."""
     place = _whole(path)
     if place is None:
         raise ArtifactError(f"there is no {wanted} at {path}: check the name, or make it first")
     with os_errors(f"{path} cannot be read"):
-        text = (place / MANIFEST).read_text(encoding="utf-8")
+        text = (place / MANIFEST).read_bytes()
     try:
         manifest: dict[str, Any] = json.loads(text)
-        said = {"kind", "kilt", "format", "inputs", "parameters", "figures", "arrays"}
-        if not isinstance(manifest["kind"], str) or said - set(manifest):
+        form, version = manifest["format"], manifest["kilt"]
+        if form == FORMAT and not _sound(manifest):
             raise ValueError
-    except (ValueError, KeyError, TypeError):
-        raise ArtifactError(f"{path / MANIFEST} is damaged: make the {wanted} again") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ArtifactError(f"{path / MANIFEST} is damaged: {remedy}") from None
+    if form != FORMAT:
+        raise ArtifactError(
+            f"{path} is in format {form}, written by kilt {version}; kilt {__version__} reads format {FORMAT}: "
+            f"use that version, or {remedy}"
+        )
     return place, manifest
 
 
-def _description(array: Array, *, checksum: bool = True) -> dict[str, Any]:
+def _sound(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has all that it must have, and its own checksum, where it has one, is right."""
+    said = all(isinstance(manifest[what], kind) for what, kind in SAID.items())
+    arrays = manifest["arrays"].items()
+    named = all(Path(name).name == name and isinstance(one, dict) for name, one in arrays)
+    return said and named and manifest.get(CHECKSUM) in (None, _seal(manifest))
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    """The checksum of a manifest, but for the checksum in it."""
+    said = {what: value for what, value in manifest.items() if what != CHECKSUM}
+    plain = json.loads(json.dumps(said))  # keys that are numbers become texts in JSON
+    return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _description(array: Array) -> dict[str, Any]:
     """What the manifest says of an array."""
-    seen: dict[str, Any] = {"dtype": array.dtype.str, "shape": list(array.shape)}
-    if checksum:
-        seen["blake2b"] = blake2b(_content(array), digest_size=16).hexdigest()
-    return seen
+    content = _content(array)
+    checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
+    return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
+
+
+def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
+    """Whether a file and the array in it are what the manifest says; `again`: even if that is remembered."""
+    size = array.offset + array.nbytes
+    seen = {"dtype": array.dtype.str, "shape": list(array.shape)}
+    if any(said.get(what) != value for what, value in seen.items()) or not array.flags.c_contiguous:
+        return False
+    state = _state(file, said.get(CHECKSUM))
+    if int(state.split()[0]) != size:
+        return False
+    if not again and size >= LARGE and _remembered(file) == state:
+        return True
+    which = QUICK if QUICK in said and not again else CHECKSUM
+    if _checksum(file, array.offset, which) != said.get(which):
+        if size >= LARGE:
+            with suppress(OSError):
+                _mark(file).unlink(missing_ok=True)
+        return False
+    _remember(file, state)
+    return True
+
+
+def _checksum(file: Path, start: int, which: str) -> str:
+    """A checksum of a file from some byte on. It is not read through its map: that would stay in memory."""
+    quick, thorough = 0, blake2b(digest_size=16)
+    with file.open("rb", buffering=0) as content:
+        content.seek(start)
+        while block := content.read(BLOCK):
+            if which == QUICK:
+                quick = crc32(block, quick)
+            else:
+                thorough.update(block)
+    return f"{quick:08x}" if which == QUICK else thorough.hexdigest()
+
+
+def _state(file: Path, checksum: object) -> str:
+    """What changes whenever a file does, and the checksum that it has then."""
+    now = file.stat()
+    return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
+
+
+def _mark(file: Path) -> Path:
+    """Where it is kept in which state this machine has found a file to be right."""
+    return cache_folder() / "checked" / fingerprint(platform.node(), str(file.resolve()))
+
+
+def _remembered(file: Path) -> str:
+    with suppress(OSError, ValueError):
+        return _mark(file).read_text(encoding="utf-8")
+    return ""
+
+
+def _remember(file: Path, state: str) -> None:
+    """Keep in mind that a file is right, if it is large and has not changed just now."""
+    size, changed = map(int, state.split()[:2])
+    if size >= LARGE and time_ns() - changed > SETTLED:
+        with suppress(OSError):  # a cache that cannot be written costs time alone
+            mark = _mark(file)
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.write_text(state, encoding="utf-8")
 
 
 def _content(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Take the space of the next `size` bytes of a file, which are zeros; OSError where the disk has no room."""
+    start = file.tell()
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), start, size)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+    for done in range(0, size, BLOCK):  # where the system cannot: write them
+        file.write(bytes(min(BLOCK, size - done)))
 
 
 def _sync_folder(folder: Path) -> None:

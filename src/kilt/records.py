@@ -34,6 +34,7 @@ SCALARS: dict[type, tuple[tuple[type, ...], str]] = {
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
 }
+_HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: annotations take long to evaluate
 
 
 def bounded(default: Any, least: float) -> Any:
@@ -109,7 +110,9 @@ def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
     """What a field has, and whether it is a tuple of them."""
-    hint = get_type_hints(kind)[name]
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    hint = _HINTS[kind][name]
     return (get_args(hint)[0], True) if get_origin(hint) is tuple else (hint, False)
 
 

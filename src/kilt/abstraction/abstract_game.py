@@ -169,8 +169,11 @@ class AbstractPart(SlotLayout):
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
         if self.numbers[r]:
-            self.whole.cards.each[0].rounds[r].look_up(boards, hands, buckets, self.known[r])
+            cards = self.whole.cards.each[0].rounds[r]
+            cards.look_up(boards, hands, buckets, self.known[r])
             buckets -= np.uint32(self.offset[r])
+            for column in buckets.T:  # buckets of other classes are large numbers now
+                cards.require_below(self.numbers[r], int(column.max(initial=0)))
 
     def write(self, mine: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:
         """Copy what belongs to the slots here to where it is in the whole game."""

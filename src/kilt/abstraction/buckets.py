@@ -27,7 +27,7 @@ from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.arrays import Array, IntArray
 from kilt.cards.deck import Deck
-from kilt.errors import AbstractionError, ArtifactError
+from kilt.errors import AbstractionError, ArtifactError, KiltError
 
 KIND = "card abstraction of a round"
 CLASSES = "classes of boards"
@@ -44,6 +44,7 @@ class RoundBuckets(NamedTuple):
     apart: Array | None  # [bucket, bucket] where their distance is another than that of the centroids
     figures: dict[str, Any]  # what was said when they were made
     coded: Coded | None = None  # where the table has codes: what they are in each class of boards
+    folder: Path = Path()  # where they are
 
     @property
     def buckets(self) -> int:
@@ -65,9 +66,11 @@ class RoundBuckets(NamedTuple):
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
-            look_up_coded(self.holdings.index, self.table, classes.holdings.index, classes.labels, of, boards, buckets)
+            coded = classes.holdings.index, classes.labels, of
+            most = look_up_coded(self.holdings.index, self.table, *coded, boards, buckets)
         else:
-            kernels.look_up(self.holdings.index, self.table, boards, buckets)
+            most = kernels.look_up(self.holdings.index, self.table, boards, buckets)
+        self.require_below(self.entries, most)
         return buckets
 
     def look_up(
@@ -77,19 +80,37 @@ class RoundBuckets(NamedTuple):
 
         Where the class of all boards is `known`, it is not looked for.
         """
-        if self.coded and known is not None:
-            kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
-            buckets[:] = self.coded.bucket[known][buckets]
-        elif self.coded:
+        if self.coded and known is None:
             classes, of = self.coded
             coded = classes.holdings.index, classes.labels, of
-            look_up_coded_hands(self.holdings.index, self.table, *coded, boards, hands, buckets)
+            most = look_up_coded_hands(self.holdings.index, self.table, *coded, boards, hands, buckets)
         else:
-            kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
+            most = kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
+        self.require_below(self.entries, most)
+        if self.coded and known is not None:
+            buckets[:] = self.coded.bucket[known][buckets]
+
+    @property
+    def entries(self) -> int:
+        """How many different entries the table may have: buckets, or codes."""
+        return self.coded.bucket.shape[1] if self.coded else self.buckets
+
+    def require_below(self, number: int, most: int | np.int64) -> None:
+        """Raise AbstractionError where a number that was looked up is too large: whoever takes it for a place errs."""
+        if most >= number:
+            raise AbstractionError(
+                f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
+                f"{remedy_for(self.folder)}"
+            )
+
+    def require_whole(self) -> None:
+        """Raise AbstractionError where any entry of the table is none of its buckets, or codes."""
+        self.require_below(self.entries, int(self.table.max(initial=0)))
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
         """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""
         tables = self.holdings.tables
+        self.require_whole()
         if self.coded:
             label = bucket * self.coded.classes.number // self.buckets
             boards, hands = np.nonzero((self.coded.bucket[label] == bucket)[self.table])
@@ -151,13 +172,18 @@ class AbstractionSpec:
         place = path / DESCRIPTION
         if not place.is_file():
             raise AbstractionError(f"there is no abstraction at {path}: check the name, or build it first")
+        with artifact.os_errors(f"{place} cannot be read"):
+            text = place.read_bytes()
         try:
-            said = json.loads(place.read_text(encoding="utf-8"))
+            said = json.loads(text)
             deal = said["deal"]
             cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
-            return cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
-        except (ValueError, KeyError, TypeError) as error:
+            found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
+            if said["fingerprint"] != found.fingerprint:
+                raise ValueError(f"this is {found.fingerprint}, and was {said['fingerprint']}")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, KiltError) as error:
             raise AbstractionError(f"{place} is damaged ({error}): build the abstraction in another folder") from None
+        return found
 
 
 @dataclass(frozen=True)
@@ -184,7 +210,7 @@ class CardAbstraction:
         path : str or Path
             Its folder.
         check : bool
-            Whether to read all tables and compare checksums.
+            Read all of it and compare checksums, also of what was found to be right before.
         """
         path = Path(path)
         identity = AbstractionSpec.read(path)
@@ -193,8 +219,10 @@ class CardAbstraction:
             try:
                 rounds.append(load_round(path, identity, r, check=check))
             except ArtifactError as error:
+                if round_folder(path, r).exists():
+                    raise AbstractionError(f"round {r + 1} of {path} cannot be used: {error}") from None
                 raise AbstractionError(
-                    f"round {r + 1} of {path} is not there ({error}): `kilt abstraction build --out {path}` goes on"
+                    f"round {r + 1} of {path} is not there yet: `kilt abstraction build … --out {path}` goes on"
                 ) from None
         return cls(identity, tuple(rounds))
 
@@ -290,15 +318,17 @@ class AsymmetricAbstraction:
 PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # what players see of the cards
 
 
-def load_abstractions(folders: Sequence[Path]) -> PlayerAbstractions:
+def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
     """Open what players see of the cards.
 
     Parameters
     ----------
     folders : sequence of Path
         One abstraction for both players, or one for each.
+    check : bool
+        Read all of it and compare checksums, also of what was found to be right before.
     """
-    found = [CardAbstraction.load(folder) for folder in folders]
+    found = [CardAbstraction.load(folder, check=check) for folder in folders]
     return found[0] if len(found) == 1 else AsymmetricAbstraction((found[0], found[1]))
 
 
@@ -341,18 +371,57 @@ def round_folder(path: Path, r: int) -> Path:
     return path / f"round-{r + 1}"
 
 
+def remedy_for(folder: Path) -> str:
+    """What to do where a part of an abstraction is damaged."""
+    return f"delete {folder}, and the command that built it makes it again; or copy it from where it is whole"
+
+
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
-    """Open the buckets of a round."""
-    found = artifact.read(round_folder(path, r), KIND, check=check, private=True)
+    """Open the buckets of a round; with `check`, read all of them.
+
+    What is looked up in the table is compared with its bounds then: see `RoundBuckets.require_below`.
+    """
+    folder = round_folder(path, r)
+    found = artifact.read(folder, KIND, check=check, private=True, remedy=remedy_for(folder))
     if found.inputs.get("abstraction") != identity.fingerprint:
-        raise ArtifactError(f"it belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
+        raise ArtifactError(
+            f"{folder} belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}: "
+            f"{remedy_for(folder)}"
+        )
     holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))
     arrays, coded = found.arrays, None
     public = identity.plan.public_at(r)
     if public and "of_class" in arrays:
-        coded = Coded(load_classes(path, identity, public), arrays["of_class"])
-    means = arrays.get("centroids"), arrays.get("apart")
-    return RoundBuckets(holdings, arrays["buckets"], arrays["sizes"], *means, found.figures, coded)
+        coded = Coded(load_classes(path, identity, public, check=check), arrays["of_class"])
+    with artifact.understood(folder, remedy_for(folder)):
+        means = arrays.get("centroids"), arrays.get("apart")
+        this = RoundBuckets(holdings, arrays["buckets"], arrays["sizes"], *means, found.figures, coded, folder)
+        _require_fitting(this)
+    if check:
+        this.require_whole()
+    return this
+
+
+def _require_fitting(this: RoundBuckets) -> None:
+    """Raise ValueError where the arrays of a round do not fit its boards and hands, or each other."""
+    index, number = this.holdings.index, this.buckets
+    shapes = {
+        "buckets": (this.table, (len(this.holdings.boards), index.moved.shape[1])),
+        "sizes": (this.sizes, (number,)),
+        "apart": (this.apart, (number, number)),
+    }
+    if this.centroids is not None:
+        shapes["centroids"] = this.centroids, (number, *this.centroids.shape[1:2])
+    if this.coded:
+        classes, bucket = this.coded
+        shapes["of_class"] = bucket, (classes.number, *bucket.shape[1:2])
+        if bucket.min(initial=0) < 0 or bucket.max(initial=0) >= number:
+            raise ValueError(f"of_class has other buckets than the {number} that there are")
+    for name, (array, shape) in shapes.items():
+        if array is not None and array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}, not {shape}")
+    if this.table.dtype.kind != "u":
+        raise ValueError(f"buckets are of type {this.table.dtype}")
 
 
 def classes_folder(path: Path, public: PublicPlan) -> Path:
@@ -360,11 +429,21 @@ def classes_folder(path: Path, public: PublicPlan) -> Path:
     return path / f"boards-{public.round}"
 
 
-def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
-    """Open the classes of boards of an abstraction."""
+def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
+    """Open the classes of boards of an abstraction; with `check`, read all of them."""
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
-    found = artifact.read(classes_folder(path, public), CLASSES, private=True)
+    folder = classes_folder(path, public)
+    found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))
     if found.inputs.get("abstraction") != identity.fingerprint:
-        raise ArtifactError(f"they belong to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}")
-    labels = found.arrays["classes"]
-    return BoardClasses(holdings, labels, int(labels.max()) + 1, found.arrays.get("distances"), found.figures)
+        raise ArtifactError(
+            f"{folder} belongs to abstraction {found.inputs.get('abstraction')}, not {identity.fingerprint}: "
+            f"{remedy_for(folder)}"
+        )
+    number = identity.plan.classes_at(public.round - 1)
+    with artifact.understood(folder, remedy_for(folder)):
+        labels, distances = found.arrays["classes"], found.arrays.get("distances")
+        if labels.shape != (len(holdings.boards),) or labels.dtype.kind != "i":
+            raise ValueError(f"classes have shape {labels.shape}, not {(len(holdings.boards),)}")
+        if labels.min() < 0 or labels.max() >= number:
+            raise ValueError(f"classes from {labels.min()} to {labels.max()}, and there are {number}")
+    return BoardClasses(holdings, labels, number, distances, found.figures)

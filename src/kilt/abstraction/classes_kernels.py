@@ -53,15 +53,22 @@ def look_up_coded(
     bucket: Labels,
     boards: IntArray,
     buckets: Labels,
-) -> None:
-    """Write the bucket of each hand on some boards, whose first cards tell their class, from the hands' codes."""
-    size = public.boards.dealt.sum()
+) -> np.int64:
+    """Write the bucket of each hand on some boards, whose first cards tell their class, from the hands' codes.
+
+    Returns the largest code; one that there is not has no bucket.
+    """
+    size, most = public.boards.dealt.sum(), np.int64(0)
     for b in range(len(boards)):
         board, turned = locate(index.boards, boards[b])
         known, _ = locate(public.boards, boards[b, :size])
         row, moved, mine = table[board], index.moved[turned], bucket[labels[known]]
         for hand in range(buckets.shape[1]):
-            buckets[b, hand] = mine[row[moved[hand]]]
+            code = np.int64(row[moved[hand]])
+            most = max(most, code)
+            if code < len(mine):
+                buckets[b, hand] = mine[code]
+    return most
 
 
 @kernel
@@ -74,12 +81,15 @@ def look_up_coded_hands(
     boards: IntArray,
     hands: IntArray,
     buckets: npt.NDArray[np.uint32],
-) -> None:
-    """Write [deal, player] the bucket of each of some hands on a board of their own, from the hands' codes."""
-    size = public.boards.dealt.sum()
+) -> np.int64:
+    """Write [deal, player] the bucket of each of some hands on a board of their own, and return as `look_up_coded`."""
+    size, most = public.boards.dealt.sum(), np.int64(0)
     for deal in range(len(boards)):
         board, turned = locate(index.boards, boards[deal])
         known, _ = locate(public.boards, boards[deal, :size])
         for player in range(hands.shape[1]):
-            code = table[board, index.moved[turned, hands[deal, player]]]
-            buckets[deal, player] = bucket[labels[known], code]
+            code = np.int64(table[board, index.moved[turned, hands[deal, player]]])
+            most = max(most, code)
+            if code < bucket.shape[1]:
+                buckets[deal, player] = bucket[labels[known], code]
+    return most

@@ -165,6 +165,8 @@ class Features:
             return codes
 
         codes: npt.NDArray[np.int16] = self._kept("strengths", make)
+        if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.top:
+            raise AbstractionError(f"the strengths of hands in {self._folder} are damaged: delete that folder")
         return codes
 
     def levels(self) -> int:
@@ -357,7 +359,8 @@ class Features:
 
     def _usable(self, place: Path) -> bool:
         try:
-            return artifact.exists(place) and artifact.read(place, KIND).version == __version__
+            found = artifact.read(place, KIND) if artifact.exists(place) else None
+            return found is not None and found.version == __version__ and "values" in found.arrays
         except ArtifactError:
             return False
 

@@ -150,24 +150,36 @@ def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32
 
 
 @kernel
-def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> None:
-    """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing."""
+def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
+    """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing.
+
+    Returns the largest.
+    """
+    most = table[0, 0]
     for b in range(len(boards)):
         board, turned = locate(index.boards, boards[b])
         row, moved = table[board], index.moved[turned]
+        for hand in range(len(row)):  # in order of the row, many at a time
+            if row[hand] > most:
+                most = row[hand]
         for hand in range(buckets.shape[1]):
             buckets[b, hand] = row[moved[hand]]
+    return np.int64(most)
 
 
 @kernel
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
-) -> None:
-    """Write [deal, player] the bucket of each of some hands on a board of their own."""
+) -> np.int64:
+    """Write [deal, player] the bucket of each of some hands on a board of their own; return the largest."""
+    most = np.int64(0)
     for deal in range(len(boards)):
         board, turned = locate(index.boards, boards[deal])
         for player in range(hands.shape[1]):
-            buckets[deal, player] = table[board, index.moved[turned, hands[deal, player]]]
+            bucket = np.int64(table[board, index.moved[turned, hands[deal, player]]])
+            most = max(most, bucket)
+            buckets[deal, player] = bucket
+    return most
 
 
 @kernel

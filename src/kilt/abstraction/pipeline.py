@@ -258,6 +258,8 @@ def _build_round(
     public = plan.public_at(r)
     known = classes[public.round] if public else None
     before, after = None, None
+    for other in rests_on(plan, r):
+        done[other].require_whole()
     if plan.rounds[r].recall and r > 0:
         before = Before(done[r - 1].holdings, done[r - 1].table, done[r - 1].buckets)
     elif known and not plan.coded(r):

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import abstraction, bench, cards, demo, evaluate, game, match, plan, play, reproduce, solve, table
+from kilt.cli import abstraction, bench, cards, check, demo, evaluate, game, match, plan, play, reproduce, solve, table
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError
 
@@ -35,6 +35,7 @@ app.command()(demo.demo)
 app.command()(plan.plan)
 app.command()(solve.solve)
 app.command()(demo.export)
+app.command()(check.check)
 app.command()(match.match)
 app.command()(match.crosstable)
 app.command()(table.play)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from math import nan
@@ -124,9 +124,18 @@ class RunFolder:
         return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
 
     def steps(self) -> list[Step]:
-        """What has been logged."""
+        """What has been logged, but for lines that cannot be read."""
+        return [line.step for line in self._lines() if line.step]
+
+    def require_whole_log(self) -> None:
+        """Raise RunError where lines of the log cannot be read."""
+        if said := _unreadable(self.path, self._lines()):
+            raise RunError(said)
+
+    def _lines(self) -> list[LogLine]:
         file = self.path / "log.jsonl"
-        return [step for step, _ in _read_log(file.read_bytes())] if file.exists() else []
+        with artifact.os_errors(f"{file} cannot be read"):
+            return _read_log(file.read_bytes()) if file.exists() else []
 
     @staticmethod
     @contextmanager
@@ -146,10 +155,11 @@ class RunFolder:
         with self.claimed(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
             yield
 
-    def restore(self, solver: Solver, budget: Budget) -> float:
+    def restore(self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None) -> float:
         """Bring a new solver to the last checkpoint, to go on to a budget; the seconds of work so far.
 
-        The log is cut back to before the checkpoint: what follows is measured again.
+        The log is cut back to before the checkpoint: what follows is measured again. Lines that cannot be read stay
+        where they are, and `warn` hears of them.
         """
         assert self._log is not None
         place, seconds = self.path / "checkpoint", 0.0
@@ -162,7 +172,10 @@ class RunFolder:
             seconds = float(found.figures["seconds"])
         self._saved = solver.iterations, seconds, size_of(solver) / WRITING
         self._log.seek(0)
-        kept = [end for step, end in _read_log(self._log.read()) if step.iterations < solver.iterations]
+        lines = _read_log(self._log.read())
+        if said := _unreadable(self.path, lines):
+            warn(said)
+        kept = [line.end for line in lines if line.step and line.step.iterations < solver.iterations]
         self._log.truncate(kept[-1] if kept else 0)
         if budget != self.budget:
             self.budget = budget
@@ -229,15 +242,33 @@ def size_of(solver: Solver) -> int:
     return sum(table.nbytes for table in solver.state().values())
 
 
-def _read_log(lines: bytes) -> Iterator[tuple[Step, int]]:
-    """Every step of a log, and where its line ends, up to a line that was cut short."""
-    end = 0
+class LogLine(NamedTuple):
+    """A line of a log."""
+
+    step: Step | None  # None where it cannot be read
+    end: int  # where it ends, in bytes
+    whole: bool  # whether it ends as lines do
+
+
+def _read_log(lines: bytes) -> list[LogLine]:
+    """All lines of a log."""
+    found, end = [], 0
     for line in lines.splitlines(keepends=True):
         end += len(line)
         try:
             said = json.loads(line)
             known: dict[str, Any] = {what: nan if value is None else value for what, value in said.items()}
             step = Step(**known)
-        except (ValueError, KeyError, TypeError):
-            return
-        yield step, end
+            if not all(isinstance(value, int | float) for value in step[:-1]) or not isinstance(step.others, dict):
+                raise ValueError
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            found.append(LogLine(None, end, line.endswith(b"\n")))
+        else:
+            found.append(LogLine(step, end, True))
+    return found
+
+
+def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
+    """What to say of lines that cannot be read; nothing of the last one, where a killed process has left it short."""
+    bad = [str(n) for n, line in enumerate(lines, 1) if not line.step and (line.whole or n < len(lines))]
+    return f"{run / 'log.jsonl'} is damaged: lines that cannot be read are left out ({', '.join(bad)})" if bad else ""

@@ -63,7 +63,7 @@ def run(
     """
     judge.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():
-        began = clock() - (folder.restore(solver, budget) if folder else 0.0)
+        began = clock() - (folder.restore(solver, budget, warn) if folder else 0.0)
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
         due, losses = scheduled(solver.iterations), 0
         while True:

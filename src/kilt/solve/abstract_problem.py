@@ -23,7 +23,7 @@ from kilt.arrays import Array
 from kilt.cards.isomorphism import Isomorphism
 from kilt.config import EngineConfig
 from kilt.engines import Engine
-from kilt.errors import RunError
+from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import SamplingOptions
@@ -154,6 +154,10 @@ class AbstractProblem(Problem):
         """[slot] the strategy of a blueprint for this very game, and the figures beside it."""
         found = Blueprint.load(path)
         require_same((found.game.name, found.fingerprint), (self.name, self.abstract.fingerprint))
+        if len(found.shares) != self.abstract.slots:
+            raise ArtifactError(
+                f"{path} has {len(found.shares):,} slots, and {self.name} has {self.abstract.slots:,}: solve again"
+            )
         return found.shares, found.figures
 
 

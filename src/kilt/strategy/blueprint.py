@@ -27,7 +27,8 @@ from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem
-from kilt.tree.betting import BettingNodes, call_place, label_of
+from kilt.strategy.table import REMEDY
+from kilt.tree.betting import FOLDS, BettingNodes, call_place, label_of, require_tree
 
 KIND = "blueprint"
 STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
@@ -163,7 +164,7 @@ class Blueprint:
         path : str or Path
             A folder that `save` or `export` has written, or the folder of a run that has ended.
         check : bool
-            Read all of it and compare checksums.
+            Read all of it and compare checksums, also of what was found to be right before.
 
         Returns
         -------
@@ -175,31 +176,52 @@ class Blueprint:
             path = path / STRATEGY
         elif path.is_dir() and not artifact.exists(path):
             raise ArtifactError(f"{path} has no strategy: solve it to the end, or go on with kilt solve --resume")
-        found = artifact.read(path, KIND, check=check)
+        found = artifact.read(path, KIND, check=check, remedy=REMEDY)
         said, arrays = found.parameters, found.arrays
-        places = _card_folders(path, said)
+        with artifact.understood(path, REMEDY):
+            places, made_with = _card_folders(path, said), found.inputs["cards"]
         try:
-            cards = load_abstractions(places)
+            cards = load_abstractions(places, check=check)
         except AbstractionError as error:
+            if all(folder.exists() for folder in places):
+                raise ArtifactError(str(error)) from None
             raise ArtifactError(
                 f"the buckets of {path} are missing ({error}): put them there, or take what `kilt export` made"
             ) from None
-        if cards.fingerprint != found.inputs["cards"]:
+        if cards.fingerprint != made_with:
             raise ArtifactError(
-                f"{path} was made with buckets {found.inputs['cards']}, and {' and '.join(map(str, places))} has "
+                f"{path} was made with buckets {made_with}, and {' and '.join(map(str, places))} has "
                 f"{cards.fingerprint}: put the right ones there, or solve again"
             )
-        return cls(
-            Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
-            ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
-            cards,
-            found.inputs["game"],
-            BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
-            np.asarray(arrays["level"]),
-            np.asarray(arrays["first"]),
-            np.asarray(arrays["shares"]),
-            found.figures,
-        )
+        with artifact.understood(path, REMEDY):
+            blueprint = cls(
+                Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
+                ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
+                cards,
+                found.inputs["game"],
+                BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
+                np.asarray(arrays["level"]),
+                np.asarray(arrays["first"]),
+                np.asarray(arrays["shares"]),
+                found.figures,
+            )
+            blueprint._require_sound()
+        return blueprint
+
+    def _require_sound(self) -> None:
+        """Raise ValueError where arrays from a file do not fit each other: nobody leaves them who follows them."""
+        rules, nodes = self.game.rules, self.nodes
+        require_tree(nodes, rules.rounds)
+        numbers = np.array([cards.numbers for cards in self.cards.each])
+        buckets = np.where(nodes.actor >= 0, numbers[nodes.actor.clip(0), nodes.round], 0)
+        if self.first.shape != (len(buckets) + 1,) or self.first[0] != 0 or self.first[-1] != len(self.shares):
+            raise ValueError(f"there are {len(self.shares):,} slots, and first tells of {self.first[-1:]}")
+        if not np.array_equal(np.diff(self.first), buckets * nodes.children):
+            raise ValueError("first does not fit buckets and bets")
+        if self.level.shape != nodes.actor.shape or self.level.min() < FOLDS:
+            raise ValueError("level does not fit the betting tree")
+        if self.shares.ndim != 1 or self.shares.dtype.kind != "u":
+            raise ValueError(f"shares are {self.shares.dtype}")
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
@@ -219,9 +241,9 @@ def export(run: Path, out: Path) -> None:
     The script and a README are what the competition's validator asks for.
     """
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
-    blueprint = Blueprint.load(strategy)
     if out.exists():
         raise ArtifactError(f"{out} is there already: choose another folder")
+    blueprint = Blueprint.load(strategy, check=True)  # what is copied gets checksums of its own
     cards = _card_folders(strategy, artifact.read(strategy, KIND).parameters)
     size = sum(file.stat().st_size for folder in (strategy, *cards) for file in folder.rglob("*"))
     artifact.require_room(out, size)

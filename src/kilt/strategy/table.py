@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from kilt.errors import GameError
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
+REMEDY = "solve again, or copy it from where it is whole"  # where one is damaged
 _END = "\0"  # of a name: those of open_spiel may have line breaks in them
 
 
@@ -104,6 +105,7 @@ class Strategy:
     def on(self, tree: FlatTree) -> FloatArray:
         """[slot] The probabilities; GameError where the strategy is for another tree."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
+        require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
 
     def save(self, path: str | Path) -> None:
@@ -120,16 +122,17 @@ class Strategy:
     @classmethod
     def load(cls, path: str | Path) -> Strategy:
         """Read a strategy from a folder that `save` has written."""
-        found = artifact.read(path, KIND, check=True)
-        labels = iter(_unpack(found.arrays["actions"]))
-        return cls(
-            found.parameters["game"],
-            found.inputs["game"],
-            tuple(_unpack(found.arrays["infosets"])),
-            tuple(tuple(next(labels) for _ in range(count)) for count in found.arrays["action_counts"].tolist()),
-            np.array(found.arrays["probabilities"]),
-            found.figures,
-        )
+        found = artifact.read(path, KIND, remedy=REMEDY)
+        with artifact.understood(Path(path), REMEDY):
+            labels = iter(_unpack(found.arrays["actions"]))
+            return cls(
+                found.parameters["game"],
+                found.inputs["game"],
+                tuple(_unpack(found.arrays["infosets"])),
+                tuple(tuple(islice(labels, count)) for count in found.arrays["action_counts"].tolist()),
+                np.array(found.arrays["probabilities"]),
+                found.figures,
+            )
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
@@ -138,6 +141,14 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
         raise GameError(
             f"the strategy is for {made_for[0]} with fingerprint {made_for[1]}; this is {this[0]} with {this[1]}: "
             "use the game it was made for, or solve this one"
+        )
+
+
+def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
+    """Raise GameError where the table of a strategy has another shape than the tables of its game."""
+    if table.shape != shape:
+        raise GameError(
+            f"the strategy for {game} has a table of {table.shape}, and the game has {shape}: solve it again"
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from kilt import artifact
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.strategy.table import require_same
+from kilt.strategy.table import REMEDY, require_same, require_shape
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
@@ -58,6 +58,7 @@ class VectorStrategy:
     def on(self, game: VectorGame) -> Table:
         """The table; GameError where the strategy is for another game."""
         require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game)))
+        require_shape(self.game, self.table, game.shape)
         return self.table
 
     def save(self, path: str | Path) -> None:
@@ -67,9 +68,11 @@ class VectorStrategy:
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Map a strategy from a folder that `save` has written; checksums are compared first."""
-        found = artifact.read(path, KIND, check=True, private=True)
-        return cls(found.parameters["game"], found.inputs["game"], np.asarray(found.arrays["table"]), found.figures)
+        """Map a strategy from a folder that `save` has written."""
+        found = artifact.read(path, KIND, private=True, remedy=REMEDY)
+        with artifact.understood(Path(path), REMEDY):
+            said = found.parameters["game"], found.inputs["game"]
+            return cls(*said, np.asarray(found.arrays["table"]), found.figures)
 
 
 def game_fingerprint(game: Game) -> str:

@@ -160,6 +160,30 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
     return place
 
 
+def require_tree(nodes: BettingNodes, rounds: int) -> None:
+    """Raise ValueError where arrays from a file are no betting tree of so many rounds.
+
+    Every walk from a node to its parent or to its children ends then, and stays inside the arrays.
+    """
+    count = len(nodes.actor)
+    if not count or any(array.shape != (count,) or array.dtype.kind != "i" for array in nodes[:-1]):
+        raise ValueError("the arrays of the betting tree are not alike")
+    inner = nodes.actor != TERMINAL
+    place, child, number = np.flatnonzero(inner), nodes.first_child[inner], nodes.children[inner]
+    sound = {
+        "parent": nodes.parent[0] == -1 and ((nodes.parent[1:] >= 0) & (nodes.parent[1:] < np.arange(1, count))).all(),
+        "actor": ((nodes.actor <= 1) & (nodes.actor >= min(CHANCE, TERMINAL))).all(),
+        "round": ((nodes.round >= 0) & (nodes.round < rounds)).all(),
+        "first_child": (child > place).all(),
+        "children": (number > 0).all() and (child + number.astype(np.int64) <= count).all(),
+        "leaf": ((nodes.leaf >= -1) & (nodes.leaf < count)).all(),
+        "block": nodes.block[0] == 0 and nodes.block[-1] == count and (np.diff(nodes.block) > 0).all(),
+    }
+    for name, holds in sound.items():
+        if not holds:
+            raise ValueError(f"{name} of the betting tree points out of it")
+
+
 def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:
     """Write out the betting of a game.
 

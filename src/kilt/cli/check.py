@@ -1,0 +1,38 @@
+"""``kilt check``: whether what is on disk is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, complain, errors, in_bytes, print_json, say
+
+
+def check(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A run, an agent, a card abstraction, or a folder with some of them."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Read every file that kilt has written there, and compare it with its checksum and its bounds.
+
+    Large files that were found to be whole are not read again when they are opened; here they are. Ends with exit
+    code 1 where something is damaged.
+    """
+    from kilt.runs.check import check as look
+
+    with errors.status("reading all files …"):
+        found = list(look(path))
+    damaged, size = [one for one in found if one.damage], sum(one.size for one in found)
+    if as_json:
+        said = [{"path": str(one.path), "what": one.what, "damage": one.damage} for one in damaged]
+        print_json({"checked": len(found), "bytes": size, "damaged": said})
+    else:
+        for one in damaged:
+            complain("DAMAGED", f"{one.what} in {one.path}: {one.damage}")
+        say(f"{len(found) - len(damaged)} of {len(found)} are whole; {in_bytes(size)} were read")
+    if damaged:
+        raise typer.Exit(1)

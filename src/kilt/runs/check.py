@@ -1,0 +1,125 @@
+"""Whether what is on disk is whole: every file of runs, strategies, card abstractions and caches, read to its end.
+
+Opening something reads large files once on each machine, see `artifact.read`; `check` reads all of them again.
+
+>>> import tempfile
+>>> from kilt.runs.budget import Budget
+>>> from kilt.runs.run import new_run
+>>> place = Path(tempfile.mkdtemp()) / "run"
+>>> last = new_run("kuhn", budget=Budget(iterations=4), folder=place).finish()
+>>> [(one.what, one.damage) for one in check(place)]
+[('run', ''), ('checkpoint', ''), ('strategy', '')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kilt import artifact
+from kilt.abstraction.buckets import (
+    DESCRIPTION,
+    AbstractionSpec,
+    classes_folder,
+    load_classes,
+    load_round,
+    round_folder,
+)
+from kilt.config import read_config
+from kilt.errors import ArtifactError, KiltError
+from kilt.runs.folder import CONFIG, RunFolder
+from kilt.strategy.blueprint import KIND as BLUEPRINT
+from kilt.strategy.blueprint import Blueprint
+
+
+class Checked(NamedTuple):
+    """Something on disk that was looked at."""
+
+    path: Path
+    what: str  # a run, a card abstraction, or the kind of an artifact
+    size: int  # bytes of its own files
+    damage: str  # what is wrong with it; empty where it is whole
+
+
+def check(path: Path) -> Iterator[Checked]:
+    """Read all that kilt has written in a folder and the folders in it.
+
+    Parameters
+    ----------
+    path : Path
+        A run, a strategy, a card abstraction, the cache, or any folder with some of them in it.
+
+    Yields
+    ------
+    Checked
+        For each run, card abstraction and artifact; KiltError where there is none.
+    """
+    found = False
+    for folder in sorted({path, *_folders(path)}):
+        for what, look in _looks(folder):
+            found, damage = True, ""
+            try:
+                look()
+            except KiltError as error:
+                damage = str(error)
+            yield Checked(folder, what, sum(file.stat().st_size for file in folder.glob("*") if file.is_file()), damage)
+    if not found:
+        raise ArtifactError(f"there is nothing of kilt in {path}: check the name")
+
+
+def _folders(path: Path) -> Iterator[Path]:
+    """All folders in a folder, but those that are being written; of two that were to change places, the one to be."""
+    for folder in path.rglob("*"):
+        names = folder.relative_to(path).parts
+        if folder.is_dir() and not any(name.startswith(".") for name in names):
+            yield folder
+        elif folder.is_dir() and names[-1].endswith(".old"):
+            yield folder.with_name(names[-1].removeprefix(".").removesuffix(".old"))
+
+
+def _looks(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is in a folder, and what reads all of it."""
+    if RunFolder.begun(folder):
+        yield "run", lambda: _look_at_run(folder)
+    if (folder / DESCRIPTION).is_file():
+        yield "card abstraction", lambda: _look_at_cards(folder)
+    if artifact.exists(folder):
+        yield _kind(folder), lambda: _look_at_artifact(folder)
+    elif any(folder.glob("*.npy")):
+        yield "arrays", lambda: _lost(folder)
+
+
+def _kind(folder: Path) -> str:
+    try:
+        return artifact.kind_of(folder)
+    except ArtifactError:
+        return "artifact"
+
+
+def _look_at_artifact(folder: Path) -> None:
+    kind = artifact.kind_of(folder)
+    artifact.read(folder, kind, check=True)
+    if kind == BLUEPRINT:
+        Blueprint.load(folder)
+
+
+def _look_at_cards(folder: Path) -> None:
+    """Compare the buckets of all rounds that are there with their bounds: checksums are those of artifacts."""
+    spec = AbstractionSpec.read(folder)
+    for public in spec.plan.public:
+        if artifact.exists(classes_folder(folder, public)):
+            load_classes(folder, spec, public)
+    for r in range(len(spec.plan.rounds)):
+        if artifact.exists(round_folder(folder, r)):
+            load_round(folder, spec, r).require_whole()
+
+
+def _look_at_run(folder: Path) -> None:
+    RunFolder.open(folder).require_whole_log()
+    if (folder / CONFIG).is_file():
+        read_config(folder / CONFIG)
+
+
+def _lost(folder: Path) -> None:
+    raise ArtifactError(f"{folder / artifact.MANIFEST} is missing: make what was there again, or copy it")

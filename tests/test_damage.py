@@ -1,0 +1,226 @@
+"""Damage on disk is noticed when something is opened, before a kernel can leave its arrays; `kilt check` finds all."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import answer, kilt, refused
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.cards.deck import Deck
+from kilt.errors import AbstractionError, ArtifactError
+from kilt.games import load_game
+from kilt.runs.check import check
+from kilt.solve.external import External
+from kilt.strategy.blueprint import Blueprint
+
+OLD = Path(__file__).parent / "data" / "0.1.0"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run on an abstract game that has come to its end."""
+    return shutil.copytree(OLD / "abstract", tmp_path / "run")
+
+
+def flip(file, place=-1):
+    """Flip the bits of one byte of a file."""
+    content = bytearray(file.read_bytes())
+    content[place] ^= 255
+    file.write_bytes(content)
+
+
+def rewrite(folder, kind, **arrays):
+    """Put other arrays into an artifact, with the right checksums: what only bounds can tell."""
+    found = artifact.read(folder, kind)
+    everything = {name: np.array(array) for name, array in found.arrays.items()} | arrays
+    artifact.write(folder, kind, everything, inputs=found.inputs, parameters=found.parameters, figures=found.figures)
+
+
+# ── bytes that have changed ──
+
+
+def test_a_strategy_with_another_byte_is_not_played_judged_or_exported(run, tmp_path):
+    flip(run / "strategy" / "shares.npy")
+    said = r"shares.npy is not what manifest.json says it is: solve again, or copy it"
+    for command in (
+        ("evaluate", "sanity", run),
+        ("match", run, "always-call", "--hands", 10),
+        ("evaluate", "exploitability", run),
+        ("export", run, tmp_path / "out"),
+    ):
+        assert said in refused(*command)
+    assert not (tmp_path / "out").exists()
+
+
+def test_exporting_reads_everything_again(run, tmp_path, monkeypatch):
+    """Copies get checksums of their own, so that what is only remembered will not do."""
+    monkeypatch.setattr(artifact, "_remembered", lambda file: artifact._state(file, checksum_of(file)))
+    monkeypatch.setattr(artifact, "LARGE", 0)
+    flip(run / "strategy" / "shares.npy")
+    Blueprint.load(run)
+    assert "shares.npy is not what" in refused("export", run, tmp_path / "out")
+
+
+def checksum_of(file):
+    return json.loads((file.parent / "manifest.json").read_text())["arrays"][file.stem]["blake2b"]
+
+
+def test_buckets_with_another_byte_are_not_looked_up_but_built_again(run):
+    """Who goes on solving has the command that builds them; who plays has not."""
+    table = run / "cards" / "round-2" / "buckets.npy"
+    whole = table.read_bytes()
+    with table.open("r+b") as file:
+        file.seek(128)
+        file.write(b"\xff" * (len(whole) - 128))
+    assert f"delete {table.parent}, and the command that built it" in refused("evaluate", "sanity", run)
+    assert answer("solve", "--resume", run, "-n", 300)["iterations"] == 300
+    assert table.read_bytes() == whole
+
+
+def test_classes_with_another_byte(coded, tmp_path):
+    out = shutil.copytree(coded, tmp_path / "out")
+    flip(out / "boards-2" / "classes.npy")
+    with pytest.raises(AbstractionError, match=r"boards-2/classes\.npy is not what"):
+        CardAbstraction.load(out)
+
+
+# ── arrays that lead out of others, whatever their checksums say ──
+
+
+@pytest.fixture(scope="module")
+def coded(tmp_path_factory):
+    """An abstraction with classes of boards, and codes in the rounds after them."""
+    deal = Deal(Deck(4, 3), 2, (0, 2, 1, 1))
+    plan = replace(plan_named("IR-KE-KO 10-3-3-2", deal.board_cards), public=(PublicPlan(2, 4, codes=60),))
+    folder = tmp_path_factory.mktemp("coded") / "cards"
+    build(AbstractionSpec("coded", deal, replace(plan, bins=12, opponents=3)), folder)
+    return folder
+
+
+ROUND, CLASSES = "card abstraction of a round", "classes of boards"
+
+
+def test_buckets_that_there_are_not(run):
+    folder = run / "cards" / "round-2"
+    wrong = np.full_like(artifact.read(folder, ROUND).arrays["buckets"], 200)
+    rewrite(folder, ROUND, buckets=wrong)
+    cards = CardAbstraction.load(run / "cards")
+    said = r"round-2/buckets\.npy is damaged \(it says 200, and there are 3\): delete .*round-2"
+    with pytest.raises(AbstractionError, match=said):
+        External(AbstractGame(load_game("leduc"), cards)).step(10)
+    with pytest.raises(AbstractionError, match=said):
+        cards.rounds[1].rows(np.array([[0]]))
+    with pytest.raises(AbstractionError, match=said):
+        cards.rounds[1].members(0)
+    with pytest.raises(AbstractionError, match=said):
+        CardAbstraction.load(run / "cards", check=True)
+
+
+def test_codes_that_there_are_not(coded, tmp_path):
+    out = shutil.copytree(coded, tmp_path / "out")
+    folder = out / "round-3"
+    rewrite(folder, ROUND, buckets=np.full_like(artifact.read(folder, ROUND).arrays["buckets"], 250))
+    this = CardAbstraction.load(out).rounds[2]
+    boards, hands, found = np.array([[0, 1, 2]]), np.array([[20, 21]]), np.empty((1, 2), dtype=np.uint32)
+    for known in (None, 1):
+        with pytest.raises(AbstractionError, match=r"round-3/buckets\.npy is damaged"):
+            this.look_up(boards, hands, found, known)
+    with pytest.raises(AbstractionError, match=r"round-3/buckets\.npy is damaged"):
+        this.rows(boards)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "arrays", "said"),
+    [
+        ("boards-2", CLASSES, {"classes": np.full(0, 9, dtype=np.int32)}, "classes have shape"),
+        ("boards-2", CLASSES, {"classes": 9}, "classes from 9 to 9, and there are 4"),
+        ("boards-2", CLASSES, {"classes": -1}, "classes from -1 to -1, and there are 4"),
+        ("round-2", ROUND, {"buckets": np.zeros((3, 3), dtype=np.uint8)}, r"buckets has shape \(3, 3\), not"),
+        ("round-2", ROUND, {"buckets": np.zeros(3)}, "buckets has shape"),
+        ("round-3", ROUND, {"of_class": 99}, "of_class has other buckets"),
+        ("round-3", ROUND, {"of_class": np.zeros((1, 60), dtype=np.int32)}, "of_class has shape"),
+    ],
+)
+def test_arrays_of_cards_that_do_not_fit(coded, tmp_path, place, kind, arrays, said):
+    out = shutil.copytree(coded, tmp_path / "out")
+    there = artifact.read(out / place, kind).arrays
+    wrong = {name: np.full_like(there[name], one) if np.isscalar(one) else one for name, one in arrays.items()}
+    rewrite(out / place, kind, **wrong)
+    with pytest.raises(AbstractionError, match=rf"{place} is damaged \({said}"):
+        CardAbstraction.load(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("first_child", 3, 10**6),
+        ("first_child", 3, 1),  # a walk would go round for ever
+        ("children", 0, 10**6),
+        ("parent", 5, 7),
+        ("round", 4, 9),
+        ("actor", 4, 9),
+        ("block", -1, 10**6),
+        ("first", -1, 10**6),
+        ("first", 4, 10**6),
+        ("level", 4, -7),
+    ],
+)
+def test_trees_that_lead_astray(run, name, place, value):
+    folder = run / "strategy"
+    wrong = np.array(artifact.read(folder, "blueprint").arrays[name])
+    wrong[place] = np.clip(value, np.iinfo(wrong.dtype).min, np.iinfo(wrong.dtype).max)
+    rewrite(folder, "blueprint", **{name: wrong})
+    with pytest.raises(ArtifactError, match=r"strategy is damaged \(.*: solve again"):
+        Blueprint.load(run)
+
+
+# ── all at once ──
+
+
+def test_check_finds_the_file_that_has_changed(run):
+    kilt("solve", "--resume", run, "-n", 300)
+    assert answer("check", run)["damaged"] == []
+    assert kilt("check", run.parent).stderr.startswith("6 of 6 are whole")
+    for file in sorted(file for file in run.rglob("*") if file.suffix in (".npy", ".json", ".jsonl")):
+        whole = file.read_bytes()
+        flip(file, len(whole) // 2)
+        damage = " ".join(one.damage for one in check(run))
+        assert file.name in damage or str(file.parent) in damage, file
+        file.write_bytes(whole)
+    for name in ("manifest.json", "shares.npy"):
+        (run / "strategy" / name).rename(run / "aside")
+        assert f"{name} is missing" in " ".join(one.damage for one in check(run))
+        (run / "aside").rename(run / "strategy" / name)
+    flip(run / "strategy" / "shares.npy")
+    result = kilt("check", run, code=1)
+    assert f"DAMAGED blueprint in {run / 'strategy'}" in result.stderr and "5 of 6 are whole" in result.stderr
+    assert [one["what"] for one in json.loads(kilt("check", run, "--json", code=1).stdout)["damaged"]] == ["blueprint"]
+
+
+def test_check_makes_forget_what_was_remembered(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(artifact, "LARGE", 0)
+    monkeypatch.setattr(artifact, "SETTLED", -1)
+    Blueprint.load(run)
+    file = run / "strategy" / "shares.npy"
+    monkeypatch.setattr(artifact, "_state", lambda file, checksum: f"{file.stat().st_size} 0 0 {checksum}")
+    Blueprint.load(run)
+    flip(file)
+    Blueprint.load(run)  # nothing tells that it has changed
+    kilt("check", run, code=1)
+    with pytest.raises(ArtifactError, match=r"shares\.npy is not what"):
+        Blueprint.load(run)
+
+
+def test_there_is_nothing_to_check(tmp_path):
+    assert f"there is nothing of kilt in {tmp_path}" in refused("check", tmp_path)
+    assert "there is nothing of kilt in" in refused("check", tmp_path / "nowhere")
