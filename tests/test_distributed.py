@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations, permutations
 
 import numpy as np
@@ -18,7 +19,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import EngineConfig
 from kilt.engines import LocalEngine
-from kilt.errors import RunError
+from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.judge import judge_of
 from kilt.runs import folder as folder_module
 from kilt.runs.budget import Budget
@@ -324,6 +325,38 @@ def test_a_finished_run_is_where_it_was(lossless, tmp_path):
     assert other.iterations == solver.iterations == 4032
     assert np.array_equal(other.average(), solver.average())
     assert np.array_equal(other.head.regrets.table, solver.head.regrets.table)
+    for one in (other, solver):
+        one.state()  # waits for the batch under way, of which all is counted then
+    assert (other.decisions, other.visits) == (solver.decisions, solver.visits)
+
+
+def test_equal_runs_keep_equal_bytes(lossless, monkeypatch):
+    """Whatever was in the memory that they are given."""
+    kept, plain = [], np.empty
+    for byte in (0, 255):
+        monkeypatch.setattr(np, "empty", partial(filled, plain, byte))
+        solver = solver_of(lossless, 2, 32)
+        solver.step(64)
+        kept.append({name: array.tobytes() for name, array in solver.state().items() if name != "work"})
+        monkeypatch.undo()
+    assert "queue" in kept[0]
+    assert [name for name, array in kept[0].items() if array != kept[1][name]] == []
+
+
+def test_buckets_of_another_class_are_found(lossless):
+    """A walk would leave the tables of the class."""
+    part = Partition.of(*lossless).part(1)
+    buckets = np.zeros((3, len(part.numbers), 2), dtype=np.uint32)
+    buckets[2, -1, 1] = part.numbers[-1]
+    part.require_own(buckets, np.array([True, True, False]))  # the last is not walked
+    with pytest.raises(AbstractionError, match=rf"round-{len(part.numbers)}/buckets\.npy is damaged"):
+        part.require_own(buckets, np.array([True, False, True]))
+
+
+def filled(empty, byte, *args, **kwargs):
+    found = empty(*args, **kwargs)
+    found.reshape(-1).view(np.uint8)[:] = byte
+    return found
 
 
 def test_batches_are_chosen_by_what_they_take(lossless):

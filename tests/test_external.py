@@ -353,7 +353,7 @@ def test_continuation(tiny, options):
         for name, table in whole.state().items():
             assert np.array_equal(solver.state()[name], table), name
         assert np.array_equal(solver.average(), whole.average())
-    assert (whole.decisions, whole.visits) == (parts.decisions, parts.visits)
+        assert (whole.decisions, whole.visits) == (solver.decisions, solver.visits)
     assert not np.array_equal(whole.average(), other.average())
 
 

@@ -203,6 +203,23 @@ def test_a_log_that_is_ahead_or_cut_short_is_mended(tmp_path, kuhn):
     assert same_but_for_time(folder.steps(), run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=40)))
 
 
+def test_garbage_in_a_log_is_said_and_the_rest_stays(tmp_path, kuhn):
+    folder, solver = begin(tmp_path / "run", kuhn)
+    before = list(run(solver, kuhn, Budget(iterations=20), folder=folder))
+    file = folder.path / "log.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    garbage = (b"\xff\x00garbage\n", b'{"iterations": "many"}\n', lines[3].replace(b"{", b"["))
+    file.write_bytes(b"".join([lines[0], garbage[0], *lines[1:3], garbage[1], garbage[2], *lines[4:]]))
+    assert same_but_for_time(folder.steps(), [*before[:3], *before[4:]])
+    with pytest.raises(RunError, match=r"log\.jsonl is damaged: lines that cannot be read are left out \(2, 5, 6\)"):
+        folder.require_whole_log()
+    said = []
+    list(run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=40), folder=folder, warn=said.append))
+    assert len(said) == 1 and "log.jsonl is damaged" in said[0]
+    unbroken = list(run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=40)))
+    assert same_but_for_time(folder.steps(), [*unbroken[:3], *unbroken[4:]])
+
+
 def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path, kuhn):
     folder, _ = begin(tmp_path / "run", kuhn)
     steps = list(run(make_solver(kuhn, "cfr+"), kuhn, folder.budget, folder=RunFolder.open(folder.path)))

@@ -159,6 +159,8 @@ class AbstractPart(SlotLayout):
         self.whole, self.game, self.actions = whole, whole.game, whole.actions
         self.offset, self.numbers = first, numbers  # [round] a round without buckets is not in it
         self.known = known  # [round] the class of boards, where there is but one
+        # [round, 1] the last bucket; where a round is not in it, any number will do
+        self._last = np.array([[number - 1 if number else 2**32 - 1] for number in numbers], dtype=np.uint32)
         self.betting = whole.betting
 
     @property
@@ -169,11 +171,16 @@ class AbstractPart(SlotLayout):
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
         if self.numbers[r]:
-            cards = self.whole.cards.each[0].rounds[r]
-            cards.look_up(boards, hands, buckets, self.known[r])
+            self.whole.cards.each[0].rounds[r].look_up(boards, hands, buckets, self.known[r])
             buckets -= np.uint32(self.offset[r])
-            for column in buckets.T:  # buckets of other classes are large numbers now
-                cards.require_below(self.numbers[r], int(column.max(initial=0)))
+
+    def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
+        """Raise AbstractionError where a deal that is `walked` has a bucket of another part: [deal, round, player]."""
+        seen = buckets[walked]
+        if (seen > self._last).any():
+            for r, number in enumerate(self.numbers):
+                if number:
+                    self.whole.cards.each[0].rounds[r].require_below(number, seen[:, r].max())
 
     def write(self, mine: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:
         """Copy what belongs to the slots here to where it is in the whole game."""

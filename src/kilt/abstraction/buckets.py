@@ -95,7 +95,7 @@ class RoundBuckets(NamedTuple):
         """How many different entries the table may have: buckets, or codes."""
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
-    def require_below(self, number: int, most: int | np.int64) -> None:
+    def require_below(self, number: int, most: int | np.integer[Any]) -> None:
         """Raise AbstractionError where a number that was looked up is too large: whoever takes it for a place errs."""
         if most >= number:
             raise AbstractionError(

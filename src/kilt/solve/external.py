@@ -116,6 +116,7 @@ class External(TableState):
     """External sampling on an abstract game. Strategies are [slot] unsigned integers: see `RegretTable.quantised`."""
 
     KEPT = ("table", "seed")
+    COUNTS = ("decisions", "visits")
 
     def __init__(
         self,

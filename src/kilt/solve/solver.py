@@ -65,20 +65,26 @@ class InParts(Protocol):
 
 
 class TableState:
-    """The keeping and restoring of a solver whose state is a few arrays and the number of iterations."""
+    """The keeping and restoring of a solver whose state is a few arrays, the number of iterations, and other counts."""
 
     KEPT: tuple[str, ...]  # the attributes that hold the arrays
+    COUNTS: tuple[str, ...] = ()  # those that hold whole numbers; checkpoints of kilt 0.1.0 lack them
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """All that must be kept to go on later as if nothing had happened."""
-        return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations")}
+        return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations", *self.COUNTS)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave."""
         for name in self.KEPT:
-            getattr(self, name)[...] = state[name]
+            mine = getattr(self, name)
+            if mine.shape != state[name].shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")
+            mine[...] = state[name]
         self.iterations = int(state["iterations"])
+        for name in self.COUNTS:
+            setattr(self, name, int(state.get(name, np.asarray(0))))
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:

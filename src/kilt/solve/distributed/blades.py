@@ -157,7 +157,8 @@ class Head:
         if game.discounts(number):
             self.regrets.discount(game.key(number))
         bucket, outcome = self._workspace.deal(game.key(), number * deals, deals)
-        queue = np.empty(deals * self._most, dtype=PLACE)  # memory that is not touched costs nothing
+        # Memory that is not touched costs nothing. Zeros, since it is kept in checkpoints, and walks fill it in part.
+        queue = np.zeros(deals * self._most, dtype=PLACE)
         begin, most = np.empty(deals + 1, dtype=np.int64), deals * self._most
         node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
         exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
@@ -334,6 +335,7 @@ class Child:
         """Walk over a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
         starts, deals = batch.starts, len(ways)
         bucket, outcome = workspace.settle(deals, own.part)
+        own.part.require_own(bucket, ways > 0)  # deals that leave no board of the class have any, and are not walked
         workspace.share[:deals] = ways / self.game.whole(self.ways)
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(

@@ -35,6 +35,7 @@ FEWEST, MOST = 16, 16_384  # deals of a batch
 FRESH = 32  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
 ROOM = 500_000_000  # bytes that the head may keep of a batch
 PAUSE = 0.02  # seconds between two steps after which the next batch is not timed
+COUNTS = "decisions", "visits"  # that checkpoints keep; those of kilt 0.1.0 lack them
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
 SURE = 10.0  # seconds of measurements before that
@@ -269,7 +270,7 @@ class Distributed:
             sent, sums = self._sent, self._collected()
             kept |= {"begin": sent.begin, "place": sent.place, "queue": sent.queue, "sums": sums}
             kept |= {f"starts_{name}": array for name, array in sent.batch.starts._asdict().items()}
-        return kept
+        return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # the batch under way included
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave, once the blades have read their parts too."""
@@ -286,6 +287,8 @@ class Distributed:
             sent = Batch(self.iterations // self.game.batch, starts)
             self._sent = UnderWay(sent, found["begin"], found["place"], found["queue"])
             self._sums = found["sums"]
+        for name in COUNTS:
+            setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
         """Let all blades write their part of a checkpoint; share out the classes again where work is uneven."""
