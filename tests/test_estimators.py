@@ -3,21 +3,39 @@
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
 from kilt.errors import PlayError
-from kilt.evaluate.estimators import ESTIMATORS, Estimator, estimate_from_log, estimator_named, follow, hand_values
+from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
+from kilt.evaluate.estimators import (
+    AIVAT,
+    ESTIMATORS,
+    Estimator,
+    estimate_from_log,
+    estimator_named,
+    follow,
+    hand_values,
+)
 from kilt.evaluate.values import SeenHand
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES, PublicPolicy
+from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.solve.cfr import FullWidth
+from kilt.solve.external import External, SamplingOptions
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
 from kilt.tree.flat import flat_tree
 
@@ -74,13 +92,13 @@ def ends(game, agents):
         yield from walk(game.start(), hands, (), deals[hands])
 
 
-def moments(game, seat, played, judged, other, estimators, **options):
+def moments(game, seat, played, judged, other, estimators, aivat={}, **options):  # noqa: B006
     """[estimator] mean and standard deviation of a hand's value, and mean weight, when `played` plays `other`."""
     agents = (played, other) if seat == 0 else (other, played)
     chances, found = [], []
     for hand, chance in ends(game, agents):
         seen = SeenHand(game, hand, seat, **options)
-        found.append(hand_values(seen, follow(seen, played, judged), estimators))
+        found.append(hand_values(seen, follow(seen, played, judged), estimators, **aivat))
         chances.append(chance)
     values, weights = np.stack(found, axis=1)
     mean = chances @ values
@@ -93,7 +111,8 @@ def value(game, seat, judged, other):
     return sum(chance * hand.payoffs[seat] for hand, chance in ends(game, agents))
 
 
-ROWS = list(ESTIMATORS.values())
+ROWS = [row for row in ESTIMATORS.values() if row.value != AIVAT]
+NAMES_OF_ROWS = [row.name for row in ROWS]
 PLAYED, JUDGED, OTHER = Drawn("played", 1), Drawn("judged", 2, gaps=0.3), Drawn("other", 3, gaps=0.2)
 
 
@@ -148,7 +167,7 @@ def test_estimators_on_leduc_are_unbiased_and_in_the_order_of_table_7_1(iteratio
     mean, deviation, weight = moments(LEDUC, 0, played, judged, other, ROWS)
     assert mean == pytest.approx(np.full(len(ROWS), value(LEDUC, 0, judged, other)), abs=1e-12)
     assert weight == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
-    sd = dict(zip(ESTIMATORS, deviation, strict=True))
+    sd = dict(zip(NAMES_OF_ROWS, deviation, strict=True))
     best = sd["all-cards+early-folds+bc-divat"]
     if judged.iterations == played.iterations:
         assert best < sd["all-cards+bc-divat"] < sd["bc-divat"] < sd["all-cards"] < sd["basic"] < sd["early-folds"]
@@ -204,7 +223,7 @@ def test_what_is_missing_without_support_is_told():
         lines.append((chance, hand_values(seen, line, ROWS)[1], [line.missing[row[:2]] for row in ROWS]))
     chance, weight, missing = (np.array(part) for part in zip(*lines, strict=True))
     assert chance @ (weight + missing) == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
-    lost = dict(zip(ESTIMATORS, chance @ missing, strict=True))
+    lost = dict(zip(NAMES_OF_ROWS, chance @ missing, strict=True))
     assert lost["basic"] > lost["all-cards"] > lost["all-cards+game-endings"] == 0
     supported = sum(
         chance * hand.payoffs[0]
@@ -226,7 +245,7 @@ def test_partial_information():
     assert values_of(shown, 0, played, judged, partial=True) == pytest.approx(values_of(shown, 0, played, judged))
     game = load_game("kuhn")
     mean, _, _ = moments(game, 0, played, judged, OTHER, ROWS, partial=True)
-    bias = dict(zip(ESTIMATORS, abs(mean - value(game, 0, judged, OTHER)), strict=True))
+    bias = dict(zip(NAMES_OF_ROWS, abs(mean - value(game, 0, judged, OTHER)), strict=True))
     assert max(bias["basic"], bias["early-folds"]) < 1e-12
     assert min(bias["game-endings"], bias["bc-divat"]) > 1e-3
 
@@ -289,7 +308,7 @@ def test_logs_are_judged(log_file):
     said = answer("evaluate", "log", log_file, "--game", "leduc", "--player", "probe")
     assert (said["hands"], said["unreadable"], said["left_out"]) == (400, 2, {"probe does not take part": 1})
     assert [fault.split(":")[0] for fault in said["faults"]] == ["line 402", "line 403"]
-    assert [row["estimator"] for row in said["estimates"]] == list(ESTIMATORS)
+    assert [row["estimator"] for row in said["estimates"]] == NAMES_OF_ROWS
     assert said["duplicate"]
     (low, high), least = said["estimates"][0]["ci95"], said["estimates"][-1]
     assert low < least["mbb_per_hand"] < high
@@ -315,6 +334,109 @@ def test_logs_that_cannot_be_judged(log_file):
     assert never["hands"] + sum(never["left_out"].values()) == 401
     assert never["left_out"]["always-fold never plays such a line with these cards"] > 300
     assert "give --player too" in refused(*where, "--estimator", "basic")
+    assert "give --values RUN" in refused(*where, "--player", "probe", "--estimator", "aivat")
     assert "unknown estimator" in refused(*where, "--player", "probe", "--estimator", "best")
     assert "with --game, or whom to judge" in refused("evaluate", "log", log_file)
     assert "no hand can be read; line 2:" in refused(*where[:3], "-g", "holdem.limit.2p", "--player", "probe")
+
+
+AIVATS = [ESTIMATORS["aivat"], ESTIMATORS["all-cards+aivat"]]
+
+
+@cache
+def noise(position, board, seat, opponent):
+    rng = np.random.default_rng([seat, *map(ord, position.history), *board, *opponent])
+    return rng.normal(size=len(position.rules.deck.holes(position.rules.hole_cards)))
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("name", "seat"), [("kuhn", 0), ("kuhn", 1), ("leduc", 1)])
+def test_aivat_is_unbiased_whatever_the_values_of_states_are(name, seat, known):
+    """[Burch18 theorem 1], on policy; and off policy, with weights that are those of the states."""
+    game = load_game(name)
+    other = OTHER if name == "kuhn" else Drawn("other", 3, gaps=0.7)
+    played, states = (PLAYED, Drawn("played", 6, gaps=0.4))[name == "leduc"], EnumeratedValues(game, noise)
+    for judged in (played, Drawn("judged", 6, gaps=0.4)) if name == "kuhn" else (played,):
+        options = {"states": states, "opponent": other if known else None}
+        mean, _, _ = moments(game, seat, played, judged, other, AIVATS, options)
+        assert mean == pytest.approx(np.full(2, value(game, seat, judged, other)), abs=1e-12)
+
+
+def true_values(agents):
+    """What states of Kuhn are worth when `agents` play on, by enumeration."""
+
+    @cache
+    def worth(position, first, second):
+        if position.actor == TERMINAL:
+            return KUHN.payoffs(position, (first, second), ())[0]
+        said = agents[position.actor].policy(position, ())
+        shares = said.shares[:, (first, second)[position.actor]]
+        after = (worth(position.after(action), first, second) for action in said.actions)
+        return sum(share * each for share, each in zip(shares, after, strict=True))
+
+    def function(position, board, seat, opponent):
+        (other,) = opponent
+        pairs = [(hand, other) if seat == 0 else (other, hand) for hand in range(3)]
+        return np.array([worth(position, *pair) * (1 - 2 * seat) if len({*pair}) > 1 else 0.0 for pair in pairs])
+
+    return EnumeratedValues(KUHN, function)
+
+
+KUHN = load_game("kuhn")
+
+
+def test_no_luck_is_left_where_values_of_states_are_true_and_both_strategies_known():
+    agents = PLAYED, OTHER
+    options = {"states": true_values(agents), "opponent": OTHER}
+    mean, deviation, _ = moments(KUHN, 0, PLAYED, PLAYED, OTHER, AIVATS, options)
+    assert mean == pytest.approx(np.full(2, value(KUHN, 0, PLAYED, OTHER)), abs=1e-12)
+    assert deviation == pytest.approx(np.zeros(2), abs=1e-7)  # the square of a billionth is lost beside the mean's
+
+
+@pytest.fixture(scope="module")
+def blueprint(tmp_path_factory):
+    """A solved abstraction of Leduc in which suits do not count."""
+    deal = Deal.of(LEDUC)
+    place = tmp_path_factory.mktemp("cards") / "cards"
+    cards = build(AbstractionSpec.named("IR-PHS-PHS 3-3", deal), place)
+    abstract = AbstractGame(LEDUC, cards)
+    solver = External(abstract, 1, SamplingOptions())
+    solver.step(20_000)
+    return Blueprint.of(abstract, solver.average(), cards=str(place))
+
+
+def test_values_from_a_blueprint(blueprint, tmp_path, monkeypatch):
+    """Means over chance are exact, AIVAT is unbiased with them and takes away most of the luck."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path))
+    states = BlueprintValues(blueprint, groups=3, deals=4096)
+    slow = EnumeratedValues(LEDUC, states.value)
+    for seat in (0, 1):
+        assert states.start(seat) == pytest.approx(slow.start(seat), abs=1e-6)
+        for history in ("cc", "rc", "crrc"):
+            found, exact = (each.expected(LEDUC.replay(history), (), seat, (4,)) for each in (states, slow))
+            assert np.delete(found, 4) == pytest.approx(np.delete(exact, 4), abs=1e-5)
+    again = BlueprintValues(blueprint, groups=3, deals=4096)
+    assert np.array_equal(again.table, states.table)
+    agent, other = BlueprintAgent("agent", blueprint), BlueprintAgent("other", blueprint, rule_named("purification"))
+    rows = [ESTIMATORS["basic"], *AIVATS]
+    mean, deviation, _ = moments(LEDUC, 0, agent, agent, other, rows, {"states": states})
+    assert mean == pytest.approx(np.full(3, value(LEDUC, 0, agent, other)), abs=1e-5)
+    assert deviation[2] < deviation[1] < deviation[0]
+    assert deviation[2] < 0.4 * deviation[0]
+
+
+def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
+    """With values learnt from the player's own run, and with the opponent's strategy beside it."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    blueprint.save(tmp_path / "run" / "strategy", Path(blueprint.figures["cards"]))
+    agent, path = BlueprintAgent("me", blueprint), tmp_path / "match.log"
+    lines = []
+    play_match(LEDUC, (agent, BASELINES["probe"]), 200, sink=lambda hand: lines.append(log_line(hand)))
+    path.write_text("\n".join(lines))
+    where = ["evaluate", "log", path, "--player", tmp_path / "run", "--name", "me"]
+    alone = answer(*where)
+    both = answer(*where, "--opponent", "probe", "--estimator", "all-cards+aivat")
+    found = {row["estimator"]: row for row in alone["estimates"]}
+    assert list(found) == list(ESTIMATORS)
+    assert found["all-cards+aivat"]["deviation"] < 0.7 * found["basic"]["deviation"]
+    assert both["deviation"] < found["all-cards+aivat"]["deviation"]

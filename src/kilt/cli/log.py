@@ -10,11 +10,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say
+from kilt.cli.show import AsJson, ProgressBars, errors, print_json, print_table, say
 
 if TYPE_CHECKING:
     from kilt.evaluate.estimators import LogEstimate, LogEstimates
     from kilt.games.holdem import Holdem
+    from kilt.play.agent import Agent, KnownAgent
 
 UNIT = "mbb/h"
 SHOWN = 5  # lines that cannot be read
@@ -97,6 +98,14 @@ def log(
             help="Such as all-cards+early-folds+bc-divat; may be repeated. Left out: all of them.",
         ),
     ] = None,
+    opponent: Annotated[
+        str | None,
+        typer.Option("--opponent", metavar="PLAYER", help="Who the opponent was, where it is known: for AIVAT."),
+    ] = None,
+    values: Annotated[
+        str | None,
+        typer.Option("--values", metavar="RUN", help="The run that AIVAT learns values from. Left out: --player."),
+    ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the opponent's cards as seen at showdowns alone.")
     ] = False,
@@ -111,8 +120,8 @@ def log(
     from kilt.play.acpc import decoded
     from kilt.play.players import load_holdem
 
-    if player is None and (name or instead or estimator or partial):
-        raise PlayError("--name, --as, --estimator and --partial say how a player is judged: give --player too")
+    if player is None and (name or instead or estimator or opponent or values or partial):
+        raise PlayError("--name, --as, --estimator and the like say how a player is judged: give --player too")
     if player is None and game is None:
         raise PlayError(f"what was played in {file} is not given: say it with --game, or whom to judge with --player")
     rules = load_holdem(game) if game else None
@@ -122,7 +131,8 @@ def log(
         assert rules
         _result(file, text, rules, phh, as_json=as_json)
     else:
-        _judge(file, text, rules, player, name, instead, estimator or [], partial=partial, as_json=as_json)
+        others = {"judged": instead, "opponent": opponent, "values": values}
+        _judge(file, text, rules, player, name, others, estimator or [], partial=partial, as_json=as_json)
 
 
 def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: bool) -> None:
@@ -174,7 +184,7 @@ def _judge(
     game: Holdem | None,
     player: str,
     name: str | None,
-    instead: str | None,
+    others: dict[str, str | None],
     estimators: list[str],
     *,
     partial: bool,
@@ -182,34 +192,40 @@ def _judge(
 ) -> None:
     """What a strategy wins, by estimators."""
     from kilt.errors import PlayError
-    from kilt.evaluate.estimators import ESTIMATORS, estimate_from_log, estimator_named
+    from kilt.evaluate.aivat import BlueprintValues
+    from kilt.evaluate.estimators import AIVAT, estimate_from_log, estimator_named
     from kilt.play.acpc import readable_hands
-    from kilt.play.agent import KnownAgent
+    from kilt.play.blueprint import BlueprintAgent
     from kilt.play.players import load_player
 
     played, rules = load_player(player, game)
-    judged = load_player(instead, rules)[0] if instead else played
-    for agent in (played, judged):
-        if not isinstance(agent, KnownAgent):
-            raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
-    assert isinstance(played, KnownAgent)
-    assert isinstance(judged, KnownAgent)
-    rows = [estimator_named(each) for each in estimators] or list(ESTIMATORS.values())
+    agents = {what: load_player(spec, rules)[0] if spec else None for what, spec in others.items()}
+    judged, opponent, learnt = agents["judged"] or played, agents["opponent"], agents["values"] or played
+    rows = [estimator_named(each) for each in estimators] or None
     hands, faults = readable_hands(text, rules)
     names = sorted({each for hand in hands for each in hand.players})
     called = name or played.name
     if called not in names:
         said = f"its players are {', '.join(names)}: say with --name who it was" if names else "no hand can be read"
         raise PlayError(f"{called} does not play in {file}; {said}{''.join(f'; {fault}' for fault in faults[:1])}")
+    states = None
+    if rows is None or any(row.value == AIVAT for row in rows):
+        if isinstance(learnt, BlueprintAgent):
+            with errors.status(f"learning values of states from {learnt.name}, or reading them …"):
+                states = BlueprintValues(learnt.blueprint)
+        elif rows:
+            raise PlayError(f"AIVAT learns its values from a blueprint, and {learnt.name} is none: give --values RUN")
     with ProgressBars() as bar:
         task = bar.add_task("hands", total=len(hands), said="")
         found = estimate_from_log(
             rules,
             hands,
             called,
-            played,
-            judged,
+            _known(played),
+            _known(judged),
             rows,
+            states=states,
+            opponent=_known(opponent) if opponent else None,
             partial=partial,
             tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
         )
@@ -223,7 +239,7 @@ def _judge(
             | {"estimates": estimates}
         )
         return
-    title = f"{judged.name}, on hands of {called}" if instead else f"{called}, {file}"
+    title = f"{judged.name}, on hands of {called}" if judged is not played else f"{called}, {file}"
     _print_estimates(title, found)
     for reason, count in found.left_out.items():
         say(f"{count:,} hands are left out: {reason}")
@@ -231,6 +247,16 @@ def _judge(
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN:
         say(f"{len(faults) - SHOWN:,} more lines cannot be read")
+
+
+def _known(agent: Agent) -> KnownAgent:
+    """An agent that tells its strategy; PlayError where it does not."""
+    from kilt.errors import PlayError
+    from kilt.play.agent import KnownAgent
+
+    if not isinstance(agent, KnownAgent):
+        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
+    return agent
 
 
 def _figures(row: LogEstimate) -> dict[str, Any]:

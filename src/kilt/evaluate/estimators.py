@@ -12,7 +12,8 @@ Its mean over hands played by σ̂ is the value of σ. An `Estimator` is a row o
 all cards           z' may have any private cards of player i; the denominator is a sum over them (7.20)
 endings             z' may end where player i could have ended the hand: by folding, or by calling in the last round
                     too; the denominator stops before that action (7.15, and 7.25 with all cards)
-value               what an end is worth: a row of `values.VALUES`, such as money or BC-DIVAT
+value               what an end is worth: a row of `values.VALUES`, such as money or BC-DIVAT; or AIVAT, which is money
+                    with a correction for each chance event and each decision whose probabilities are known
 ==================  ================================================================================================
 
 With *full* information all cards are seen. With *partial* information the opponent's cards are seen at showdowns
@@ -38,8 +39,8 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
-from kilt.evaluate.values import VALUES, SeenHand
-from kilt.games.game import TERMINAL
+from kilt.evaluate.values import VALUES, SeenHand, StateValues
+from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import KnownAgent, PublicPolicy
 from kilt.play.dealer import Hand
@@ -49,7 +50,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are i
     "early-folds": (FOLD,),
     "game-endings": (FOLD, CALL),
 }
-ALL_CARDS, BASIC, MONEY = "all-cards", "basic", "money"
+ALL_CARDS, BASIC, MONEY, AIVAT = "all-cards", "basic", "money", "aivat"
 FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
 
 
@@ -58,7 +59,7 @@ class Estimator(NamedTuple):
 
     all_cards: bool = False
     endings: str = ""  # a row of `ENDINGS`
-    value: str = MONEY  # a row of `values.VALUES`
+    value: str = MONEY  # a row of `values.VALUES`, or AIVAT
 
     @property
     def name(self) -> str:
@@ -69,7 +70,10 @@ class Estimator(NamedTuple):
 
 ESTIMATORS: dict[str, Estimator] = {
     row.name: row
-    for row in (Estimator(cards, endings, value) for value in VALUES for cards in (False, True) for endings in ENDINGS)
+    for row in (
+        *(Estimator(cards, endings, value) for value in VALUES for cards in (False, True) for endings in ENDINGS),
+        *(Estimator(cards, value=AIVAT) for cards in (False, True)),
+    )
 }
 
 
@@ -79,7 +83,7 @@ def estimator_named(name: str) -> Estimator:
     for row in ESTIMATORS.values():
         if parts == sorted({*row.name.split("+")} - {BASIC}):
             return row
-    known = [BASIC, ALL_CARDS, *filter(None, ENDINGS), *VALUES]
+    known = [BASIC, ALL_CARDS, *filter(None, ENDINGS), *VALUES, AIVAT]
     raise PlayError(f"unknown estimator {name!r}: use {', '.join(known)}, several with + between them")
 
 
@@ -99,9 +103,20 @@ class Outcome(NamedTuple):
     played: FloatArray  # [hand] probability that the playing strategy plays up to that state
 
 
+class LineStep(NamedTuple):
+    """An action of a hand, of any player or of chance, and how likely the judged player comes to it."""
+
+    position: Betting  # before it
+    action: str
+    judged: FloatArray  # [hand] probability that the judged strategy plays up to the position
+    played: FloatArray  # [hand] probability that the playing strategy does
+    policy: PublicPolicy | None  # of the judged strategy, where the player acts
+
+
 class Line(NamedTuple):
     """A seen hand as a line of play of the judged player."""
 
+    steps: list[LineStep]
     outcomes: list[Outcome]  # all that any estimator may need; the end that was seen comes first
     closing: str  # the action by which the player has ended the hand, if it was theirs
     missing: dict[tuple[bool, str], float]  # by cards and endings: see `Estimates.missing`
@@ -117,13 +132,16 @@ def follow(seen: SeenHand, played: KnownAgent, judged: KnownAgent) -> Line:
     reach = [np.ones(hands) for _ in agents]  # the last is that of the judged strategy
     outcomes: list[Outcome] = []
     missing = dict.fromkeys(((cards, endings) for cards in (False, True) for endings in ENDINGS), 0.0)
+    steps: list[LineStep] = []
     closing = ""
     for before, action in seen.moves():
         closing = ""
         if before.actor != seen.seat:
+            steps.append(LineStep(before, action, reach[-1], reach[0], None))
             continue
         board = seen.board_of(before.round)
         said = [agent.policy(before, board) for agent in agents]
+        steps.append(LineStep(before, action, reach[-1], reach[0], said[-1]))
         for ends in before.passive_actions():
             after = seen.after(before, ends)
             if after.actor == TERMINAL:
@@ -136,7 +154,7 @@ def follow(seen: SeenHand, played: KnownAgent, judged: KnownAgent) -> Line:
         reach = [upto * policy.share(action) for upto, policy in zip(reach, said, strict=True)]
     if not reach[0][seen.own] > 0:
         raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
-    return Line([Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
+    return Line(steps, [Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
 
 
 def _add_missing(
@@ -160,7 +178,13 @@ def _add_missing(
                 missing[cards, endings] += float(mine[seen.own] / reach[0][seen.own])
 
 
-def hand_values(seen: SeenHand, line: Line, estimators: Sequence[Estimator]) -> FloatArray:
+def hand_values(
+    seen: SeenHand,
+    line: Line,
+    estimators: Sequence[Estimator],
+    states: StateValues | None = None,
+    opponent: KnownAgent | None = None,
+) -> FloatArray:
     """What estimators make of one hand.
 
     Parameters
@@ -171,6 +195,10 @@ def hand_values(seen: SeenHand, line: Line, estimators: Sequence[Estimator]) -> 
         What `follow` has found in it.
     estimators : sequence of Estimator
         Rows of `ESTIMATORS`.
+    states : StateValues, optional
+        Where AIVAT takes its values from.
+    opponent : KnownAgent, optional
+        The opponent's strategy, where it is known: AIVAT corrects for its actions too.
 
     Returns
     -------
@@ -182,7 +210,7 @@ def hand_values(seen: SeenHand, line: Line, estimators: Sequence[Estimator]) -> 
     weights: dict[tuple[int, bool], FloatArray] = {}
     found = np.zeros((2, len(estimators)))
     for place, row in enumerate(estimators):
-        value = row.value if seen.opponent is not None else MONEY
+        value = row.value if seen.opponent is not None and row.value != AIVAT else MONEY
         for number in _chosen(line, row, opponent_seen=seen.opponent is not None):
             outcome, cards = line.outcomes[number], row.all_cards
             hands = seen.free_hands(outcome.position.round) if cards else seen.own_hand
@@ -194,7 +222,51 @@ def hand_values(seen: SeenHand, line: Line, estimators: Sequence[Estimator]) -> 
                 known[number, cards, value] = float(weights[number, cards] @ worth)
             found[0, place] += known[number, cards, value]
             found[1, place] += known[number, cards, ""]
+        if row.value == AIVAT and seen.opponent is not None:
+            if states is None:
+                raise PlayError("AIVAT needs values of states: give a blueprint that they are made from")
+            found[0, place] += correction(seen, line, states, opponent, all_cards=row.all_cards)
     return found
+
+
+def correction(
+    seen: SeenHand, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
+) -> float:
+    """What AIVAT adds to the money of a hand: chips, with mean 0 whatever the values of `states` are [Burch18].
+
+    For each step whose probabilities are known (of chance, of the judged player, of the opponent where it is known):
+    the mean of the values of what may follow, less the value of what did. Both are means over the private hands that
+    the player may hold, or those of the hand that was held.
+    """
+
+    def weighted(judged: FloatArray, played: FloatArray, r: int, values: FloatArray) -> float:
+        hands = seen.free_hands(r) if all_cards else seen.own_hand
+        return float(judged[hands] @ values[hands] / played[hands].sum())
+
+    start = line.steps[0]
+    total = states.start(seen.seat) - weighted(start.judged, start.played, 0, seen.state_value(states, start.position))
+    following: list[LineStep | Outcome] = [*line.steps[1:], line.outcomes[0]]
+    for step, then in zip(line.steps, following, strict=True):
+        before, r = step.position, step.position.round
+        value = seen.state_value(states, then.position)
+        if before.actor == CHANCE:
+            mean = seen.expected_value(states, before)
+        elif step.policy is not None:
+            after = [seen.state_value(states, seen.after(before, action)) for action in step.policy.actions]
+            mean = (step.policy.shares * after).sum(axis=0)
+        elif opponent is not None:
+            policy = opponent.policy(before, seen.board_of(r))
+            theirs = policy.shares[:, seen.their_hand]
+            likely = [(share, action) for share, action in zip(theirs, policy.actions, strict=True) if share]
+            mean = sum(
+                (share * seen.state_value(states, seen.after(before, action)) for share, action in likely),
+                np.zeros(len(value)),
+            )
+        else:
+            continue
+        total += weighted(step.judged, step.played, r, mean)
+        total -= weighted(then.judged, then.played, then.position.round, value)
+    return total
 
 
 def _chosen(line: Line, estimator: Estimator, *, opponent_seen: bool) -> list[int]:
@@ -280,8 +352,10 @@ def estimate_from_log(
     player: str,
     played: KnownAgent,
     judged: KnownAgent | None = None,
-    estimators: Sequence[Estimator] = tuple(ESTIMATORS.values()),
+    estimators: Sequence[Estimator] | None = None,
     *,
+    states: StateValues | None = None,
+    opponent: KnownAgent | None = None,
     partial: bool = False,
     tick: Callable[[int], None] = lambda hands: None,
 ) -> LogEstimates:
@@ -299,8 +373,12 @@ def estimate_from_log(
         The strategy that the player has played by.
     judged : KnownAgent, optional
         The strategy to be judged in its place against the same opponents; left out: `played`.
-    estimators : sequence of Estimator
-        Rows of `ESTIMATORS`.
+    estimators : sequence of Estimator, optional
+        Rows of `ESTIMATORS`. Left out: all for which enough is given.
+    states : StateValues, optional
+        Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
+    opponent : KnownAgent, optional
+        The strategy of the opponent, where it is known: AIVAT corrects for its actions too.
     partial : bool
         Take the opponent's cards as seen at showdowns alone.
     tick : callable
@@ -312,6 +390,8 @@ def estimate_from_log(
         Hands in which the player does not take part, or does what `played` never does, are counted and left out.
     """
     judged = judged or played
+    if estimators is None:
+        estimators = [row for row in ESTIMATORS.values() if states or row.value != AIVAT]
     result, found, kept = LogEstimates(), [], []
     missing: list[dict[tuple[bool, str], float]] = []
     for number, hand in enumerate(hands, start=1):
@@ -325,7 +405,7 @@ def estimate_from_log(
         except (PlayError, GameError) as error:
             result.left_out[_reason(error, hand)] += 1
             continue
-        found.append(hand_values(seen, line, estimators))
+        found.append(hand_values(seen, line, estimators, states, opponent))
         missing.append(line.missing)
         kept.append(hand)
     result.hands = len(kept)

@@ -12,8 +12,8 @@ from here on has one bet, which is called: the chips at stake then, times the ed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,26 @@ from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.edges import edge, edges, pair_edges
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
-from kilt.games.game import REVEAL
+from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
 from kilt.play.dealer import Hand
+
+
+class StateValues(Protocol):
+    """Estimated values of states that are no ends: any numbers will do, good ones take away more luck [Burch18]."""
+
+    def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] Chips that the player in `seat` may expect with each private hand, against the `opponent`'s cards.
+
+        Hands that share a card with the board or the opponent get any number.
+        """
+
+    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] Mean of what `value`, or the end of the hand, is after the public cards that come next: exact."""
+
+    def start(self, seat: int) -> float:
+        """Mean of `value` over all deals of private cards, before anybody has acted: exact."""
 
 
 class SeenHand:
@@ -48,6 +64,8 @@ class SeenHand:
         self.own_hand: IntArray = np.array([self.own])
         hidden = partial and hand.position.folded is not None
         self.opponent: tuple[int, ...] | None = None if hidden else holes[1 - seat]
+        self._values: dict[str, FloatArray] = {}
+        self._means: dict[str, FloatArray] = {}
         self._free: dict[int, BoolArray] = {}
         self._free_hands: dict[int, IntArray] = {}
         self._edges: dict[int, FloatArray] = {}
@@ -60,6 +78,35 @@ class SeenHand:
     def after(self, position: Betting, action: str) -> Betting:
         """The position after an action."""
         return self.game.positions.after(position, action)
+
+    @cached_property
+    def their_hand(self) -> int:
+        """The number of the opponent's private hand, where it is known."""
+        assert self.opponent is not None
+        return self.game.deck.hole_index(self.opponent)
+
+    def state_value(self, states: StateValues, position: Betting) -> FloatArray:
+        """[hand] What a state of this hand is worth: what it pays where it is an end, else what `states` say."""
+        if position.history not in self._values:
+            assert self.opponent is not None
+            self._values[position.history] = (
+                money(self, position, self._all)
+                if position.actor == TERMINAL
+                else states.value(position, self.board_of(position.round), self.seat, self.opponent)
+            )
+        return self._values[position.history]
+
+    def expected_value(self, states: StateValues, position: Betting) -> FloatArray:
+        """[hand] Mean of what follows a state in which public cards come next."""
+        name = position.history + REVEAL
+        if name not in self._means:
+            assert self.opponent is not None
+            self._means[name] = states.expected(position, self.board_of(position.round), self.seat, self.opponent)
+        return self._means[name]
+
+    @cached_property
+    def _all(self) -> IntArray:
+        return np.arange(len(self.free(0)))
 
     def board_of(self, r: int) -> tuple[int, ...]:
         """The public cards that are dealt up to round `r`."""

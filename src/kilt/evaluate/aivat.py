@@ -1,0 +1,278 @@
+"""Values of states for AIVAT [Burch18]: estimates of what a player may expect, made from a blueprint.
+
+`EnumeratedValues` takes any function of a state and works out the means over chance that AIVAT needs by dealing all
+cards: for small games. `BlueprintValues` has a table, learnt from a blueprint that plays itself: both players' buckets
+are put into few groups by how often they win, and a state of the betting has a value for each pair of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+
+from kilt import artifact
+from kilt.arrays import FloatArray, IntArray, SingleArray
+from kilt.cards.boards import hand_permutations
+from kilt.cards.deck import subsets
+from kilt.cards.edges import edges
+from kilt.cards.equity import completions, hand_list
+from kilt.errors import ArtifactError
+from kilt.evaluate.aivat_kernels import add_values
+from kilt.evaluate.self_play import Deals, seen_by, shuffled, strategy_rows
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.holdem import Betting, Holdem
+from kilt.strategy.blueprint import Blueprint
+from kilt.tree.betting import label_of
+
+KIND = "values of states"
+GROUPS, DEALS, BATCH, BOARDS = 12, 24_576, 4096, 64
+KEPT_ROWS = 256  # groups of all hands on a board
+UNLIKELY = 1e-4  # states that no deal of a batch reaches more often are not walked
+PRIOR = 4.0  # deals that what a state is worth without more bets counts as, where a table is learnt
+
+StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, ...]], FloatArray]
+
+
+@dataclass(frozen=True)
+class EnumeratedValues:
+    """Values of states from any function, with means over chance by dealing all cards: for small games.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    function : callable
+        [hand] of a position, the board, the seat of a player and the opponent's cards: see `StateValues.value`.
+    """
+
+    game: Holdem
+    function: StateFunction
+
+    def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] What the function says."""
+        return self.function(position, board, seat, opponent)
+
+    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] Mean of the values after the next public cards, over all that neither player holds."""
+        rules, after = self.game.rules, position.after(REVEAL)
+        if after.actor == TERMINAL:
+            return showdown(self.game, position, board, opponent)
+        holes, count = self.game.deck.holes(rules.hole_cards), rules.board_cards[after.round]
+        rest = np.setdiff1d(np.arange(self.game.deck.size), [*board, *opponent])
+        total = np.zeros(len(holes))
+        for cards in rest[subsets(len(rest), count)].tolist():
+            free = ~np.isin(holes, cards).any(axis=1)
+            total += free * self.value(after, (*board, *cards), seat, opponent)
+        return total / comb(len(rest) - rules.hole_cards, count)
+
+    def start(self, seat: int) -> float:
+        """Mean of the values before anybody has acted, over all deals."""
+        deals, begin = self.game.deals(), self.game.start()
+        holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
+        return float(sum(deals[:, o] @ self.value(begin, (), seat, hand) for o, hand in enumerate(holes)))
+
+
+def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
+    """[hand] Mean of what a showdown pays once the board is complete, where nobody can bet any more."""
+    rules = game.rules
+    return position.stake * edges(opponent, board, rules.deck, board_size=rules.board_size(rules.rounds - 1))
+
+
+class BlueprintValues:
+    """Values of states that are learnt from a blueprint which plays itself.
+
+    Buckets of a round are put into groups of about equal weight, by how often their hands win a showdown. On sampled
+    deals the betting tree is walked with the expectation over all actions; what a state was worth is averaged over
+    the deals with the same groups of both players, weighted by how likely they come to it. Few deals there are drawn
+    towards the showdown without more bets, which also stands for states that the tree does not have.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+        Whose betting tree, buckets and strategy are used.
+    groups : int
+        Number of groups of each player in each round.
+    deals : int
+        Number of deals to learn from.
+    seed : int
+        Of the deals.
+    """
+
+    def __init__(self, blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> None:
+        self.blueprint, self.game, self.groups = blueprint, blueprint.game, groups
+        self.node = _nodes_by_history(blueprint)
+        self.positions = [self.game.replay(history) for history in self.node]  # [node]
+        opened = [node for node, position in enumerate(self.positions) if position.history.endswith(REVEAL)]
+        self.opened = [node for node in opened if self.positions[node].round == 1]  # decisions after the first board
+        self._rows: dict[tuple[int, int, tuple[int, ...]], IntArray] = {}
+        found = seen_by(blueprint, shuffled(blueprint, deals, np.random.default_rng(seed)))
+        self.group = _groups(blueprint, found, groups)  # [round][seat][bucket]
+        settings = f"{groups} {deals} {seed}"
+        name = artifact.fingerprint(KIND, settings, blueprint.fingerprint, np.asarray(blueprint.shares))
+        place = artifact.cache_folder() / f"states-{name}"
+        try:
+            arrays = artifact.read(place, KIND).arrays
+        except ArtifactError:
+            arrays = dict(zip(("edge", "table"), self._learn(found), strict=True))
+            arrays["first"] = self._first_boards(arrays["edge"], arrays["table"])
+            artifact.write(place, KIND, arrays, inputs={"game": blueprint.fingerprint})
+        self.edge: FloatArray = np.asarray(arrays["edge"])  # [round, group of seat 0, group of seat 1] of seat 0
+        self.table: SingleArray = np.asarray(arrays["table"])  # [node, …, …] chips to seat 0
+        # [opened + 1, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; then those of `edge`
+        self.first: SingleArray = np.asarray(arrays["first"])
+        table, groups_of = self._table(self.game.start(), 0), [self._row(0, seat, ()) for seat in (0, 1)]
+        self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
+
+    def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] The entry of the state and of both players' groups, in chips to the player in `seat`."""
+        mine, other = self._row(position.round, seat, board), self.game.deck.hole_index(opponent)
+        theirs = self._row(position.round, 1 - seat, board)[other]
+        return np.asarray(self._table(position, seat)[:, theirs][mine], dtype=np.float64)
+
+    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+        """[hand] Mean of the values after the next public cards, over all that neither player holds."""
+        rules, deck, after = self.game.rules, self.game.deck, self.game.positions.after(position, REVEAL)
+        if after.actor == TERMINAL:
+            return showdown(self.game, position, board, opponent)
+        other, r = deck.hole_index(opponent), after.round
+        if not board:
+            node = self.node.get(after.history)
+            pairs = self.first[-1] * after.stake if node is None else self.first[self.opened.index(node)]
+            return np.asarray(pairs[:, other] if seat == 0 else -pairs[other], dtype=np.float64)
+        rest = np.setdiff1d(np.arange(deck.size), [*board, *opponent], assume_unique=True)
+        more = rest[subsets(len(rest), rules.board_cards[r])]
+        boards = np.empty((len(more), len(board) + more.shape[1]), dtype=np.int64)
+        boards[:, : len(board)], boards[:, len(board) :] = board, more
+        mine, yours = self.blueprint.cards.each[seat], self.blueprint.cards.each[1 - seat]
+        buckets = mine.rounds[r].rows(boards)
+        theirs = (buckets if mine is yours else yours.rounds[r].rows(boards))[:, other]
+        total = np.zeros(buckets.shape[1])
+        columns = hand_list(deck, rules.hole_cards).cards
+        group = self.group[r]
+        add_values(buckets, group[seat], group[1 - seat][theirs], self._table(after, seat), more, columns, total)
+        return total / comb(len(rest) - rules.hole_cards, more.shape[1])
+
+    def start(self, seat: int) -> float:
+        """Mean of the values before anybody has acted, over all deals."""
+        return self._start if seat == 0 else -self._start
+
+    def _table(self, position: Betting, seat: int) -> SingleArray:
+        """[group of the player in `seat`, group of the other] chips to that player."""
+        node = self.node.get(position.history)
+        table = self.table[node] if node is not None else position.stake * self.edge[position.round]
+        return np.ascontiguousarray(table if seat == 0 else -table.T, dtype=np.float32)
+
+    def _row(self, r: int, seat: int, board: tuple[int, ...]) -> IntArray:
+        """[hand] the group of each hand on a board; remembered for a while."""
+        if (r, seat, board) not in self._rows:
+            if len(self._rows) >= KEPT_ROWS:
+                self._rows.clear()
+            self._rows[r, seat, board] = self.group[r][seat][self.blueprint.cards.each[seat].rounds[r].row(board)]
+        return self._rows[r, seat, board]
+
+    def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
+        """What `edge` and `table` are, from deals."""
+        groups, nodes, rounds = self.groups, len(self.positions), self.game.rules.rounds
+        total, mass = np.zeros((nodes, groups**2)), np.zeros((nodes, groups**2))
+        sign, met = np.zeros((rounds, groups**2)), np.zeros((rounds, groups**2))
+        for start in range(0, len(deals.outcome), BATCH):
+            some = Deals(deals.bucket[start : start + BATCH], deals.outcome[start : start + BATCH])
+            pair = [
+                first[some.bucket[:, r, 0]] * groups + second[some.bucket[:, r, 1]]
+                for r, (first, second) in enumerate(self.group)
+            ]
+            for r in range(rounds):
+                sign[r] += np.bincount(pair[r], some.outcome, groups**2)
+                met[r] += np.bincount(pair[r], minlength=groups**2)
+            self._walk(some, pair, 0, np.ones(len(some.outcome)), total, mass)
+        edge = sign / np.maximum(met, 1)
+        stakes = np.array([position.stake for position in self.positions])
+        prior = stakes[:, None] * edge[self.blueprint.nodes.round]
+        table = (total + PRIOR * prior) / (mass + PRIOR)
+        return edge.reshape(rounds, groups, groups), table.reshape(nodes, groups, groups).astype(np.float32)
+
+    def _first_boards(self, edge: FloatArray, table: SingleArray) -> SingleArray:
+        """What `first` is: sums over canonical boards, as matrix products since values depend on groups alone.
+
+        The mean over all permutations of suits stands for the other boards.
+        """
+        rules, deck, holes = self.game.rules, self.game.deck, self.game.deck.holes(self.game.rules.hole_cards)
+        if rules.rounds == 1:
+            return np.zeros((0, 0, 0), dtype=np.float32)
+        ways = completions((), deck, board_size=rules.board_size(1), hole_cards=rules.hole_cards)
+        tables = np.concatenate([table[self.opened], edge[1:2]]).astype(np.float32)
+        total = np.zeros((len(tables), len(holes), len(holes)), dtype=np.float32)
+        one = np.eye(self.groups, dtype=np.float32)
+        for start in range(0, len(ways.boards), BOARDS):
+            boards, weight = (x[start : start + BOARDS] for x in (ways.boards, ways.weights))
+            first, second = (
+                self.group[1][seat][cards.rounds[1].rows(boards)].T
+                for seat, cards in enumerate(self.blueprint.cards.each)
+            )
+            free = ~(holes[:, :, None, None] == boards).any(axis=(1, 3))  # [hand, board]
+            theirs = (one[second] * free[..., None]).reshape(len(holes), -1).T
+            weighted = (free * weight)[..., None].astype(np.float32)
+            for values, into in zip(tables, total, strict=True):
+                into += (values[first] * weighted).reshape(len(holes), -1) @ theirs
+        moved = hand_permutations(deck, rules.hole_cards)
+        for into in total:
+            into[:] = sum((into[np.ix_(to, to)].astype(np.float64) for to in moved), np.zeros(into.shape))
+        return total / np.float32(len(moved) * comb(deck.size - 2 * rules.hole_cards, rules.board_size(1)))
+
+    def _walk(
+        self, deals: Deals, pair: list[IntArray], node: int, reach: FloatArray, total: FloatArray, mass: FloatArray
+    ) -> FloatArray:
+        """[deal] Chips that seat 0 may expect at a node; adds them to the tables of all nodes from there on."""
+        nodes, position = self.blueprint.nodes, self.positions[node]
+        if position.folded is not None:
+            return np.full(len(reach), float(position.stake if position.folded == 1 else -position.stake))
+        if position.actor == TERMINAL or reach.max() < UNLIKELY:
+            return position.stake * deals.outcome.astype(np.float64)
+        r, first = position.round, int(nodes.first_child[node])
+        if position.actor == CHANCE:
+            value = self._walk(deals, pair, first, reach, total, mass)
+        else:
+            shares = self._strategy(node)[:, deals.bucket[:, r, position.actor]]
+            value = np.zeros(len(reach))
+            for action, share in enumerate(shares):
+                value += share * self._walk(deals, pair, first + action, reach * share, total, mass)
+        total[node] += np.bincount(pair[r], reach * value, total.shape[1])
+        mass[node] += np.bincount(pair[r], reach, total.shape[1])
+        return value
+
+    def _strategy(self, node: int) -> FloatArray:
+        """[action, bucket] probabilities at a decision."""
+        buckets = self.blueprint.cards.each[int(self.blueprint.nodes.actor[node])].numbers[self.positions[node].round]
+        return strategy_rows(self.blueprint, np.full(buckets, node), np.arange(buckets))[0].T
+
+
+def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:
+    """The nodes of a blueprint's betting tree by their histories, in the order of the tree."""
+    histories = [""]
+    for node in range(1, len(blueprint.nodes.actor)):
+        parent = int(blueprint.nodes.parent[node])
+        chance = blueprint.nodes.actor[parent] == CHANCE
+        label = REVEAL if chance else label_of(int(blueprint.level[node]), limit=blueprint.limit)
+        histories.append(histories[parent] + label)
+    return {history: node for node, history in enumerate(histories)}
+
+
+def _groups(blueprint: Blueprint, deals: Deals, groups: int) -> list[tuple[IntArray, IntArray]]:
+    """[round][seat][bucket] the group of each bucket: of about equal weight, by how often it wins at a showdown."""
+    found = []
+    for r in range(blueprint.game.rules.rounds):
+        of_round = []
+        for seat, cards in enumerate(blueprint.cards.each):
+            bucket, sign = deals.bucket[:, r, seat], deals.outcome * (1 - 2 * seat)
+            count = np.bincount(bucket, minlength=cards.numbers[r])
+            order = np.argsort(np.bincount(bucket, sign, cards.numbers[r]) / np.maximum(count, 1), kind="stable")
+            middle = np.cumsum(count[order]) - count[order] / 2
+            group = np.empty(len(order), dtype=np.int64)
+            group[order] = np.minimum(middle * groups // len(bucket), groups - 1)
+            of_round.append(group)
+        found.append((of_round[0], of_round[1]))
+    return found
