@@ -22,8 +22,10 @@ ROOT = Path(kilt.__file__).parent
 BOUNDS = {"numba": "<0.69", "llvmlite": "<0.51", "ray": "<2.61"}
 # module: names that are imported from it.
 IMPORTED = {
-    "llvmlite": {"ir"},
+    "llvmlite": {"binding", "ir"},
     "numba.core": {"event"},
+    "numba.core.codegen": {"JITCodeLibrary"},
+    "numba.core.compiler": {"Compiler"},
     "numba.core.datamodel.models": {"PrimitiveModel"},
     "ray._private": {"ray_constants", "services", "state", "worker"},
     "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
@@ -31,13 +33,22 @@ IMPORTED = {
 # module: what is used of it without an underscore of its own.
 USED = {
     "numba.core.event": {"Listener", "register"},
+    "numba.core.codegen.JITCodeLibrary": {
+        "_ensure_finalized",
+        "_finalize_final_module",
+        "_optimize_final_module",
+        "get_pointer_to_function",
+    },
+    "numba.core.compiler.Compiler": {"define_pipelines"},
+    "numba.core.dispatcher.Dispatcher": {"get_call_template", "get_overload"},
     "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
     "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
     "ray._private.services": {"canonicalize_bootstrap_address"},
     "ray._private.state": {"available_resources_per_node", "total_resources_per_node"},
     "ray._private.worker": {"print_to_stdstream"},
 }
-ATTRIBUTES = {"_cache", "_cache_file", "_index_path"}  # of a dispatcher of numba, and of the files of its cache
+# Of a dispatcher of numba and of the files of its cache, and of what makes machine code.
+ATTRIBUTES = {"_cache", "_cache_file", "_index_path", "_add_module", "_create_empty_module", "_engine"}
 ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config", "_nrt"}  # of ray.init, and of numba.njit
 
 

@@ -13,13 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
@@ -56,11 +58,46 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, **flags: Any) -> F:
-    flags = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": True, **flags}
-    compiled: F = numba.njit(**flags)(function)
-    _guard(compiled)
-    _generalise(compiled)
-    return compiled
+    flags = {"nogil": True, "error_model": "numpy", "_nrt": True, **flags}
+    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    part: Any = numba.njit(**flags | alone, pipeline_class=_PartCompiler)(function)
+    _generalise(part)
+    if flags.keys() >= alone.keys():
+        return cast(F, part)
+    whole: Any = numba.njit(**flags, cache=True)(function)
+    _guard(whole)
+    whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
+    return cast(F, whole)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code of a kernel for calls by other kernels: optimised and made into machine code as part of theirs alone.
+
+    Numba would do both for each kernel by itself, and then again for each that calls it, with all that they call.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Say that there is no machine code; numba goes on to set the kernel's environment, which has to exist."""
+        self._ensure_finalized()
+        codegen = self._codegen
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith("_ZN08NumbaEnv") and not codegen._engine.is_symbol_defined(variable.name):
+                module = f"{codegen._create_empty_module(variable.name)}\n{variable}"
+                codegen._add_module(binding.parse_assembly(module))
+                codegen._engine.finalize_object()
+        return 0
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        self.state.library = _PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
 
 
 def _generalise(compiled: Any) -> None:
