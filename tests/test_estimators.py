@@ -14,16 +14,17 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.errors import PlayError
+from kilt.evaluate import log_estimates
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.estimators import (
     AIVAT,
     ESTIMATORS,
     Estimator,
-    estimate_from_log,
     estimator_named,
     follow,
     hand_values,
 )
+from kilt.evaluate.log_estimates import LogCase, estimate_by_name, estimate_from_log
 from kilt.evaluate.values import SeenHand
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
@@ -64,7 +65,7 @@ def drawn(agent, position, board):
     shares = rng.random((len(actions), len(deck.holes(position.rules.hole_cards)))) ** 2
     shares *= rng.random(shares.shape) >= agent.gaps
     shares[-1] += ~shares.any(axis=0)
-    return PublicPolicy(actions, shares / shares.sum(axis=0))
+    return PublicPolicy(actions, shares / shares.sum(axis=0), np.arange(shares.shape[1]))
 
 
 def ends(game, agents):
@@ -157,7 +158,7 @@ def solved(agent, position, board):
     rows = [dict.fromkeys(actions, 1.0) if hand in board else strategy[name] for hand, name in enumerate(names)]
     shares = np.array([[row[action] for row in rows] for action in actions])
     shares[shares < np.minimum(agent.threshold, shares.max(axis=0))] = 0
-    return PublicPolicy(actions, shares / shares.sum(axis=0))
+    return PublicPolicy(actions, shares / shares.sum(axis=0), np.arange(shares.shape[1]))
 
 
 @pytest.mark.parametrize("iterations", [30, 200])
@@ -370,7 +371,7 @@ def true_values(agents):
         if position.actor == TERMINAL:
             return KUHN.payoffs(position, (first, second), ())[0]
         said = agents[position.actor].policy(position, ())
-        shares = said.shares[:, (first, second)[position.actor]]
+        shares = said.table[:, (first, second)[position.actor]]
         after = (worth(position.after(action), first, second) for action in said.actions)
         return sum(share * each for share, each in zip(shares, after, strict=True))
 
@@ -440,3 +441,16 @@ def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
     assert list(found) == list(ESTIMATORS)
     assert found["all-cards+aivat"]["deviation"] < 0.7 * found["basic"]["deviation"]
     assert both["deviation"] < found["all-cards+aivat"]["deviation"]
+
+
+def test_logs_in_parts(log_file, monkeypatch):
+    """However a log is cut, and whichever process has a part of it, the result is the same."""
+    case, text = LogCase(LEDUC, "probe", "probe"), log_file.read_text()
+    whole = estimate_by_name(case, text)
+    monkeypatch.setattr(log_estimates, "LINES", 30)
+    told = []
+    assert estimate_by_name(case, text, tick=told.append) == whole
+    assert told == [*range(30, 405, 30), 405]
+    log_estimates._begin(case)
+    part, faults = log_estimates._go_on(300, "\n".join(text.splitlines()[300:]))
+    assert (part.found.shape[2], faults) == (101, whole.faults)

@@ -83,6 +83,16 @@ def solvers(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def estimators(as_json: AsJson = False, long: Long = False) -> None:
+    """Hands of logs that estimators judge per second, on all cores, and how much luck AIVAT takes away."""
+    from kilt.bench.estimators import run
+
+    with waiting("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench estimators", figures, as_json=as_json)
+
+
+@app.command()
 def start(as_json: AsJson = False, long: Long = False) -> None:
     """CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is."""
     from kilt.bench.start import run

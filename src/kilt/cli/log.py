@@ -10,12 +10,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, ProgressBars, errors, print_json, print_table, say
+from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
-    from kilt.evaluate.estimators import LogEstimate, LogEstimates
+    from kilt.evaluate.log_estimates import LogEstimate, LogEstimates
     from kilt.games.holdem import Holdem
-    from kilt.play.agent import Agent, KnownAgent
 
 UNIT = "mbb/h"
 SHOWN = 5  # lines that cannot be read
@@ -109,6 +108,10 @@ def log(
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the opponent's cards as seen at showdowns alone.")
     ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", metavar="P", help="How many processes judge hands. Left out: all cores."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one.
@@ -117,6 +120,7 @@ def log(
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
+    from kilt.jit import cores
     from kilt.play.acpc import decoded
     from kilt.play.players import load_holdem
 
@@ -132,7 +136,8 @@ def log(
         _result(file, text, rules, phh, as_json=as_json)
     else:
         others = {"judged": instead, "opponent": opponent, "values": values}
-        _judge(file, text, rules, player, name, others, estimator or [], partial=partial, as_json=as_json)
+        options: dict[str, Any] = {"processes": processes or cores(), "partial": partial, "as_json": as_json}
+        _judge(file, text, rules, player, name, others, estimator or [], **options)
 
 
 def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: bool) -> None:
@@ -187,59 +192,44 @@ def _judge(
     others: dict[str, str | None],
     estimators: list[str],
     *,
+    processes: int,
     partial: bool,
     as_json: bool,
 ) -> None:
     """What a strategy wins, by estimators."""
     from kilt.errors import PlayError
-    from kilt.evaluate.aivat import BlueprintValues
-    from kilt.evaluate.estimators import AIVAT, estimate_from_log, estimator_named
-    from kilt.play.acpc import readable_hands
-    from kilt.play.blueprint import BlueprintAgent
+    from kilt.evaluate.estimators import estimator_named
+    from kilt.evaluate.log_estimates import LogCase, estimate_by_name
     from kilt.play.players import load_player
 
     played, rules = load_player(player, game)
-    agents = {what: load_player(spec, rules)[0] if spec else None for what, spec in others.items()}
-    judged, opponent, learnt = agents["judged"] or played, agents["opponent"], agents["values"] or played
-    rows = [estimator_named(each) for each in estimators] or None
-    hands, faults = readable_hands(text, rules)
-    names = sorted({each for hand in hands for each in hand.players})
-    called = name or played.name
+    for spec in filter(None, others.values()):
+        load_player(spec, rules)  # it has to play the same game
+    called, judged = name or played.name, others["judged"] or played.name
+    rows = tuple(estimator_named(each) for each in estimators) or None
+    case = LogCase(rules, called, player, **others, estimators=rows, partial=partial)
+    with waiting("loading players, and for AIVAT learning or reading values of states …"):
+        _ = case.judge
+    with ProgressBars() as bar:
+        task = bar.add_task("lines", total=text.count("\n") + 1, said="")
+        found = estimate_by_name(
+            case, text, processes, tick=lambda done: bar.update(task, completed=done, said=f"{done:,}")
+        )
+    faults, names = found.faults, sorted(found.players)
     if called not in names:
         said = f"its players are {', '.join(names)}: say with --name who it was" if names else "no hand can be read"
         raise PlayError(f"{called} does not play in {file}; {said}{''.join(f'; {fault}' for fault in faults[:1])}")
-    states = None
-    if rows is None or any(row.value == AIVAT for row in rows):
-        if isinstance(learnt, BlueprintAgent):
-            with errors.status(f"learning values of states from {learnt.name}, or reading them …"):
-                states = BlueprintValues(learnt.blueprint)
-        elif rows:
-            raise PlayError(f"AIVAT learns its values from a blueprint, and {learnt.name} is none: give --values RUN")
-    with ProgressBars() as bar:
-        task = bar.add_task("hands", total=len(hands), said="")
-        found = estimate_from_log(
-            rules,
-            hands,
-            called,
-            _known(played),
-            _known(judged),
-            rows,
-            states=states,
-            opponent=_known(opponent) if opponent else None,
-            partial=partial,
-            tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
-        )
     if as_json:
         estimates = [_figures(row) for row in found.rows]
         print_json(
             (estimates[0] if len(estimates) == 1 else {})
-            | {"game": rules.name, "player": called, "judged": judged.name, "unit": UNIT}
+            | {"game": rules.name, "player": called, "judged": judged, "unit": UNIT}
             | {"information": "partial" if partial else "full", "hands": found.hands, "duplicate": found.duplicate}
             | {"left_out": dict(found.left_out), "unreadable": len(faults), "faults": faults[:SHOWN]}
             | {"estimates": estimates}
         )
         return
-    title = f"{judged.name}, on hands of {called}" if judged is not played else f"{called}, {file}"
+    title = f"{judged}, on hands of {called}" if others["judged"] else f"{called}, {file}"
     _print_estimates(title, found)
     for reason, count in found.left_out.items():
         say(f"{count:,} hands are left out: {reason}")
@@ -247,16 +237,6 @@ def _judge(
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN:
         say(f"{len(faults) - SHOWN:,} more lines cannot be read")
-
-
-def _known(agent: Agent) -> KnownAgent:
-    """An agent that tells its strategy; PlayError where it does not."""
-    from kilt.errors import PlayError
-    from kilt.play.agent import KnownAgent
-
-    if not isinstance(agent, KnownAgent):
-        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
-    return agent
 
 
 def _figures(row: LogEstimate) -> dict[str, Any]:

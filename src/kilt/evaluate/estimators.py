@@ -6,7 +6,8 @@ opponent's strategy (equation 7.3):
 
     V(z) = Σ V(z') · π_i^σ(z') / π_i^σ̂(U(z'))        over all z' with z in U(z')
 
-Its mean over hands played by σ̂ is the value of σ. An `Estimator` is a row of three choices:
+Its mean over hands played by σ̂ is the value of σ: see `evaluate.log_estimates`. An `Estimator` is a row of three
+choices:
 
 ==================  ================================================================================================
 all cards           z' may have any private cards of player i; the denominator is a sum over them (7.20)
@@ -28,22 +29,17 @@ the place of other values (section 7.3.1). Estimates may then be biased.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.errors import GameError, PlayError
-from kilt.evaluate.stats import Estimate, estimate, in_pairs
+from kilt.errors import PlayError
 from kilt.evaluate.values import VALUES, SeenHand, StateValues
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.games.holdem import CALL, FOLD, Betting, Holdem
+from kilt.games.holdem import CALL, FOLD, Betting
 from kilt.play.agent import KnownAgent, PublicPolicy
-from kilt.play.dealer import Hand
 
 ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are imagined, by the name of the rule
     "": (),
@@ -51,7 +47,6 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are i
     "game-endings": (FOLD, CALL),
 }
 ALL_CARDS, BASIC, MONEY, AIVAT = "all-cards", "basic", "money", "aivat"
-FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
 
 
 class Estimator(NamedTuple):
@@ -119,7 +114,7 @@ class Line(NamedTuple):
     steps: list[LineStep]
     outcomes: list[Outcome]  # all that any estimator may need; the end that was seen comes first
     closing: str  # the action by which the player has ended the hand, if it was theirs
-    missing: dict[tuple[bool, str], float]  # by cards and endings: see `Estimates.missing`
+    missing: dict[tuple[bool, str], float]  # by cards and endings: see `LogEstimate.missing`
 
 
 def follow(seen: SeenHand, played: KnownAgent, judged: KnownAgent) -> Line:
@@ -252,16 +247,15 @@ def correction(
         if before.actor == CHANCE:
             mean = seen.expected_value(states, before)
         elif step.policy is not None:
-            after = [seen.state_value(states, seen.after(before, action)) for action in step.policy.actions]
-            mean = (step.policy.shares * after).sum(axis=0)
+            mean = np.zeros(len(value))
+            for action in step.policy.actions:
+                mean += step.policy.share(action) * seen.state_value(states, seen.after(before, action))
         elif opponent is not None:
             policy = opponent.policy(before, seen.board_of(r))
-            theirs = policy.shares[:, seen.their_hand]
-            likely = [(share, action) for share, action in zip(theirs, policy.actions, strict=True) if share]
-            mean = sum(
-                (share * seen.state_value(states, seen.after(before, action)) for share, action in likely),
-                np.zeros(len(value)),
-            )
+            mean = np.zeros(len(value))
+            for action, share in zip(policy.actions, policy.table[:, policy.column[seen.their_hand]], strict=True):
+                if share:
+                    mean += share * seen.state_value(states, seen.after(before, action))
         else:
             continue
         total += weighted(step.judged, step.played, r, mean)
@@ -274,166 +268,3 @@ def _chosen(line: Line, estimator: Estimator, *, opponent_seen: bool) -> list[in
     endings = [ends for ends in ENDINGS[estimator.endings] if opponent_seen or ends == FOLD]
     imagined = [number for number, outcome in enumerate(line.outcomes) if outcome.action in endings]
     return imagined if line.closing in endings else [0, *imagined]
-
-
-# Many hands ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LogEstimate:
-    """What one estimator makes of a log.
-
-    Attributes
-    ----------
-    estimator : Estimator
-    won : Estimate
-        What the judged strategy wins, in mbb/h, with its 95% interval.
-    deviation : float
-        Standard deviation of one hand, in mbb.
-    effective : float
-        Effective number of hands, (Σ w)² / Σ w² of their weights: as many that all count alike would do as well.
-    weight : Estimate
-        Mean weight of a hand. It is 1 where the playing strategy may do all that the judged one does.
-    missing : float
-        Estimated share of its hands in which the judged strategy does what the playing one never does. What it wins
-        in them is not in the estimate.
-    """
-
-    estimator: Estimator
-    won: Estimate
-    deviation: float
-    effective: float
-    weight: Estimate
-    missing: float
-    hands: int
-
-    @property
-    def warnings(self) -> list[str]:
-        """What is to be said about an estimate that cannot be relied on."""
-        found = []
-        if self.effective < max(SHARE * self.hands, min(FEW, self.hands / 2)):
-            found.append(
-                f"degenerate weights: {self.effective:,.0f} of {self.hands:,} hands count, the others weigh next to "
-                "nothing; do not rely on the interval"
-            )
-        if self.missing > 0:
-            found.append(
-                f"missing support: in {100 * self.missing:.2g}% of its hands the judged strategy does what the one "
-                "that played never does; they are not in the estimate"
-            )
-        return found
-
-
-@dataclass
-class LogEstimates:
-    """Estimates from a log, and the hands that could not be judged.
-
-    Attributes
-    ----------
-    rows : list of LogEstimate
-        One per estimator, in the order asked for.
-    hands : int
-        Number of hands that were judged.
-    left_out : dict
-        Number of hands that were not, by the reason.
-    duplicate : bool
-        Whether all hands came in pairs with the same cards and the players swapped; a pair is one unit then.
-    """
-
-    rows: list[LogEstimate] = field(default_factory=list)
-    hands: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    duplicate: bool = False
-
-
-def estimate_from_log(
-    game: Holdem,
-    hands: Iterable[Hand],
-    player: str,
-    played: KnownAgent,
-    judged: KnownAgent | None = None,
-    estimators: Sequence[Estimator] | None = None,
-    *,
-    states: StateValues | None = None,
-    opponent: KnownAgent | None = None,
-    partial: bool = False,
-    tick: Callable[[int], None] = lambda hands: None,
-) -> LogEstimates:
-    """What a strategy wins, from hands that it or another one has played [Johanson16 §7].
-
-    Parameters
-    ----------
-    game : Holdem
-        What was played.
-    hands : iterable of Hand
-        As logs have them: see `kilt.play.acpc`.
-    player : str
-        The name of the player in these hands whose strategy is known.
-    played : KnownAgent
-        The strategy that the player has played by.
-    judged : KnownAgent, optional
-        The strategy to be judged in its place against the same opponents; left out: `played`.
-    estimators : sequence of Estimator, optional
-        Rows of `ESTIMATORS`. Left out: all for which enough is given.
-    states : StateValues, optional
-        Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
-    opponent : KnownAgent, optional
-        The strategy of the opponent, where it is known: AIVAT corrects for its actions too.
-    partial : bool
-        Take the opponent's cards as seen at showdowns alone.
-    tick : callable
-        Hears after each hand how many have been looked at.
-
-    Returns
-    -------
-    LogEstimates
-        Hands in which the player does not take part, or does what `played` never does, are counted and left out.
-    """
-    judged = judged or played
-    if estimators is None:
-        estimators = [row for row in ESTIMATORS.values() if states or row.value != AIVAT]
-    result, found, kept = LogEstimates(), [], []
-    missing: list[dict[tuple[bool, str], float]] = []
-    for number, hand in enumerate(hands, start=1):
-        tick(number)
-        if player not in hand.players:
-            result.left_out[f"{player} does not take part"] += 1
-            continue
-        try:
-            seen = SeenHand(game, hand, hand.players.index(player), partial=partial)
-            line = follow(seen, played, judged)
-        except (PlayError, GameError) as error:
-            result.left_out[_reason(error, hand)] += 1
-            continue
-        found.append(hand_values(seen, line, estimators, states, opponent))
-        missing.append(line.missing)
-        kept.append(hand)
-    result.hands = len(kept)
-    if kept:
-        result.duplicate = in_pairs(kept)
-        won, weight = np.stack(found, axis=2)
-        for place, row in enumerate(estimators):
-            lost = float(np.mean([each[row.all_cards, row.endings] for each in missing]))
-            mbb = won[place] * (1000 / game.rules.big_blind)
-            result.rows.append(_summary(row, mbb, weight[place], lost, pairs=result.duplicate))
-    return result
-
-
-def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:
-    """The mean of values in mbb with its interval; the two hands of a pair are one unit."""
-    units, heavy = (x.reshape(-1, 2).mean(axis=1) if pairs else x for x in (won, weight))
-    square = float(weight @ weight)
-    return LogEstimate(
-        row,
-        estimate(units),
-        sqrt(float(won.var(ddof=1))) if len(won) > 1 else float("inf"),
-        float(weight.sum()) ** 2 / square if square else 0.0,
-        estimate(heavy),
-        missing,
-        len(won),
-    )
-
-
-def _reason(error: Exception, hand: Hand) -> str:
-    """Why a hand is left out, without what is its own."""
-    return str(error).replace(repr(hand.position.history), "such a line")

@@ -115,9 +115,9 @@ class SeenHand:
     def free(self, r: int) -> BoolArray:
         """[hand] Whether the player can hold it: no card of it is on the board of round `r` or seen in another hand."""
         if r not in self._free:
-            rules = self.game.rules
-            used = hand_tables(rules.hole_cards, rules.deck).card_bit[[*self.board_of(r), *(self.opponent or ())]]
-            self._free[r] = hand_list(rules.deck, rules.hole_cards).bits & used.sum() == 0
+            bits, card_bit = _bits(self.game.rules)
+            used = sum(card_bit[card] for card in (*self.board_of(r), *(self.opponent or ())))
+            self._free[r] = bits & used == 0
         return self._free[r]
 
     def free_hands(self, r: int) -> IntArray:
@@ -142,6 +142,15 @@ class SeenHand:
             size = rules.board_size(last)
             self._edges[r] = edges(self.opponent, self.board_of(r), rules.deck, board_size=size)
         return self._edges[r][hands]
+
+
+@lru_cache(maxsize=16)
+def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
+    """[hand] and [card] as sets of cards."""
+    return (
+        hand_list(rules.deck, rules.hole_cards).bits,
+        hand_tables(rules.hole_cards, rules.deck).card_bit.tolist(),
+    )
 
 
 ValueFunction: TypeAlias = Callable[[SeenHand, Betting, IntArray], FloatArray]

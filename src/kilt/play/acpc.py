@@ -289,10 +289,10 @@ def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
     return Log(hands, score, comments)
 
 
-def readable_hands(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
+def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
     r"""The hands of a log that can be read, and what is wrong with each other line: one that a crash cut off, say.
 
-    Comments and scores are skipped. The hands may be of several matches.
+    Comments and scores are skipped. The hands may be of several matches. `before` counts the lines before the text.
 
     >>> from kilt.games import load_game
     >>> text = "STATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSTATE:1:f:8dJd|Td4d:90|-90:Bob|Ann\nSTATE:2:r30"
@@ -302,7 +302,7 @@ def readable_hands(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
     """
     hands: list[Hand] = []
     faults: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=before + 1):
         if not line.strip() or line.startswith((*COMMENTS, "SCORE")):
             continue
         try:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from kilt.arrays import FloatArray
+from kilt.arrays import Array, FloatArray
 from kilt.draws import uniform
 from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting
@@ -85,20 +85,28 @@ class PublicPolicy(NamedTuple):
     ----------
     actions : tuple of str
         Legal actions as the ACPC writes them, each once; those that are left out are never taken.
-    shares : ndarray, shape (actions, hands)
-        Probabilities, hands in the order of `Deck.holes`. For a hand that shares a card with the board they mean
-        nothing.
+    table : ndarray, shape (actions, columns)
+        Probabilities; hands that the player does not tell apart share a column.
+    column : ndarray of int, shape (hands,)
+        The column of each private hand, in the order of `Deck.holes`. For a hand that shares a card with the board it
+        means nothing.
     """
 
     actions: tuple[str, ...]
-    shares: FloatArray
+    table: FloatArray
+    column: Array
 
     def share(self, action: str) -> FloatArray:
         """[hand] Probability of an action."""
         if action not in self.actions:
-            return np.zeros(self.shares.shape[1])
-        share: FloatArray = self.shares[self.actions.index(action)]
-        return share
+            return np.zeros(len(self.column))
+        row: FloatArray = self.table[self.actions.index(action)]
+        return row.take(self.column)
+
+    @property
+    def shares(self) -> FloatArray:
+        """[action, hand] Probabilities."""
+        return self.table.take(self.column, axis=1)
 
 
 @runtime_checkable
@@ -156,7 +164,7 @@ class Fixed:
 def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> PublicPolicy:
     """The policy of a player who does the same with all hands."""
     hands = comb(position.rules.deck.size, position.rules.hole_cards)
-    return PublicPolicy(actions, np.repeat(shares[:, None], hands, axis=1))
+    return PublicPolicy(actions, shares[:, None], np.zeros(hands, dtype=np.int64))
 
 
 @cache

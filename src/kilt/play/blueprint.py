@@ -111,8 +111,9 @@ class BlueprintAgent:
         if seen not in self._rows:
             if len(self._rows) >= KEPT_ROWS:
                 self._rows.clear()
-            self._rows[seen] = self.blueprint.cards.each[position.actor].rounds[position.round].row(board)
-        return PublicPolicy(actions, table[:, self._rows[seen]])
+            row = self.blueprint.cards.each[position.actor].rounds[position.round].row(board)
+            self._rows[seen] = row.astype(np.int64)  # what numpy takes without copying it first
+        return PublicPolicy(actions, table, self._rows[seen])
 
     def _table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray]:
         """The legal actions at a public state, each once, and [action, bucket] their probabilities."""

@@ -1,0 +1,101 @@
+"""``kilt bench estimators``: hands of a log that estimators judge per second, and how much luck AIVAT takes away.
+
+Two agents play each other in limit hold'em, and one without post-processing plays itself with it in no-limit hold'em.
+The rates are of all cores, reading of the log included, and processes that are started for it not.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.bench.measure import Figure
+from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.log_estimates import LogCase
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import log_line, readable_hands
+from kilt.play.match import play_match
+from kilt.play.players import load_agent
+from kilt.solve.external import External, SamplingOptions
+from kilt.strategy.blueprint import Blueprint
+
+CARDS = "IR-PHS-PHS 169-60-60-60"
+LIMIT, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p.50bb"
+ACTIONS = "1x, a / 50%, 1x, a; 1x, a; a"
+ITERATIONS = 4_000_000  # of external sampling: a minute of one core
+RULE = "@new-0.2"
+HANDS = 2_000
+
+# What is measured: the key, the estimator, the game, and the share of the hands that are judged.
+RATES = [
+    ("divat_hands_per_second", "bc-divat", LIMIT, 1.0),
+    ("all_cards_hands_per_second", "all-cards+early-folds", LIMIT, 1.0),
+    ("all_cards_divat_hands_per_second", "all-cards+early-folds+bc-divat", LIMIT, 0.1),
+    ("aivat_hands_per_second", "all-cards+aivat", NOLIMIT, 1.0),
+]
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure rates of estimators, and the deviation of a hand under AIVAT beside that of money."""
+    hands, figures = HANDS * (5 if long else 1), []
+    with TemporaryDirectory() as name:
+        logs = {game: _log(Path(name), game, hands) for game in (LIMIT, NOLIMIT)}
+        for key, estimator, game, share in RATES:
+            run, text = logs[game]
+            rate = _rate(run, game, estimator, text.splitlines()[: int(share * hands)])
+            figures.append(Figure(key, f"{estimator}, {game}, all cores", rate, "hands/s"))
+        run, text = logs[NOLIMIT]
+        judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
+        money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
+        ratio = aivat.deviation / money.deviation
+    return [*figures, Figure("aivat_sd_ratio", f"deviation of a hand, AIVAT over money, {hands:,} hands", ratio, "")]
+
+
+def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
+    """A solved run of a game, and the log of its match with itself under another rule."""
+    game, place = Holdem(ready_made(name), name), folder / name
+    deal = Deal.of(game)
+    cards = build(AbstractionSpec.named(CARDS, deal), place / "cards", cache=artifact.cache_folder(), threads=2)
+    abstract = AbstractGame(game, cards, actions_of(ACTIONS) if name == NOLIMIT else None)
+    solver = External(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
+    solver.step(ITERATIONS)
+    Blueprint.of(abstract, solver.average()).save(place / "strategy", place / "cards")
+    lines: list[str] = []
+    players = load_agent(str(place)), load_agent(f"{place}{RULE}")
+    play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
+    return str(place), "\n".join(lines)
+
+
+def _case(run: str, game: str, *estimators: str) -> LogCase:
+    return LogCase(Holdem(ready_made(game), game), run, run, estimators=tuple(map(estimator_named, estimators)))
+
+
+def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
+    """Hands per second on as many processes as there are cores, each with an equal part of them."""
+    cores = os.cpu_count() or 1
+    _timed(run, game, estimator, lines[:8])  # learns and compiles what all others read
+    parts = [lines[part::cores] for part in range(cores)]
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        seconds = list(pool.map(partial(_timed, run, game, estimator), parts))
+    return len(lines) / max(seconds)
+
+
+def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
+    """Seconds for some lines of a log, once players are loaded and some hands have been judged."""
+    judge = _case(run, game, estimator).judge
+    for some in (lines[:8], lines):
+        began = perf_counter()
+        judge.judge(readable_hands("\n".join(some), judge.game)[0])
+    return perf_counter() - began

@@ -1,0 +1,358 @@
+"""What estimators make of a whole log: win rates with intervals, and what they should not be relied on for.
+
+The hands of a log are judged one by one (`LogJudge`), here or on several processes; those that cannot be judged are
+counted with their reasons.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import sqrt
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.errors import GameError, PlayError
+from kilt.evaluate.aivat import BlueprintValues
+from kilt.evaluate.estimators import AIVAT, ESTIMATORS, Estimator, follow, hand_values
+from kilt.evaluate.stats import Estimate, estimate, in_pairs
+from kilt.evaluate.values import SeenHand, StateValues
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import readable_hands
+from kilt.play.agent import Agent, KnownAgent
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.dealer import Hand
+from kilt.play.players import load_agent
+
+FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
+LINES = 256  # of a log, that a process judges before it reports
+
+
+@dataclass(frozen=True)
+class LogEstimate:
+    """What one estimator makes of a log.
+
+    Attributes
+    ----------
+    estimator : Estimator
+        Which one.
+    won : Estimate
+        What the judged strategy wins, in mbb/h, with its 95% interval.
+    deviation : float
+        Standard deviation of one hand, in mbb.
+    effective : float
+        Effective number of hands, (Σ w)² / Σ w² of their weights: as many that all count alike would do as well.
+    weight : Estimate
+        Mean weight of a hand. It is 1 where the playing strategy may do all that the judged one does.
+    missing : float
+        Estimated share of its hands in which the judged strategy does what the playing one never does. What it wins
+        in them is not in the estimate.
+    hands : int
+        Number of hands that were judged.
+    """
+
+    estimator: Estimator
+    won: Estimate
+    deviation: float
+    effective: float
+    weight: Estimate
+    missing: float
+    hands: int
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is to be said about an estimate that cannot be relied on."""
+        found = []
+        if self.effective < max(SHARE * self.hands, min(FEW, self.hands / 2)):
+            found.append(
+                f"degenerate weights: {self.effective:,.0f} of {self.hands:,} hands count, the others weigh next to "
+                "nothing; do not rely on the interval"
+            )
+        if self.missing > 0:
+            found.append(
+                f"missing support: in {100 * self.missing:.2g}% of its hands the judged strategy does what the one "
+                "that played never does; they are not in the estimate"
+            )
+        return found
+
+
+@dataclass
+class LogEstimates:
+    """Estimates from a log, and the hands that could not be judged.
+
+    Attributes
+    ----------
+    rows : list of LogEstimate
+        One per estimator, in the order asked for.
+    hands : int
+        Number of hands that were judged.
+    left_out : dict
+        Number of hands that were not, by the reason.
+    duplicate : bool
+        Whether all hands came in pairs with the same cards and the players swapped; a pair is one unit then.
+    players : set of str
+        All names in the log.
+    faults : list of str
+        What is wrong with lines that cannot be read.
+    """
+
+    rows: list[LogEstimate] = field(default_factory=list)
+    hands: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    duplicate: bool = False
+    players: set[str] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
+
+
+class JudgedHands(NamedTuple):
+    """What estimators make of some hands, one by one."""
+
+    found: FloatArray  # [3, estimator, hand] value in chips, weight, and what is missing
+    kept: list[Hand]  # those that were judged
+    left_out: Counter[str]
+    players: set[str]
+
+
+@dataclass(frozen=True, eq=False)
+class LogJudge:
+    """Judges hands by estimators: see `estimate_from_log` for what is what."""
+
+    game: Holdem
+    player: str
+    played: KnownAgent
+    judged: KnownAgent
+    estimators: Sequence[Estimator]
+    states: StateValues | None = None
+    opponent: KnownAgent | None = None
+    partial: bool = False
+
+    def judge(self, hands: Iterable[Hand]) -> JudgedHands:
+        """What the estimators make of each hand."""
+        found, kept, left_out = [], [], Counter[str]()
+        players: set[str] = set()
+        for hand in hands:
+            players.update(hand.players)
+            if self.player not in hand.players:
+                left_out[f"{self.player} does not take part"] += 1
+                continue
+            try:
+                seen = SeenHand(self.game, hand, hand.players.index(self.player), partial=self.partial)
+                line = follow(seen, self.played, self.judged)
+                values = hand_values(seen, line, self.estimators, self.states, self.opponent)
+            except (PlayError, GameError) as error:
+                left_out[str(error).replace(repr(hand.position.history), "such a line")] += 1
+                continue
+            found.append([*values, [line.missing[row.all_cards, row.endings] for row in self.estimators]])
+            kept.append(hand)
+        rows = np.array(found).transpose(1, 2, 0) if found else np.zeros((3, len(self.estimators), 0))
+        return JudgedHands(rows, kept, left_out, players)
+
+    def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
+        """Means and intervals over all hands."""
+        result, found, kept = LogEstimates(), [], []
+        for part in parts:
+            found.append(part.found)
+            kept += part.kept
+            result.left_out.update(part.left_out)
+            result.players |= part.players
+        result.hands = len(kept)
+        if kept:
+            result.duplicate = in_pairs(kept)
+            won, weight, missing = np.concatenate(found, axis=2)
+            mbb = won * (1000 / self.game.rules.big_blind)
+            for place, row in enumerate(self.estimators):
+                lost = float(missing[place].mean())
+                result.rows.append(_summary(row, mbb[place], weight[place], lost, pairs=result.duplicate))
+        return result
+
+
+def estimate_from_log(
+    game: Holdem,
+    hands: Iterable[Hand],
+    player: str,
+    played: KnownAgent,
+    judged: KnownAgent | None = None,
+    estimators: Sequence[Estimator] | None = None,
+    *,
+    states: StateValues | None = None,
+    opponent: KnownAgent | None = None,
+    partial: bool = False,
+) -> LogEstimates:
+    """What a strategy wins, from hands that it or another one has played [Johanson16 §7].
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played.
+    hands : iterable of Hand
+        As logs have them: see `kilt.play.acpc`.
+    player : str
+        The name of the player in these hands whose strategy is known.
+    played : KnownAgent
+        The strategy that the player has played by.
+    judged : KnownAgent, optional
+        The strategy to be judged in its place against the same opponents; left out: `played`.
+    estimators : sequence of Estimator, optional
+        Rows of `ESTIMATORS`. Left out: all for which enough is given.
+    states : StateValues, optional
+        Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
+    opponent : KnownAgent, optional
+        The strategy of the opponent, where it is known: AIVAT corrects for its actions too.
+    partial : bool
+        Take the opponent's cards as seen at showdowns alone.
+
+    Returns
+    -------
+    LogEstimates
+        Hands in which the player does not take part, or does what `played` never does, are counted and left out.
+    """
+    judge = LogJudge(game, player, played, judged or played, _all(estimators, states), states, opponent, partial)
+    return judge.summary([judge.judge(hands)])
+
+
+@dataclass(frozen=True)
+class LogCase:
+    """Whom to judge in a log, by name: every process loads them for itself.
+
+    Attributes
+    ----------
+    game : Holdem
+        What was played.
+    player : str
+        The name of the player in the log whose strategy is known.
+    played : str
+        The strategy that the player has played by, as `kilt.play.players.load_agent` takes it.
+    judged, opponent : str or None
+        The strategy to be judged, and that of the opponent: see `estimate_from_log`.
+    values : str or None
+        The blueprint that AIVAT's values are learnt from; left out: `played`, if it is one.
+    estimators : tuple of Estimator, or None
+        Left out: all for which enough is given.
+    partial : bool
+        Take the opponent's cards as seen at showdowns alone.
+    """
+
+    game: Holdem
+    player: str
+    played: str
+    judged: str | None = None
+    opponent: str | None = None
+    values: str | None = None
+    estimators: tuple[Estimator, ...] | None = None
+    partial: bool = False
+
+    @cached_property
+    def judge(self) -> LogJudge:
+        """The judge, once agents are loaded and values of states are learnt or read."""
+        played = load_agent(self.played)
+        judged = load_agent(self.judged) if self.judged else played
+        opponent = known(load_agent(self.opponent)) if self.opponent else None
+        states = self._states(load_agent(self.values) if self.values else played)
+        rows = _all(self.estimators, states)
+        return LogJudge(self.game, self.player, known(played), known(judged), rows, states, opponent, self.partial)
+
+    def _states(self, agent: Agent) -> StateValues | None:
+        """Values of states, where AIVAT is asked for and can have them."""
+        asked = self.estimators and any(row.value == AIVAT for row in self.estimators)
+        if self.estimators and not asked:
+            return None
+        if isinstance(agent, BlueprintAgent):
+            return BlueprintValues(agent.blueprint)
+        if asked:
+            raise PlayError(f"AIVAT learns its values from a blueprint, and {agent.name} is none: give --values RUN")
+        return None
+
+
+def estimate_by_name(
+    case: LogCase, text: str, processes: int = 1, tick: Callable[[int], None] = lambda lines: None
+) -> LogEstimates:
+    """What a strategy wins, from the text of an ACPC log.
+
+    Parameters
+    ----------
+    case : LogCase
+        Whom to judge, and how.
+    text : str
+        The log. Lines that cannot be read are reported in `LogEstimates.faults`.
+    processes : int
+        Number of processes at most; short logs stay in this one. The result does not depend on it.
+    tick : callable
+        Hears how many lines have been looked at.
+
+    Returns
+    -------
+    LogEstimates
+    """
+    lines = text.splitlines()
+    parts = [(first, "\n".join(lines[first : first + LINES])) for first in range(0, len(lines), LINES)]
+    judged: list[JudgedHands] = []
+    faults: list[str] = []
+    for part, wrong in _parts(case, parts, min(processes, len(parts) // 4)):
+        judged.append(part)
+        faults += wrong
+        tick(min(len(lines), len(judged) * LINES))
+    result = case.judge.summary(judged)
+    result.faults = faults
+    return result
+
+
+def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> Iterator[tuple[JudgedHands, list[str]]]:
+    """What is made of parts of a log, in order: here, or on processes that are started for it."""
+    case.judge.judge([])  # what is learnt once is there before others ask for it
+    if processes < 2:
+        yield from (_judge_part(case, *part) for part in parts)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (replace(case),)) as pool:
+        try:
+            yield from pool.map(_go_on, *zip(*parts, strict=True))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _judge_part(case: LogCase, first: int, text: str) -> tuple[JudgedHands, list[str]]:
+    hands, faults = readable_hands(text, case.game, first)
+    return case.judge.judge(hands), faults
+
+
+_cases: list[LogCase] = []  # in a process of `estimate_by_name`: what it judges
+
+
+def _begin(case: LogCase) -> None:
+    _cases[:] = [case]
+
+
+def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
+    return _judge_part(_cases[0], first, text)
+
+
+def known(agent: Agent) -> KnownAgent:
+    """An agent that tells its strategy; PlayError where it does not."""
+    if not isinstance(agent, KnownAgent):
+        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
+    return agent
+
+
+def _all(estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
+    """The estimators that are asked for, or all for which enough is given."""
+    return estimators or [row for row in ESTIMATORS.values() if states or row.value != AIVAT]
+
+
+def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:
+    """The mean of values in mbb with its interval; the two hands of a pair are one unit."""
+    units, heavy = (x.reshape(-1, 2).mean(axis=1) if pairs else x for x in (won, weight))
+    square = float(weight @ weight)
+    return LogEstimate(
+        row,
+        estimate(units),
+        sqrt(float(won.var(ddof=1))) if len(won) > 1 else float("inf"),
+        float(weight.sum()) ** 2 / square if square else 0.0,
+        estimate(heavy),
+        missing,
+        len(won),
+    )
