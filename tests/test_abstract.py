@@ -106,12 +106,12 @@ def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     found = {}
     for opponent in OPPONENTS:
         solver = VectorCfr(BucketedGame.by(leduc, coarse), opponent=opponent)
-        solver.step(1500)
+        solver.step(1500 if opponent == "response" else 300)
         found[opponent] = solver.game.exploitability(solver.average())
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
     hybrid = VectorCfr(BucketedGame.by(leduc, coarse), "cfr", opponent="response", trunk=1)
-    hybrid.step(8000)
+    hybrid.step(6000)
     assert hybrid.game.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
 
 
@@ -152,7 +152,7 @@ def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, oppo
     how = {"scheme": scheme, "seed": 1, "trunk": int(opponent == "response")} if drawn else {}
     solver = VectorCfr(game, variant, opponent=opponent, **how)
     before = game.exploitability(solver.average())
-    solver.step({None: 300, "pcs": 1500, "cs": 6000}[scheme])
+    solver.step({None: 300, "pcs": 500, "cs": 500 if opponent == "response" else 3000}[scheme])
     assert game.exploitability(solver.average()) < (0.3 if drawn else 0.15) < before
 
 

@@ -226,7 +226,9 @@ def test_boards_that_cannot_be_sorted(game, tmp_path, options, said):
     assert not list(tmp_path.iterdir())
 
 
-def test_hand_by_hand_says_how_long_it_takes(game, tmp_path):
+def test_hand_by_hand_says_how_long_it_takes(tmp_path):
+    game = tmp_path / "shorter.game"
+    game.write_text(SHORT.replace("numRanks = 5", "numRanks = 3"))
     options = ["--method", "schmid", "--exact", "--clusters", 3, "--out", tmp_path / "run"]
     said = kilt("abstraction", "boards", "-g", game, *options).stderr
     assert "pairs of boards at" in said

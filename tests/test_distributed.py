@@ -256,11 +256,13 @@ def test_convergence(lossless):
     for blades in (1, 2, 4):
         solver = solver_of(lossless, blades, 32, linear=True)
         before = mbb(seen, abstract, solver.average())
-        solver.step(60_000)
-        assert solver.iterations == 60_000 and sorted(chain(*solver.labels)) == [*range(6)]
+        solver.step(10_000)
+        assert solver.iterations == 10_016 and sorted(chain(*solver.labels)) == [*range(6)]
         found.append(solver.average())
+        if blades == 2:
+            solver.step(50_000)
+            assert mbb(seen, abstract, solver.average()) < 40 < before / 15
         solver.close()
-        assert mbb(seen, abstract, found[-1]) < 40 < before / 15
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
@@ -304,11 +306,13 @@ def test_convergence_with_some_boards(lossless, boards):
     for blades in (1, 3):
         game = replace(game_of(lossless, 32, linear=True), boards=boards)
         solver = Distributed(game, LocalEngine(), blades)
-        solver.step(30_000)
+        solver.step(10_000)
         found.append(solver.average())
+        if blades == 3:
+            solver.step(20_000)
+            assert mbb(seen, abstract, solver.average()) < 150
         solver.close()
     assert np.array_equal(*found)
-    assert mbb(seen, abstract, found[0]) < 150
 
 
 def test_a_finished_run_is_where_it_was(lossless, tmp_path):
