@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 from typing import TypeAlias
 
 import numpy as np
 
 from kilt import artifact
-from kilt.arrays import FloatArray, IntArray, SingleArray
+from kilt.arrays import ByteArray, FloatArray, IntArray, SingleArray
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import subsets
 from kilt.cards.edges import edges
@@ -29,10 +30,12 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.tree.betting import label_of
 
 KIND = "values of states"
-GROUPS, DEALS, BATCH, BOARDS = 12, 24_576, 4096, 64
+GROUPS, DEALS, BATCH, BOARDS = 12, 98_304, 4096, 64
 KEPT_ROWS = 256  # groups of all hands on a board
 UNLIKELY = 1e-4  # states that no deal of a batch reaches more often are not walked
 PRIOR = 4.0  # deals that what a state is worth without more bets counts as, where a table is learnt
+
+_subsets: Callable[[int, int], ByteArray] = lru_cache(maxsize=64)(subsets)
 
 StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, ...]], FloatArray]
 
@@ -122,6 +125,7 @@ class BlueprintValues:
             artifact.write(place, KIND, arrays, inputs={"game": blueprint.fingerprint})
         self.edge: FloatArray = np.asarray(arrays["edge"])  # [round, group of seat 0, group of seat 1] of seat 0
         self.table: SingleArray = np.asarray(arrays["table"])  # [node, …, …] chips to seat 0
+        self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))  # [seat] as that player sees it
         # [opened + 1, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; then those of `edge`
         self.first: SingleArray = np.asarray(arrays["first"])
         table, groups_of = self._table(self.game.start(), 0), [self._row(0, seat, ()) for seat in (0, 1)]
@@ -129,9 +133,9 @@ class BlueprintValues:
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
         """[hand] The entry of the state and of both players' groups, in chips to the player in `seat`."""
-        mine, other = self._row(position.round, seat, board), self.game.deck.hole_index(opponent)
-        theirs = self._row(position.round, 1 - seat, board)[other]
-        return np.asarray(self._table(position, seat)[:, theirs][mine], dtype=np.float64)
+        r, other = position.round, self.game.deck.hole_index(opponent)
+        theirs = self.group[r][1 - seat][self.blueprint.hand_buckets(1 - seat, r, board)[other]]
+        return self._table(position, seat)[:, theirs].astype(np.float64).take(self._row(r, seat, board))
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
         """[hand] Mean of the values after the next public cards, over all that neither player holds."""
@@ -143,17 +147,18 @@ class BlueprintValues:
             node = self.node.get(after.history)
             pairs = self.first[-1] * after.stake if node is None else self.first[self.opened.index(node)]
             return np.asarray(pairs[:, other] if seat == 0 else -pairs[other], dtype=np.float64)
-        rest = np.setdiff1d(np.arange(deck.size), [*board, *opponent], assume_unique=True)
-        more = rest[subsets(len(rest), rules.board_cards[r])]
+        left = np.ones(deck.size, dtype=bool)
+        left[[*board, *opponent]] = False
+        rest = np.flatnonzero(left)
+        more = rest[_subsets(len(rest), rules.board_cards[r])]
         boards = np.empty((len(more), len(board) + more.shape[1]), dtype=np.int64)
         boards[:, : len(board)], boards[:, len(board) :] = board, more
         mine, yours = self.blueprint.cards.each[seat], self.blueprint.cards.each[1 - seat]
         buckets = mine.rounds[r].rows(boards)
         theirs = (buckets if mine is yours else yours.rounds[r].rows(boards))[:, other]
         total = np.zeros(buckets.shape[1])
-        columns = hand_list(deck, rules.hole_cards).cards
-        group = self.group[r]
-        add_values(buckets, group[seat], group[1 - seat][theirs], self._table(after, seat), more, columns, total)
+        with_card, group = hand_list(deck, rules.hole_cards).with_card, self.group[r]
+        add_values(buckets, group[seat], group[1 - seat][theirs], self._table(after, seat), more, with_card, total)
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def start(self, seat: int) -> float:
@@ -163,7 +168,10 @@ class BlueprintValues:
     def _table(self, position: Betting, seat: int) -> SingleArray:
         """[group of the player in `seat`, group of the other] chips to that player."""
         node = self.node.get(position.history)
-        table = self.table[node] if node is not None else position.stake * self.edge[position.round]
+        if node is not None:
+            learnt: SingleArray = self._both[seat][node]
+            return learnt
+        table = position.stake * self.edge[position.round]
         return np.ascontiguousarray(table if seat == 0 else -table.T, dtype=np.float32)
 
     def _row(self, r: int, seat: int, board: tuple[int, ...]) -> IntArray:
@@ -171,7 +179,7 @@ class BlueprintValues:
         if (r, seat, board) not in self._rows:
             if len(self._rows) >= KEPT_ROWS:
                 self._rows.clear()
-            self._rows[r, seat, board] = self.group[r][seat][self.blueprint.cards.each[seat].rounds[r].row(board)]
+            self._rows[r, seat, board] = self.group[r][seat][self.blueprint.hand_buckets(seat, r, board)]
         return self._rows[r, seat, board]
 
     def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
@@ -236,7 +244,7 @@ class BlueprintValues:
         if position.actor == CHANCE:
             value = self._walk(deals, pair, first, reach, total, mass)
         else:
-            shares = self._strategy(node)[:, deals.bucket[:, r, position.actor]]
+            shares = self._strategy(node).take(deals.bucket[:, r, position.actor], axis=1)
             value = np.zeros(len(reach))
             for action, share in enumerate(shares):
                 value += share * self._walk(deals, pair, first + action, reach * share, total, mass)

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray, SingleArray
-from kilt.cards.equity_kernels import Columns
 from kilt.jit import kernel
 
 
@@ -17,20 +16,24 @@ def add_values(
     theirs: IntArray,
     table: SingleArray,
     more: IntArray,
-    cards: Columns,
+    with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
     """Add to `total` [hand] the values of hands on several boards; nothing where a hand has one of the new cards.
 
     `bucket` [board, hand] are mine and `group` [bucket] puts them into groups; `theirs` [board] is the opponent's
-    group, `table` [my group, theirs]. `more` [board, card] are the cards that each board has more than the one before.
+    group, `table` [my group, theirs]. `more` [board, card] are the cards that each board has more than the one before,
+    and `with_card` [card, …] the hands that hold a card.
     """
     for b in range(bucket.shape[0]):
         other = theirs[b]
         for hand in range(bucket.shape[1]):
             total[hand] += table[group[bucket[b, hand]], other]
-        for card in more[b]:
-            for column in cards:
-                for hand in range(bucket.shape[1]):
-                    if column[hand] == card:
-                        total[hand] -= table[group[bucket[b, hand]], other]
+        for place in range(more.shape[1]):
+            for hand in with_card[more[b, place]]:
+                counted = False  # it may hold two of the new cards
+                for earlier in range(place):
+                    for same in with_card[more[b, earlier]]:
+                        counted |= same == hand
+                if not counted:
+                    total[hand] -= table[group[bucket[b, hand]], other]

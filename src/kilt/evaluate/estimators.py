@@ -208,12 +208,13 @@ def hand_values(
         value = row.value if seen.opponent is not None and row.value != AIVAT else MONEY
         for number in _chosen(line, row, opponent_seen=seen.opponent is not None):
             outcome, cards = line.outcomes[number], row.all_cards
-            hands = seen.free_hands(outcome.position.round) if cards else seen.own_hand
             if (number, cards) not in weights:
-                weight = weights[number, cards] = outcome.judged[hands] / outcome.played[hands].sum()
+                r = outcome.position.round
+                weight = seen.weights(outcome.judged, outcome.played, r, all_cards=cards)
+                weights[number, cards] = weight if cards else weight[seen.own_hand]
                 known[number, cards, ""] = float(weight.sum())
             if (number, cards, value) not in known:
-                worth = VALUES[value](seen, outcome.position, hands)
+                worth = VALUES[value](seen, outcome.position, seen.all_hands if cards else seen.own_hand)
                 known[number, cards, value] = float(weights[number, cards] @ worth)
             found[0, place] += known[number, cards, value]
             found[1, place] += known[number, cards, ""]
@@ -233,33 +234,27 @@ def correction(
     the mean of the values of what may follow, less the value of what did. Both are means over the private hands that
     the player may hold, or those of the hand that was held.
     """
-
-    def weighted(judged: FloatArray, played: FloatArray, r: int, values: FloatArray) -> float:
-        hands = seen.free_hands(r) if all_cards else seen.own_hand
-        return float(judged[hands] @ values[hands] / played[hands].sum())
-
-    start = line.steps[0]
-    total = states.start(seen.seat) - weighted(start.judged, start.played, 0, seen.state_value(states, start.position))
-    following: list[LineStep | Outcome] = [*line.steps[1:], line.outcomes[0]]
-    for step, then in zip(line.steps, following, strict=True):
-        before, r = step.position, step.position.round
-        value = seen.state_value(states, then.position)
+    path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
+    weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
+    values = [seen.state_value(states, at.position) for at in path]
+    total = states.start(seen.seat) - float(weights[0] @ values[0])
+    for place, step in enumerate(line.steps):
+        before = step.position
         if before.actor == CHANCE:
             mean = seen.expected_value(states, before)
         elif step.policy is not None:
-            mean = np.zeros(len(value))
+            mean = np.zeros(len(weights[0]))
             for action in step.policy.actions:
                 mean += step.policy.share(action) * seen.state_value(states, seen.after(before, action))
         elif opponent is not None:
-            policy = opponent.policy(before, seen.board_of(r))
-            mean = np.zeros(len(value))
+            policy = opponent.policy(before, seen.board_of(before.round))
+            mean = np.zeros(len(weights[0]))
             for action, share in zip(policy.actions, policy.table[:, policy.column[seen.their_hand]], strict=True):
                 if share:
                     mean += share * seen.state_value(states, seen.after(before, action))
         else:
             continue
-        total += weighted(step.judged, step.played, r, mean)
-        total -= weighted(then.judged, then.played, then.position.round, value)
+        total += float(weights[place] @ mean - weights[place + 1] @ values[place + 1])
     return total
 
 

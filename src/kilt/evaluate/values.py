@@ -67,7 +67,6 @@ class SeenHand:
         self._values: dict[str, FloatArray] = {}
         self._means: dict[str, FloatArray] = {}
         self._free: dict[int, BoolArray] = {}
-        self._free_hands: dict[int, IntArray] = {}
         self._edges: dict[int, FloatArray] = {}
         self._edge: dict[int, float] = {}
 
@@ -90,11 +89,23 @@ class SeenHand:
         if position.history not in self._values:
             assert self.opponent is not None
             self._values[position.history] = (
-                money(self, position, self._all)
+                money(self, position, self.all_hands)
                 if position.actor == TERMINAL
                 else states.value(position, self.board_of(position.round), self.seat, self.opponent)
             )
         return self._values[position.history]
+
+    def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+        """[hand] Weights of private hands at a state of round `r`: `judged` over the sum of `played` (equation 7.20).
+
+        Both are [hand] probabilities to come there. Without `all_cards` it is their ratio at the hand that was held.
+        """
+        if all_cards:
+            free = self.free(r)
+            return judged * free / float(played @ free)
+        weights = np.zeros(len(judged))
+        weights[self.own] = judged[self.own] / played[self.own]
+        return weights
 
     def expected_value(self, states: StateValues, position: Betting) -> FloatArray:
         """[hand] Mean of what follows a state in which public cards come next."""
@@ -105,7 +116,8 @@ class SeenHand:
         return self._means[name]
 
     @cached_property
-    def _all(self) -> IntArray:
+    def all_hands(self) -> IntArray:
+        """Numbers of all private hands, those that cannot be held too."""
         return np.arange(len(self.free(0)))
 
     def board_of(self, r: int) -> tuple[int, ...]:
@@ -120,19 +132,15 @@ class SeenHand:
             self._free[r] = bits & used == 0
         return self._free[r]
 
-    def free_hands(self, r: int) -> IntArray:
-        """Numbers of the hands that the player can hold in round `r`: see `free`."""
-        if r not in self._free_hands:
-            self._free_hands[r] = np.flatnonzero(self.free(r))
-        return self._free_hands[r]
-
     def edge(self, r: int, hands: IntArray) -> FloatArray:
         """Edge of private `hands` over the opponent's, given the board of round `r`: see `kilt.cards.edges`."""
         rules, last = self.game.rules, self.game.rules.rounds - 1
         assert self.opponent is not None
         if r == 0 and last > 0:
             table = pair_edges(rules.deck, rules.hole_cards, rules.board_size(last))
-            return np.asarray(table[hands, rules.deck.hole_index(self.opponent)])
+            return -table[self.their_hand].take(
+                hands
+            )  # one hand's edge is the other's, less than 0: a row, not a column
         if hands is self.own_hand and r < last and r not in self._edges:
             if r not in self._edge:
                 board, size = self.board_of(r), rules.board_size(last)
@@ -141,7 +149,7 @@ class SeenHand:
         if r not in self._edges:
             size = rules.board_size(last)
             self._edges[r] = edges(self.opponent, self.board_of(r), rules.deck, board_size=size)
-        return self._edges[r][hands]
+        return self._edges[r] if hands is self.all_hands else self._edges[r][hands]
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.arrays import Array, FloatArray
+from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
@@ -27,7 +27,6 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
 
-KEPT_ROWS = 64  # buckets of all hands on a board
 KEPT_TABLES = 4096  # of public states: some 100 MB with a thousand buckets
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
 
@@ -71,7 +70,6 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
-    _rows: dict[tuple[int, tuple[int, ...]], Array] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[str, tuple[tuple[str, ...], FloatArray]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -107,13 +105,7 @@ class BlueprintAgent:
                 self._tables.clear()
             self._tables[position.history] = self._table(position)
         actions, table = self._tables[position.history]
-        seen = position.actor, board
-        if seen not in self._rows:
-            if len(self._rows) >= KEPT_ROWS:
-                self._rows.clear()
-            row = self.blueprint.cards.each[position.actor].rounds[position.round].row(board)
-            self._rows[seen] = row.astype(np.int64)  # what numpy takes without copying it first
-        return PublicPolicy(actions, table, self._rows[seen])
+        return PublicPolicy(actions, table, self.blueprint.hand_buckets(position.actor, position.round, board))
 
     def _table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray]:
         """The legal actions at a public state, each once, and [action, bucket] their probabilities."""

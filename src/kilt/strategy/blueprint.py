@@ -45,6 +45,7 @@ startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition
 strategy has its probabilities, cards its buckets of hands. `kilt play .` plays against it.
 """
 REMEMBERED = 4096  # buckets of hands
+KEPT_ROWS = 64  # buckets of all hands on a board
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Blueprint:
     first: IntArray
     shares: Array
     figures: dict[str, Any] = field(default_factory=dict)
+    _rows: dict[tuple[int, tuple[int, ...]], IntArray] = field(default_factory=dict, repr=False, compare=False)
     _buckets: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], int] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -140,6 +142,19 @@ class Blueprint:
             self.cards.each[player].look_up(r, np.array([board], dtype=np.int64), holding, found)
             known = self._buckets[cards] = int(found[0, 0])
         return known
+
+    def hand_buckets(self, player: int, r: int, board: tuple[int, ...]) -> IntArray:
+        """[hand] The bucket of each of a player's hands in round `r`; remembered for a while.
+
+        For hands that share a card with the board it means nothing.
+        """
+        first, second = self.cards.each
+        seen = player if first is not second else 0, board
+        if seen not in self._rows:
+            if len(self._rows) >= KEPT_ROWS:
+                self._rows.clear()
+            self._rows[seen] = self.cards.each[player].rounds[r].row(board).astype(np.int64)
+        return self._rows[seen]
 
     def save(self, path: Path, *cards: Path) -> None:
         """Write to a folder, with a note of where the card abstraction is, or that of each player."""
