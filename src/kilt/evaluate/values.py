@@ -138,9 +138,8 @@ class SeenHand:
         assert self.opponent is not None
         if r == 0 and last > 0:
             table = pair_edges(rules.deck, rules.hole_cards, rules.board_size(last))
-            return -table[self.their_hand].take(
-                hands
-            )  # one hand's edge is the other's, less than 0: a row, not a column
+            row: FloatArray = table[self.their_hand]  # their edge over each hand: the same with the other sign
+            return -row.take(hands)
         if hands is self.own_hand and r < last and r not in self._edges:
             if r not in self._edge:
                 board, size = self.board_of(r), rules.board_size(last)
