@@ -203,7 +203,7 @@ def test_memory_decides_before_anything_is_built(tmp_path, monkeypatch):
     ):
         kilt.start_run(CONFIG, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    assert kilt.plan_run(CONFIG | {"solver": {}}).estimate().memory < 20_000
+    assert kilt.plan_run(CONFIG | {"solver": {}}).estimate().tables < 20_000
 
 
 def test_errors_share_a_base():

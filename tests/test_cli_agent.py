@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused, start, wait_for_checkpoint
+from kilt import machine
 from kilt.cli.plan import EXAMPLE
 from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
 from kilt.errors import RunError
 from kilt.runs.folder import RunFolder
+from kilt.runs.plan import resolve
 from kilt.strategy.blueprint import Blueprint
 
 GAME = """GAMEDEF
@@ -117,12 +119,26 @@ def test_a_plan_is_known_before_anything_is_built(config):
     said = answer("plan", config, "--no-probe")
     assert said["buckets"] == [[4, 28], [4, 28]]
     assert said["infosets"] == [4 * said["decisions"][0], 28 * said["decisions"][1]]
-    assert said["memory_bytes"] == 8 * sum(said["slots"])
+    assert said["tables_bytes"] == 8 * sum(said["slots"])
+    assert said["peak_bytes"] >= said["memory_bytes"] > said["tables_bytes"] + machine.PROCESS and said["fits"]
     assert not list(config.parent.glob("small"))
     said = answer("plan", config)
     assert said["visits_per_second"] > said["decisions_per_second"] > said["iterations_per_second"] > 0
     shown = kilt("plan", config)
     assert f"{sum(said['slots']):,}" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("cards", "complaint"),
+    [
+        ("IR-PHS-PHS 5-10-10-160", "160 buckets by ehs are asked for in round 4, and it has at most 157 values"),
+        ("IR-KE-KO 5-10-10-1000000", "different hands: ask for fewer"),
+    ],
+)
+def test_plans_refuse_buckets_that_cannot_be_built(config, cards, complaint):
+    config.write_text(f'game = "royal.limit.2p"\ncards = "{cards}"\n')
+    for command in ("plan", "solve"):
+        assert complaint in refused(command, config)
 
 
 def test_no_limit_games_need_a_menu(config):
@@ -135,6 +151,20 @@ def test_no_limit_games_need_a_menu(config):
 def test_too_little_memory_is_said_first(config, monkeypatch, tmp_path):
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000.0)
     assert "of memory" in refused("solve", config, "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert "more memory than" in kilt("plan", config, "--no-probe", code=1).stderr
+    assert not json.loads(kilt("plan", config, "--no-probe", "--json", code=1).stdout)["fits"]
+
+
+def test_cards_that_memory_has_no_room_for_are_not_begun(config, monkeypatch, tmp_path):
+    """The run itself would fit: a few slots, and buckets of which the build draws many points."""
+    config.write_text('game = "royal.limit.2p"\ncards = "IR-KE-KO 2-2-2-2"\n')
+    found = resolve(read_config(config)).estimate()
+    takes = found.cards.memory - found.cards.mapped
+    assert takes > found.memory - found.mapped
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: takes - machine.PROCESS - 1.0)
+    for command in (("solve", config), ("abstraction", "build", "IR-KE-KO 2-2-2-2", "--game", "royal.limit.2p")):
+        assert "building the cards takes" in refused(*command, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

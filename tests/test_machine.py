@@ -5,6 +5,7 @@ import threading
 import psutil
 import pytest
 
+from kilt import machine
 from kilt.machine import available_memory, locked
 
 
@@ -144,3 +145,18 @@ def test_the_limit_of_the_address_space_is_respected():
 
 def test_this_machine_has_memory():
     assert 2**20 < available_memory() <= psutil.virtual_memory().total
+
+
+def test_a_tiny_address_space_is_said_to_be_one(monkeypatch):
+    """Libraries that find no room for their threads would wait for ever."""
+    monkeypatch.setattr(machine, "_address_space", lambda: 400_000_000)
+    assert machine.too_little_address_space() == 400_000_000
+    monkeypatch.setattr(machine, "_address_space", lambda: None)
+    assert machine.too_little_address_space() is None
+
+
+def test_memory_that_a_process_has_already_counts_once(monkeypatch):
+    monkeypatch.setattr(machine, "available_memory", lambda: 1e9)
+    monkeypatch.setattr(machine, "PROCESS", psutil.Process().memory_info().rss // 2)
+    assert machine.fits_memory(machine.PROCESS + 1_000_000_000)
+    assert not machine.fits_memory(machine.PROCESS + 1_000_000_001)

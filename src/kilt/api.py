@@ -297,7 +297,7 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     Examples
     --------
     >>> estimate = plan_run({"game": "leduc", "cards": "lossless"}).estimate()
-    >>> sum(estimate.size.slots), estimate.memory  # infoset-actions, bytes
+    >>> sum(estimate.size.slots), estimate.tables  # infoset-actions, bytes
     (1092, 8736)
     """
     return resolve(_config(config))

@@ -7,6 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+PROCESS = (
+    210_000_000  # bytes of a process that solves or builds, without its tables: Python, libraries, compiled kernels
+)
+LIBRARIES = 600_000_000  # bytes of address space: what Python, NumPy and the compiler take before any work
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
 
 
@@ -79,6 +83,19 @@ def available_memory(root: Path = Path("/")) -> int:
     return max(0, min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_in_address_space()]))
 
 
+def too_little_address_space() -> int | None:
+    """The limit of `ulimit -v` in bytes where it is below what libraries take, which wait for ever then; else None."""
+    most = _address_space()
+    return most if most is not None and most < LIBRARIES else None
+
+
+def fits_memory(size: int) -> bool:
+    """Whether this process can grow to a resident size of so many bytes, of which `PROCESS` are for itself."""
+    import psutil
+
+    return size - min(psutil.Process().memory_info().rss, PROCESS) <= available_memory()
+
+
 def _left_in_groups(root: Path) -> Iterator[int]:
     """What each control group that this process is in has left, where it has a limit."""
     try:
@@ -106,12 +123,18 @@ def _left_in_group(folder: Path, own: _Controller) -> int:
 
 def _left_in_address_space() -> Iterator[int]:
     """What `ulimit -v` leaves, where the system has it and it is set."""
+    import psutil
+
+    most = _address_space()
+    if most is not None:
+        yield most - psutil.Process().memory_info().vms
+
+
+def _address_space() -> int | None:
+    """The limit of `ulimit -v` in bytes; None where there is none."""
     try:
         import resource
     except ImportError:  # Windows
-        return
-    import psutil
-
+        return None
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most != resource.RLIM_INFINITY:
-        yield most - psutil.Process().memory_info().vms
+    return None if most == resource.RLIM_INFINITY else most

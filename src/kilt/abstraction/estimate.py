@@ -11,31 +11,40 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction import potential
 from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
 from kilt.abstraction.cluster import METRICS
-from kilt.abstraction.features import FEATURES, NEXT, NONE, VALUE, Features, TableCosts
+from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features, TableCosts
 from kilt.abstraction.pipeline import base_folder, base_spec, bucket_numbers, check, groups_before, looked_at
 from kilt.abstraction.plan import BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
 from kilt.errors import AbstractionError
-
-INTERPRETER = 500_000_000  # bytes: Python, compiled kernels and their scratch
 
 
 class BuildEstimate(NamedTuple):
     """What a build takes, roughly."""
 
     seconds: float
-    memory: int  # bytes
+    memory: int  # bytes: the resident size of the process at its peak
+    mapped: int  # bytes of it that are mapped from files: they need not fit
     tables: int  # bytes on disk, of the abstraction
     features: int  # bytes on disk, of feature tables that are not in the cache yet
 
     def after(self, other: BuildEstimate) -> BuildEstimate:
         """Both builds, one after the other: at most, since they may share features."""
-        seconds, tables = self.seconds + other.seconds, self.tables + other.tables
-        return BuildEstimate(seconds, max(self.memory, other.memory), tables, self.features + other.features)
+        larger = max(self, other, key=lambda one: one.memory)
+        sums = self.tables + other.tables, self.features + other.features
+        return BuildEstimate(self.seconds + other.seconds, larger.memory, larger.mapped, *sums)
+
+    def require_memory(self) -> None:
+        """Raise AbstractionError where memory has no room for the build."""
+        if not machine.fits_memory(self.memory - self.mapped):
+            raise AbstractionError(
+                f"building the cards takes {(self.memory - self.mapped) / 1e9:,.1f} GB of memory, and "
+                f"{machine.available_memory() / 1e9:,.1f} GB are available: use fewer buckets, or a smaller `sample` "
+                "in a plan as a .toml file"
+            )
 
 
 def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
@@ -61,7 +70,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     """
     check(spec)
     plan, deal = spec.plan, spec.deal
-    features, missing = Features(deal, cache), TableCosts()
+    features, missing, used = Features(deal, cache), TableCosts(), TableCosts()
     sorting = []  # (plan, round, steps, groups of hands that they begin with)
     for public in plan.public:
         base, r = base_spec(public, deal), public.round - 1
@@ -81,16 +90,44 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
         if sorts < len(holdings):
             steps = plan.rounds[r].steps
             sorting.append((plan, r, (BucketStep(steps[-1].feature, sorts),) if coded else steps, groups))
-    seconds, memory = 0.0, 0
+    for r, this in enumerate(plan.rounds):
+        if (now := plan.public_at(r)) and plan.coded(r) and this.buckets > now.codes:
+            raise AbstractionError(
+                f"{this.buckets:,} buckets are asked for in each class of boards in round {r + 1}, of {now.codes:,} "
+                "codes of hands: ask for fewer buckets, or for more codes"
+            )
+    seconds, room, made = 0.0, 0, 0
     for own, r, steps, groups in sorting:
         for step in steps:
+            _require_points(spec, own, r, step)
             needed, cost = features.needs(step.feature, r, own.settings), _step_cost(spec, own, r, step, groups)
             missing |= needed
+            used |= features.rests_on(step.feature, r, own.settings)
+            if not missing and FEATURES[step.feature].metric != VALUE:
+                used.pop(STRENGTHS)  # nothing is made from it
             seconds += cost.seconds
-            memory = max(memory, cost.memory + sum(table.size for table in needed.values()))
+            room, made = max(room, cost.memory), max(made, sum(table.size for table in needed.values()))
             groups *= step.buckets
     seconds += sum(table.seconds for table in missing.values())
-    return BuildEstimate(seconds / threads, memory + INTERPRETER, tables, sum(table.size for table in missing.values()))
+    mapped = max(sum(table.size for table in used.values()) - made, 0) + tables
+    new = sum(table.size for table in missing.values())
+    return BuildEstimate(seconds / threads, machine.PROCESS + room + made + mapped, mapped, tables, new)
+
+
+def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
+    """Raise AbstractionError where a step is to have more buckets than it can tell hands apart."""
+    feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
+    different = spec.deal.top + 1 if last else LEVELS  # values of a percentile, at most
+    if feature.metric == VALUE and step.buckets > different:
+        raise AbstractionError(
+            f"{step.buckets:,} buckets by {step.feature} are asked for in round {r + 1}, and it has at most "
+            f"{different:,} values: ask for fewer"
+        )
+    if feature.metric in METRICS and step.buckets > plan.sample:
+        raise AbstractionError(
+            f"{step.buckets:,} clusters are asked for in round {r + 1}, of {plan.sample:,} points: ask for fewer, or "
+            "for a larger `sample`"
+        )
 
 
 class _StepCost(NamedTuple):

@@ -107,6 +107,9 @@ class FeatureTable(NamedTuple):
 RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each with the round that it is of
 
 
+STRENGTHS = "strengths"  # the table of hands on complete boards: all others are made from it
+
+
 class TableCost(NamedTuple):
     """What a table in the cache takes."""
 
@@ -164,7 +167,7 @@ class Features:
             self._rank("strengths", kernels.last_strengths, self.deal.top // 2, codes)
             return codes
 
-        codes: npt.NDArray[np.int16] = self._kept("strengths", make)
+        codes: npt.NDArray[np.int16] = self._kept(STRENGTHS, make)
         if codes.min(initial=0) < 0 or codes.max(initial=0) > self.deal.top:
             raise AbstractionError(f"the strengths of hands in {self._folder} are damaged: delete that folder")
         return codes
@@ -265,10 +268,14 @@ class Features:
 
     def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """The tables that a feature of a round rests on and that are not in the folder yet."""
-        last = self._holdings(self.deal.sizes[-1])
-        tables = {"strengths": TableCost(2 * len(last), 30e-6 * len(last.boards))}
-        tables |= FEATURES[feature].costs(self, settings, r)
+        tables = self.rests_on(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
+
+    def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
+        """All tables that a feature of a round rests on, in the folder or not."""
+        last = self._holdings(self.deal.sizes[-1])
+        tables = {STRENGTHS: TableCost(2 * len(last), 30e-6 * len(last.boards))}
+        return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
         """What the tables of `means` take: from a round on, or from the time when no board is there.

@@ -16,6 +16,7 @@ from kilt import __version__
 from kilt.cli import abstraction, bench, cards, check, demo, evaluate, game, match, plan, play, reproduce, solve, table
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError
+from kilt.machine import LIBRARIES, too_little_address_space
 
 app = typer.Typer(
     name="kilt",
@@ -66,11 +67,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # letters that the terminal does not have end no command
+    if (most := too_little_address_space()) is not None:
+        complain(
+            "error:",
+            f"`ulimit -v` allows {most / 1e6:,.0f} MB, and kilt takes {LIBRARIES / 1e6:,.0f} MB before any work",
+        )
+        sys.exit(2)
     try:
         with compilation_told():
             app()
     except KiltError as error:
         complain("error:", str(error))
+        sys.exit(2)
+    except MemoryError as error:
+        complain(
+            "error:", f"there is not enough memory ({error or 'none is left'}): use fewer buckets, bets or threads"
+        )
         sys.exit(2)
     except OSError as error:  # a full disk behind standard output, say
         complain("error:", error.strerror or str(error))

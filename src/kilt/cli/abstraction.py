@@ -104,6 +104,7 @@ def build(
         f"{in_bytes(takes.tables)} on disk in {folder} "
         f"and {in_bytes(takes.features)} more in the cache {cache_folder()}"
     )
+    takes.require_memory()
     require_room(cache_folder(), takes.features)
     require_room(folder, takes.tables)
     began = perf_counter()

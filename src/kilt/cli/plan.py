@@ -106,7 +106,7 @@ def plan(
         found = plan.estimate()
     parts = _parts(plan, found, shares) if shares else None
     there = machine.available_memory()
-    fits = found.memory < there
+    fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
     walked = None
     if probe and fits and not simulate and not plan.algorithm.walks:
         with waiting("walking the game for some seconds …"):
@@ -118,13 +118,15 @@ def plan(
     if as_json:
         print_json(
             found.size._asdict()
-            | {"algorithm": said.solver.algorithm, "memory_bytes": found.memory, "disk_bytes": found.disk}
+            | {"algorithm": said.solver.algorithm, "tables_bytes": found.tables, "memory_bytes": found.memory}
+            | {"peak_bytes": found.peak, "fits": fits, "disk_bytes": found.disk}
             | ({} if found.seconds is None else {"iteration_seconds": found.seconds})
             | ({} if found.cards is None else {f"cards_{name}": value for name, value in found.cards._asdict().items()})
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
             | ({} if parts is None else parts.data())
             | ({} if simulated is None else simulated.data())
         )
+        _end(fits=fits or bool(shares))
         return
     size, rounds = found.size, range(len(found.size.slots))
     buckets = [" and ".join(map(count, dict.fromkeys(both))) for both in zip(*size.buckets, strict=True)]
@@ -138,8 +140,8 @@ def plan(
     say(estimate_words(plan, found))
     if not fits:
         say(
-            f"that is more memory than the {in_bytes(there)} that are available: use fewer buckets or "
-            "bets, or blades on other machines"
+            f"that is more memory than the {in_bytes(there)} that are available, and `kilt solve` would refuse it: use "
+            "fewer buckets or bets, or blades on other machines"
         )
     if parts:
         say(parts.words())
@@ -152,6 +154,13 @@ def plan(
         )
     if simulated:
         simulated.show()
+    _end(fits=fits or bool(shares))
+
+
+def _end(*, fits: bool) -> None:
+    """End with exit code 1 where a run would find no memory, so that scripts know."""
+    if not fits:
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True)
@@ -208,16 +217,11 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 
 
 def _parts(plan: RunPlan, found: RunEstimate, blades: tuple[int, ...]) -> _Parts:
-    from kilt.abstraction.buckets import AbstractionSpec
-    from kilt.solve.distributed.partition import levels, one_for_both
+    from kilt.solve.distributed.partition import levels
 
-    cards = one_for_both(plan.cards)
-    identity = AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
-    tables = found.cards.tables if found.cards else 0
-    if isinstance(cards, Path):
-        tables = sum(file.stat().st_size for file in cards.rglob("*") if file.is_file())
+    identity = plan.shared_cards
     parts = levels(found.size, identity.plan, identity.deal, blades)
-    return _Parts(parts, 2 if plan.config.solver.average else 1, tables)
+    return _Parts(parts, 2 if plan.config.solver.average else 1, found.mapped)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
 
+PER_NODE = 100  # bytes of a node of betting: the tree itself, and records that walks read
+
 Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
 Tick: TypeAlias = Callable[[str, float], None]  # hears what is being done, and what share of it is done
 
@@ -50,10 +52,22 @@ class RunEstimate(NamedTuple):
     """What a run takes, known before it begins."""
 
     size: AbstractSize
-    memory: int  # bytes of the solver's tables, and of what its algorithm walks
+    tables: int  # bytes of the solver's tables, and of what its algorithm walks
+    memory: int  # bytes: the resident size of the process that solves at its peak
+    mapped: int  # bytes of it that are mapped from files: they need not fit
     disk: int  # bytes of two checkpoints and a strategy
     cards: BuildEstimate | None  # to build the card abstractions; None where they are there
     seconds: float | None  # of an iteration, for algorithms that walk the whole game; others are probed
+
+    @property
+    def peak(self) -> int:
+        """Bytes: the resident size of the process at its peak, while it builds cards or while it solves."""
+        return max(self.memory, self.cards.memory if self.cards else 0)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for solving; `cards` are asked by themselves."""
+        return machine.fits_memory(self.memory - self.mapped)
 
 
 @dataclass(frozen=True)
@@ -121,15 +135,18 @@ class RunPlan:
             if isinstance(one, AbstractionSpec):
                 more = estimate(one, artifact.cache_folder(), solver.threads)
                 cards = more.after(cards) if cards else more
+        mapped = (cards.tables if cards else 0) + sum(map(_size_of_files, set(self.cards)))
         slots = 4 * sum(self.size.slots)
+        # The strategy, of two bytes a slot at most, is there beside the tables when it is judged or written.
+        beside = machine.PROCESS + PER_NODE * self.size.nodes + slots // 2 + mapped
         if not self.algorithm.walks:
-            memory = slots * (2 if solver.average else 1)
-            return RunEstimate(self.size, memory, 3 * memory, cards, None)
+            tables = slots * (2 if solver.average else 1)
+            return RunEstimate(self.size, tables, tables + beside, mapped, 3 * tables, cards, None)
         entry, cost = self.algorithm, self.cost
         kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
-        memory = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
+        tables = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
         seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds
-        return RunEstimate(self.size, memory, 2 * kept + slots, cards, seconds)
+        return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, seconds)
 
     def pace(self) -> Pace:
         """How quickly external sampling goes, from a walk of some seconds with synthetic buckets."""
@@ -138,14 +155,16 @@ class RunPlan:
 
     def require_room(self, folder: Path) -> RunEstimate:
         """Raise RunError or ArtifactError where memory or disk have no room for the run; the estimate otherwise."""
-        found, there = self.estimate(), machine.available_memory()
-        if found.memory > there and not self.config.engine.address:  # a cluster is asked for room of its own
+        found = self.estimate()
+        if not found.fits and not self.config.engine.address:  # a cluster is asked for room of its own
+            needed = (found.memory - found.mapped) / 1e9
             raise RunError(
-                f"{self.config.solver.algorithm} on {self.game.name} takes {found.memory / 1e9:,.1f} GB of memory, and "
-                f"{there / 1e9:,.1f} GB are available: use fewer buckets or bets"
+                f"{self.config.solver.algorithm} on {self.game.name} takes {needed:,.1f} GB of memory, and "
+                f"{machine.available_memory() / 1e9:,.1f} GB are available: use fewer buckets or bets"
                 + (", or external" if self.algorithm.walks else ", or `average = false`")
             )
         if found.cards:
+            found.cards.require_memory()
             artifact.require_room(artifact.cache_folder(), found.cards.features)
         artifact.require_room(folder, found.disk + (found.cards.tables if found.cards else 0))
         return found
@@ -253,6 +272,12 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if config.engine.name:
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan
+
+
+def _size_of_files(cards: Cards) -> int:
+    """Bytes of a card abstraction that is there; 0 for one that is to be built."""
+    files = cards.rglob("*") if isinstance(cards, Path) else ()
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:
