@@ -29,7 +29,7 @@ the place of other values (section 7.3.1). Estimates may then be biased.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -117,10 +117,13 @@ class Line(NamedTuple):
     missing: dict[tuple[bool, str], float]  # by cards and endings: see `LogEstimate.missing`
 
 
-def follow(seen: SeenHand, played: KnownAgent, judged: KnownAgent) -> Line:
+def follow(
+    seen: SeenHand, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
+) -> Line:
     """Follow a hand with both strategies: reach probabilities of every private hand, and the ends that it stands for.
 
-    PlayError is raised where the playing strategy never plays so.
+    `endings` are the actions that estimators will imagine. PlayError is raised where the playing strategy never plays
+    so.
     """
     hands = len(seen.free(0))
     agents = (played,) if judged is played else (played, judged)
@@ -141,9 +144,8 @@ def follow(seen: SeenHand, played: KnownAgent, judged: KnownAgent) -> Line:
             after = seen.after(before, ends)
             if after.actor == TERMINAL:
                 closing = ends if ends == action else closing
-                share = said[-1].share(ends)
-                if ends == action or share.any():
-                    outcomes.append(Outcome(after, ends, reach[-1] * share, reach[0]))
+                if ends in endings and (ends == action or said[-1].ever(ends)):
+                    outcomes.append(Outcome(after, ends, reach[-1] * said[-1].share(ends), reach[0]))
         if len(agents) > 1:
             _add_missing(missing, seen, before, reach, said)
         reach = [upto * policy.share(action) for upto, policy in zip(reach, said, strict=True)]

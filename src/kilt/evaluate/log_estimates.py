@@ -20,7 +20,7 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
-from kilt.evaluate.estimators import AIVAT, ESTIMATORS, Estimator, follow, hand_values
+from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHand, StateValues
 from kilt.games.holdem import Holdem
@@ -136,6 +136,7 @@ class LogJudge:
         """What the estimators make of each hand."""
         found, kept, left_out = [], [], Counter[str]()
         players: set[str] = set()
+        endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         for hand in hands:
             players.update(hand.players)
             if self.player not in hand.players:
@@ -143,7 +144,7 @@ class LogJudge:
                 continue
             try:
                 seen = SeenHand(self.game, hand, hand.players.index(self.player), partial=self.partial)
-                line = follow(seen, self.played, self.judged)
+                line = follow(seen, self.played, self.judged, endings)
                 values = hand_values(seen, line, self.estimators, self.states, self.opponent)
             except (PlayError, GameError) as error:
                 left_out[str(error).replace(repr(hand.position.history), "such a line")] += 1

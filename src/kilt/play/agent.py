@@ -103,6 +103,10 @@ class PublicPolicy(NamedTuple):
         row: FloatArray = self.table[self.actions.index(action)]
         return row.take(self.column)
 
+    def ever(self, action: str) -> bool:
+        """Whether an action is taken with any hand."""
+        return action in self.actions and bool(self.table[self.actions.index(action)].any())
+
     @property
     def shares(self) -> FloatArray:
         """[action, hand] Probabilities."""
