@@ -17,6 +17,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import ArtifactError, PlayError
+from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.games.game import TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -641,3 +642,19 @@ def test_what_is_translated_at_random_cannot_be_told(cards):
     with pytest.raises(PlayError, match="translates bets of 'r9' at random"):
         BlueprintAgent("agent", blueprint).policy(position, ())
     assert BlueprintAgent("agent", blueprint, mapping=NEAREST).policy(position, ()).shares.sum(axis=0).min() == 1
+
+
+def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, monkeypatch):
+    """In no-limit too, after bets that the tree does not have and where both are all-in: as if all cards were dealt."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path))
+    game = short()
+    states = BlueprintValues(drawn(game, cards, "1x, a; a")[1], groups=3, deals=2048)
+    slow, board, opponent = EnumeratedValues(game, states.value), (2, 3, 4, 5), (8, 11)
+    for seat in (0, 1):
+        assert states.start(seat) == pytest.approx(slow.start(seat), abs=1e-4)
+        for history in ("r6c", "r9c", "r40c", "r40c/", "r40c//", "r6c/cc", "r9c/cc", "cc/cc/cc"):
+            position = game.replay(history)
+            shown = board[: game.rules.board_size(position.round)]
+            found, exact = (each.expected(position, shown, seat, opponent) for each in (states, slow))
+            free = ~np.isin(game.deck.holes(), [*shown, *opponent]).any(axis=1)
+            assert found[free] == pytest.approx(exact[free], abs=1e-4)
