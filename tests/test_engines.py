@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -135,6 +136,18 @@ class TestRay(Promises):
         places = {place for place, inode in listening if inode in ours}
         assert places
         assert places <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+
+    def test_its_folder_is_ours_alone_and_those_of_killed_ones_are_removed(self, engine):
+        assert engine._folder.stat().st_mode & 0o077 == 0
+        from kilt.engines import ray_engine
+
+        left, other = (Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp")) for prefix in (ray_engine.PREFIX, "kilt-ray-"))
+        for folder in (left, other, engine._folder):
+            (folder / ".lock").touch()
+            os.utime(folder / ".lock", (0, 0))
+        ray_engine._sweep()
+        assert not left.exists() and other.is_dir() and engine._folder.is_dir()
+        shutil.rmtree(other)
 
     def test_a_worker_that_is_killed_is_lost_and_the_others_are_not(self, engine, workers):
         slow = workers[1].ask("write", "never", 60)

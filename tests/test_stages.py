@@ -1,6 +1,7 @@
 """Heavy stages on engines: matches, clusters of hands, best responses. All come out as they do without one."""
 
 import os
+import signal
 from dataclasses import replace
 from functools import partial
 
@@ -70,6 +71,23 @@ def test_matches(engine, at_once):
     assert list(map(log_line, there)) == list(map(log_line, here))
     assert ticks == sorted(ticks)
     assert ticks[-1] == 1000
+    assert not engine._workers
+
+
+def test_workers_that_are_lost_are_replaced(engine, at_once):
+    """With what they were asked: the results are those of nobody lost."""
+    if engine.name == "local":
+        pytest.skip("nobody is lost in this process")
+
+    def kill(*_: object) -> None:
+        if engine._workers and not killed:
+            killed.append(int(engine._workers[0].where.rpartition(" ")[2]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    killed: list[int] = []
+    expected = play_match(NOLIMIT, pair("random", "probe"), 2000, 11)
+    found = play_match(NOLIMIT, ("random", "probe"), 2000, 11, load=baseline, processes=2, engine=engine, tick=kill)
+    assert killed and found.results.tolist() == expected.results.tolist()
     assert not engine._workers
 
 

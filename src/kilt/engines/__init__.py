@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kilt.engines.engine import Answer, Engine, Job, Worker, WorkerLost
+from kilt.engines.engine import Answer, Crew, Engine, Job, Worker, WorkerLost
 from kilt.engines.local import LocalEngine
 from kilt.errors import EngineError
 
-__all__ = ["ENGINES", "Answer", "Engine", "EngineError", "Job", "LocalEngine", "Worker", "WorkerLost", "engine_named"]
+__all__ = [
+    "ENGINES",
+    "Answer",
+    "Crew",
+    "Engine",
+    "EngineError",
+    "Job",
+    "LocalEngine",
+    "Worker",
+    "WorkerLost",
+    "engine_named",
+]
 
 
 def _local(address: str, threads: int) -> Engine:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from kilt.errors import EngineError
 
 A = TypeVar("A")
 R = TypeVar("R")
+TRIES = 3  # that the same question may lose a worker
 
 
 class WorkerLost(EngineError):  # noqa: N818, it is what has happened
@@ -73,3 +75,54 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let all workers go, and whatever else the engine has started."""
+
+
+class Crew:
+    """Workers who all do the same job and remember nothing between questions: one that is lost is replaced.
+
+    What it was asked is then asked again, so that the answers do not depend on who was lost. A context: at its end all
+    are dismissed.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where they live.
+    job : Job
+        Of each of them.
+    workers : int
+        How many.
+    """
+
+    def __init__(self, engine: Engine, job: Job, workers: int) -> None:
+        self.engine, self.job = engine, job
+        self._workers = engine.hire([job] * workers)
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.engine.dismiss(self._workers)
+
+    def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
+        """Ask a worker, counted round and round, to call a method; gives what waits for the answer."""
+        place = number % len(self._workers)
+        worker = self._workers[place]
+        answer = worker.ask(method, *arguments)
+
+        def get() -> Any:
+            nonlocal worker, answer
+            for _ in range(TRIES):
+                try:
+                    return answer.get()
+                except WorkerLost as error:
+                    lost = error
+                if self._workers[place] is worker:  # nobody has found out before
+                    self.engine.dismiss([worker])
+                    (self._workers[place],) = self.engine.hire([self.job])
+                worker = self._workers[place]
+                answer = worker.ask(method, *arguments)
+            raise EngineError(f"{lost}, {TRIES} times in a row: see that machines have memory, or use fewer workers")
+
+        return get

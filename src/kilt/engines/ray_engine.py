@@ -23,7 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import kilt
 from kilt.engines.engine import A, Answer, Job, R, Worker, WorkerLost
 from kilt.errors import EngineError
+from kilt.machine import locked
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads these when it is imported
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # whoever asks after `close` shall not start another Ray
@@ -60,6 +61,7 @@ logging.getLogger("ray").setLevel(logging.ERROR)
 # What Ray has to say about machines that it loses would go to where our figures are printed.
 driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name__).info("%s", data["lines"])
 
+PREFIX, LOCK = "kilt-ray-own-", ".lock"  # of folders of Rays that we start; whoever holds the lock is alive
 STORE = 256 << 20  # bytes of shared memory for what travels, where we start Ray; what is more goes to disk
 INLINE = 1 << 20  # bytes that travel with a question or an answer, without shared memory: twice as fast for 200 kB
 PATIENCE = 3.0  # seconds for a cluster to say that it is one
@@ -106,6 +108,7 @@ class RayEngine:
         self.address, self.threads = address, threads
         self._workers: list[_RayWorker] = []
         self._folder: Path | None = None  # of the Ray that we start
+        self._held = ExitStack()  # the lock of that folder
         self._open = True
         atexit.register(self.close)  # before Ray's own
         try:
@@ -120,7 +123,9 @@ class RayEngine:
 
     def _start(self) -> None:
         _make_token()
-        self._folder = Path(tempfile.mkdtemp(prefix="kilt-ray-", dir="/tmp"))  # sockets have to have short names
+        _sweep()
+        self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))  # sockets have to have short names
+        self._held.enter_context(locked(self._folder / LOCK))
         clusters = ray_constants.ENABLE_RAY_CLUSTER
         ray_constants.ENABLE_RAY_CLUSTER = False  # the way to keep Ray on the loopback device
         try:
@@ -131,7 +136,7 @@ class RayEngine:
                     object_store_memory=STORE,
                     include_dashboard=False,
                     _node_ip_address="127.0.0.1",
-                    _temp_dir=str(self._folder),
+                    _temp_dir=str(self._folder / "r"),  # Ray opens it to everyone; what is around it is ours alone
                     _system_config={"max_direct_call_object_size": INLINE},
                     log_to_driver=False,
                     logging_level=logging.ERROR,
@@ -223,6 +228,7 @@ class RayEngine:
             if ray.is_initialized():
                 self.dismiss(list(self._workers))
             ray.shutdown()
+            self._held.close()
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -420,6 +426,15 @@ def _is_alive(node: Mapping[str, Any]) -> bool:
     except OSError:
         return False
     return bool(node["Alive"])
+
+
+def _sweep() -> None:
+    """Remove the folders of Rays whose processes were killed: nobody holds their locks any more."""
+    for folder in Path("/tmp").glob(f"{PREFIX}*"):
+        with suppress(OSError):  # it belongs to somebody else, or is in use
+            if time.time() - (folder / LOCK).stat().st_mtime > SETTLING:  # a newer one may not hold its lock yet
+                with locked(folder / LOCK, wait=False):
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_token() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kilt.engines import Engine, Job
+from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
 from kilt.tree.vector import Walks
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
@@ -41,13 +41,10 @@ def response_values(
     if workers < 1:
         raise RunError(f"the number of workers is {workers}: use 1 or more")
     parts = max(PARTS, workers)
-    hired = engine.hire([Job(load, arguments)] * workers)
-    try:
+    with Crew(engine, Job(load, arguments), workers) as crew:
         asked = [(0, RESPOND), (1, RESPOND), (0, FOLLOW)]
-        answers = [[hired[part % workers].ask("part", *one, part, parts) for part in range(parts)] for one in asked]
+        answers = [[crew.ask(part, "part", *one, part, parts) for part in range(parts)] for one in asked]
         first, second, value = (
-            walks.conclude(*one, [answer.get() for answer in some]) for one, some in zip(asked, answers, strict=True)
+            walks.conclude(*one, [get() for get in some]) for one, some in zip(asked, answers, strict=True)
         )
-    finally:
-        engine.dismiss(hired)
     return (first, second), value

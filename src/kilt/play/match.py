@@ -27,14 +27,14 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import cycle, islice
+from itertools import count, islice
 from multiprocessing import get_context, parent_process
 from typing import TypeAlias
 
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.engines import Engine, Job
+from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent
@@ -219,12 +219,9 @@ def _on_engine(
     table: MatchSetup, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """The rest of a match on workers of an engine, each with a copy of the setup."""
-    hired = engine.hire([Job(replace, (_fresh(table),))] * workers)
-    turns = cycle(hired)
-    try:
-        yield from _ahead(lambda part: next(turns).ask("play", *part, keep).get, bounds, workers)
-    finally:
-        engine.dismiss(hired)
+    turns = count()
+    with Crew(engine, Job(replace, (_fresh(table),)), workers) as crew:
+        yield from _ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
 
 
 def _on_processes(
