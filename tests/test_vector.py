@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
 from kilt.solve.variants import VARIANTS, Discount, discounts
-from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr
+from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, walk
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
@@ -233,7 +235,9 @@ def learnt(solver: VectorCfr, strategy: np.ndarray, player: int, number: int, we
         for tables in (solver._tables[player], solver._tables[1 - player])
     )
     discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
-    solver._walk(player, solver._learn, own, theirs, discount, number)
+    game, tasks = solver.game, np.full(len(solver.game.tree.rows), kernels.FOLLOW)
+    learning = partial(walk, game.tree, player, tasks, own, theirs, discount)
+    game.run(player, learning, solver.scheme, int(solver.seed), number)
     return np.stack([own.regret, theirs.average])
 
 
@@ -259,8 +263,8 @@ def test_samples_are_unbiased(name, draws):
             average * seen_share(game, draws.theirs, draws.rounds) * met,  # whatever the player holds
         )
         sums, squares = np.zeros((2, *game.shape)), np.zeros((2, *game.shape))
-        for walk in range(walks):
-            sampled = learnt(solver, strategy, player, walk)
+        for number in range(walks):
+            sampled = learnt(solver, strategy, player, number)
             sums += sampled
             squares += sampled**2
         mean = sums / walks

@@ -36,6 +36,7 @@ What else there is to choose are values of four options, which go together in an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -111,35 +112,52 @@ def walk(
 @kernel
 def iterate(
     tree: VectorTree,
+    turns: IntArray,
     tasks: IntArray,
-    tables: tuple[PlayerTables, PlayerTables],
+    tables: tuple[PlayerTables, PlayerTables, PlayerTables],
     rows: FloatArray,
     predictive: bool,
     sampled: tuple[bool, bool, bool],
     rounds: int,
     seed: np.uint64,
-    walks: int,
+    numbers: tuple[int, int],
     scope: Scope,
     work: Workspace,
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """An iteration of self-play for each of the `rows` of discounts, the players in turn; `walks` were done before.
+    """An iteration, which is a walk for each of `turns` [turn, field of `Turn`], for each of the `rows` of discounts.
 
-    Small games spend more time between walks than in them: this stays in compiled code.
+    Small games spend more time between walks than in them: this stays in compiled code. `numbers` are that of the first
+    iteration's first walk, and from one iteration to the next.
     """
     boards, mine, theirs = sampled
+    first, stride = numbers
     for t in range(len(rows)):
         discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], predictive)
-        for player in range(2):
+        for turn in range(len(turns)):
+            player, own, other, task, offset = turns[turn]
             if boards:
-                number = np.uint64(walks + 2 * t + player)
+                number = np.uint64(first + stride * t + offset)
                 draw_scope(tree, player, mine, theirs, rounds, seed, number, scope)
             else:
-                for r in range(len(tasks)):
+                for r in range(tasks.shape[1]):
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
-            walk(tree, player, tasks, tables[player], tables[1 - player], discount, scope, work, sums, result)
-            conclude(tables[player], tables[1 - player], tree.noise, discount)
+            walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
+            conclude(tables[own], tables[other], tree.noise, discount)
+
+
+class Turn(NamedTuple):
+    """A walk of an iteration: who learns, from which table against which, in what way, and what is drawn for it."""
+
+    player: int
+    own: int  # tables: 0 and 1 are the players', 2 is that of an opponent who sees all cards
+    theirs: int
+    task: int  # 0: learn in all rounds, 1: what the opponent does
+    offset: int  # its number, from that of the iteration's first walk
+
+
+SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class _Opponent(NamedTuple):
@@ -217,15 +235,13 @@ class VectorCfr(TableState):
         self.iterations = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self._vectors = game.game if isinstance(game, BucketedGame) else game
-        self._learn = np.full(len(self._vectors.tree.rows), FOLLOW)
-        self._against = (
+        learn = np.full(len(self._vectors.tree.rows), FOLLOW)
+        against = (
             _hybrid(self._vectors, trunk)
             if opponent == "response"
-            else _Opponent(
-                self._learn, SCHEMES[scheme] if isinstance(scheme, str) else scheme, self._vectors.layouts[0]
-            )
+            else _Opponent(learn, SCHEMES[scheme] if isinstance(scheme, str) else scheme, self._vectors.layouts[0])
         )
-        self.scheme = self._against.scheme
+        self.scheme, self._tasks = against.scheme, np.array([learn, against.tasks])
 
         predictive = self.variant.predictive
         self.regret = game.table(dtype)
@@ -241,16 +257,27 @@ class VectorCfr(TableState):
             PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums)
             for layout, own in zip(game.layouts, rows, strict=True)
         )
-        self._tables = first, second
 
         # Of an opponent who sees all cards: regrets, and 1 for a best response.
-        shape = (int(self._against.layout.start[-1]) if opponent != "abstract" else 0, self._vectors.shape[1])
+        shape = (int(against.layout.start[-1]) if opponent != "abstract" else 0, self._vectors.shape[1])
         single = self.regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
         self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
         self.other_next = np.zeros_like(self.other) if predictive else self.other
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
         tables = self.other_next, self.other, self.other
-        self._other = PlayerTables(self._against.layout, *tables, False, *none)
+        self._tables = first, second, PlayerTables(against.layout, *tables, False, *none)
+        # An opponent who is not the other player learns first, in each seat; runs that can still be resumed have had
+        # both seats respond on the same boards.
+        alike = opponent == "response" and game is self._vectors
+        self._stride = 1 if alike else 2
+        self._turns: tuple[Turn, ...] = SELF_PLAY
+        if opponent != "abstract":
+            self._turns = tuple(
+                turn
+                for seat in range(2)
+                for offset in (0 if alike else seat,)
+                for turn in (Turn(1 - seat, 2, seat, 1, offset), Turn(seat, seat, 2, 0, offset))
+            )
         self.KEPT = (
             "regret",
             *["next"] * predictive,
@@ -264,49 +291,54 @@ class VectorCfr(TableState):
         """Run `iterations` more CFR iterations; both players are updated, in turn."""
         game, drawn = self._vectors, self.scheme.boards
         rows = discounts(self.variant, self.iterations + 1, iterations, sampled=drawn)
-        if self.opponent == "abstract" and (game.threads == 1 or drawn):
+        alone = game.threads == 1 or (drawn and self.opponent == "abstract")
+        if alone and self.other.dtype == self.regret.dtype:
             self._iterate(rows)
             return
         for row in rows:
-            turn = partial(self._turn, discount=Discount._make([*row.tolist(), self.variant.predictive]))
+            discount = Discount._make([*row.tolist(), self.variant.predictive])
             if self.opponent == "abstract":
-                turn(0)
-                turn(1)
+                self._walk(discount, self._turns)
             else:
-                game.both_seats(turn, self.scheme)
+                game.both_seats(partial(self._seat, discount), self.scheme)
             self.iterations += 1
 
-    def _turn(self, seat: int, discount: Discount) -> None:
-        """The player of a seat learns, after the opponent where that is not the other player."""
-        own, number = self._tables[seat], 2 * self.iterations + seat
-        if self.opponent == "abstract":
-            self._walk(seat, self._learn, own, self._tables[1 - seat], discount, number)
-            return
-        if self.opponent == "response" and self.game is self._vectors:
-            number = self.iterations  # both seats on the same boards, as runs have done that can still be resumed
-        self._walk(1 - seat, self._against.tasks, self._other, own, discount, number)
-        self._walk(seat, self._learn, own, self._other, discount, number)
+    def _seat(self, discount: Discount, seat: int) -> None:
+        """The walks of an iteration for a player, and for the opponent where that is not the other player."""
+        self._walk(discount, self._turns[2 * seat :][:2])
 
-    def _walk(
-        self, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount, number: int
-    ) -> None:
-        """One walk; its number decides what is drawn for it."""
+    def _walk(self, discount: Discount, turns: Sequence[Turn]) -> None:
+        """Some walks of an iteration, one after another."""
         game = self._vectors
-        learning = partial(walk, game.tree, player, tasks, own, theirs, discount)
-        dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
-        game.run(player, learning, self.scheme, int(self.seed), number, dtype)
-        if self.game is not self._vectors:
-            conclude(own, theirs, game.tree.noise, discount)
+        for turn in turns:
+            own, theirs = self._tables[turn.own], self._tables[turn.theirs]
+            learning = partial(walk, game.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
+            dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
+            number = self._stride * self.iterations + turn.offset
+            game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype)
+            if self.game is not self._vectors:
+                conclude(own, theirs, game.tree.noise, discount)
 
     def _iterate(self, rows: FloatArray) -> None:
-        """Self-play on one thread."""
+        """Iterations on one thread."""
         game, scheme = self._vectors, self.scheme
-        sampled = scheme.boards, scheme.mine, scheme.theirs
         with game.workspace(self.regret.dtype) as work:
-            sums, result = np.zeros((1, 1)), np.zeros(game.shape[1])
-            drawn = sampled, game.rounds_drawn(scheme), np.uint64(self.seed), 2 * self.iterations
-            predictive = self.variant.predictive
-            iterate(game.tree, self._learn, self._tables, rows, predictive, *drawn, game.scope(0), work, sums, result)
+            iterate(
+                game.tree,
+                np.array(self._turns),
+                self._tasks,
+                self._tables,
+                rows,
+                self.variant.predictive,
+                (scheme.boards, scheme.mine, scheme.theirs),
+                game.rounds_drawn(scheme),
+                np.uint64(self.seed),
+                (self._stride * self.iterations, self._stride),
+                game.scope(0),
+                work,
+                np.zeros((1, 1)),
+                np.zeros(game.shape[1]),
+            )
         self.iterations += len(rows)
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
