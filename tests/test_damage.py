@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +17,17 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
-from kilt.errors import AbstractionError, ArtifactError
+from kilt.cli import main
+from kilt.errors import AbstractionError, ArtifactError, KiltError
 from kilt.games import load_game
 from kilt.runs.check import check
+from kilt.runs.folder import RunFolder
 from kilt.solve.external import External
+from kilt.solve.forms import load_problem
+from kilt.solve.registry import make_solver
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.table import Strategy
+from kilt.strategy.vector import VectorStrategy
 
 OLD = Path(__file__).parent / "data" / "0.1.0"
 
@@ -224,3 +231,154 @@ def test_check_makes_forget_what_was_remembered(run, monkeypatch, tmp_path):
 def test_there_is_nothing_to_check(tmp_path):
     assert f"there is nothing of kilt in {tmp_path}" in refused("check", tmp_path)
     assert "there is nothing of kilt in" in refused("check", tmp_path / "nowhere")
+
+
+# ── what is said cannot be right ──
+
+WRONG = [None, "x", -1, {}, [["a"]], 10**400]
+
+
+def places(said, above=()):
+    """The way to everything that a manifest says, but to what it says of arrays."""
+    for name, value in said.items() if isinstance(said, dict) else enumerate(said) if isinstance(said, list) else ():
+        yield (*above, name)
+        if name != "arrays":
+            yield from places(value, (*above, name))
+
+
+def said_wrong(file):
+    """Each of these left out, and given other types, one after another."""
+    whole = file.read_text()
+    for way in places(json.loads(whole)):
+        for value in (..., *WRONG):
+            said = inner = json.loads(whole)
+            for name in way[:-1]:
+                inner = inner[name]
+            if value is ...:
+                del inner[way[-1]]
+            else:
+                inner[way[-1]] = value
+            file.write_text(json.dumps(said))
+            yield way, value
+    file.write_text(whole)
+
+
+@pytest.mark.parametrize("form", ["abstract", "flat", "vector"])
+def test_manifests_that_say_something_else(tmp_path, form):
+    """Those of kilt 0.1.0 have no checksum of their own: each is opened, or refused with its name."""
+    folder = shutil.copytree(OLD / form / "strategy", tmp_path / "run" / "strategy")
+    if form == "abstract":
+        shutil.copytree(OLD / form / "cards", tmp_path / "run" / "cards")
+    load = {"abstract": Blueprint.load, "flat": Strategy.load, "vector": VectorStrategy.load}[form]
+    refusals = 0
+    for _ in said_wrong(folder / "manifest.json"):
+        try:
+            load(folder)
+        except KiltError as error:
+            refusals += 1
+            assert str(tmp_path / "run") in str(error)
+    assert refusals > 40
+    load(folder)
+
+
+def test_how_an_agent_plays_is_said_in_full_where_its_manifest_does_not(run):
+    manifest = run / "strategy" / "manifest.json"
+    said = json.loads(manifest.read_text())
+    said["figures"]["agent"] = ["purify"]
+    manifest.write_text(json.dumps(said))
+    assert "strategy is damaged" in refused("match", run / "strategy", "always-call", "-n", 4)
+    kilt("match", f"{run / 'strategy'}@none@pseudo-harmonic", "always-call", "-n", 4)
+
+
+def test_checkpoints_that_say_something_else(tmp_path):
+    """What is refused names the checkpoint, and what to do can be done."""
+    run = shutil.copytree(OLD / "flat", tmp_path / "run")
+    file = run / "checkpoint" / "manifest.json"
+    folder = RunFolder.open(run)
+    problem = load_problem("kuhn", folder.identity.algorithm)
+
+    def restore():
+        with folder.working():
+            folder.restore(make_solver(problem, folder.identity.algorithm), folder.budget)
+
+    for way, _ in said_wrong(file):
+        if way[0] in ("figures", "arrays"):
+            try:
+                restore()
+            except KiltError as error:
+                assert str(error).startswith(str(run / "checkpoint")), way
+                assert f"or delete {run / 'checkpoint'}: the run then begins again" in str(error)
+    said = json.loads(file.read_text())
+    for seconds in (float("nan"), [1], "x"):
+        file.write_text(json.dumps(said | {"figures": {"seconds": seconds}}))
+        with pytest.raises(ArtifactError, match=r"checkpoint is damaged \("):
+            restore()
+    assert f"delete {run / 'checkpoint'}" in refused("solve", "--resume", run, "-n", 210)
+    shutil.rmtree(run / "checkpoint")
+    assert answer("solve", "--resume", run, "-n", 210)["iterations"] == 210
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("seed", "x"), ("game", 3), ("budget", None), ("budget", {"seconds": "x"}), ("algorithm", [])]
+)
+def test_runs_that_say_something_else(tmp_path, name, value):
+    run = shutil.copytree(OLD / "flat", tmp_path / "run")
+    said = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(said | {name: value}))
+    assert "run.json is damaged" in refused("solve", "--resume", run)
+
+
+# ── names and numbers that cannot be ──
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("[solver]\nthreads = 1" + 400 * "0", "`threads` in [solver] is 1000"),
+        ("[solver]\nthreads = 5000", "`threads` in [solver] is 5000: give 1,024 at most"),
+        ("[solver]\nminutes = 1" + 400 * "0", "`minutes` in [solver] is 1000"),
+        ("[solver]\niterations = 1" + 400 * "0", "give 9,223,372,036,854,775,807 at most"),
+        ("[solver]\niterations = 1" + 5000 * "0", "is not TOML"),
+        ("[engine]\nbatch = 999999999999", "`batch` in [engine] is 999999999999: give 1,048,576 at most"),
+    ],
+)
+def test_numbers_that_are_too_large(tmp_path, lines, told):
+    file = tmp_path / "large.toml"
+    file.write_text(f'game = "leduc"\ncards = "IR-KE-KE 2-3"\n{lines}\n')
+    for command in (("plan", file), ("solve", file, "--out", tmp_path / "out")):
+        said = refused(*command)
+        assert told in said and len(said) < 400
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("solve", "-g", "kuhn", "-n", 10**400), "the budget is over 9,223,372,036,854,775,807 iterations: give less"),
+        (("solve", "-g", "kuhn", "-n", 5, "--threads", 10**400), "use 1 or more, and 1024 at most"),
+        (("evaluate", "exploitability", OLD / "vector", "--threads", 10**6), "use 1 or more, and 1024 at most"),
+        (("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--threads", 10**6), "1024 threads at most"),
+    ],
+)
+def test_options_that_are_too_large(arguments, told):
+    assert told in refused(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [("evaluate", "sanity"), ("solve", "--resume"), ("game", "show"), ("check",)])
+def test_names_that_are_too_long(monkeypatch, capsys, arguments):
+    """They are said in one line by `kilt` itself: any file may have such a name."""
+    monkeypatch.setattr(sys, "argv", ["kilt", *arguments, "n" * 300])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said.count("\n") == 1 and said.startswith("error: nnnnn") and said.endswith(": file name too long\n")
+
+
+def test_folders_without_a_name(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    kilt("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--out", "")
+    assert CardAbstraction.load(tmp_path / "here").numbers == (2, 3)
+    for names in (("", "/"), (OLD / "abstract", "")):
+        assert "is there already: choose another folder" in refused("export", *names)

@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from kilt import __version__
 from kilt.arrays import Array
-from kilt.errors import ArtifactError
+from kilt.errors import ArtifactError, KiltError
 from kilt.machine import locked
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
@@ -238,7 +238,9 @@ def understood(path: Path, remedy: str) -> Iterator[None]:
     """
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except ArtifactError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, KiltError) as error:
         said = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ArtifactError(f"{path} is damaged ({said}): {remedy}") from None
 
@@ -333,7 +335,7 @@ def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
         with os_errors(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                held.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=wait))
+                held.enter_context(locked(_hidden(path, "lock"), wait=wait))
             except BlockingIOError:
                 raise ArtifactError(f"another process is at work on {path}: wait for it, or stop it") from None
         yield
@@ -350,8 +352,13 @@ def os_errors(what: str) -> Iterator[None]:
 
 def _beside(path: Path) -> tuple[Path, Path]:
     """Where a new artifact is written, and where the old one waits until it is in place."""
+    return _hidden(path, "new"), _hidden(path, "old")
+
+
+def _hidden(path: Path, what: str) -> Path:
+    """A hidden name beside a path: ``.NAME.WHAT``."""
     path = path if path.name else path.absolute()  # "." has a name
-    return path.parent / f".{path.name}.new", path.parent / f".{path.name}.old"
+    return path.parent / f".{path.name}.{what}"
 
 
 def _whole(path: Path) -> Path | None:

@@ -47,6 +47,8 @@ from kilt.errors import KiltError, RunError
 from kilt.records import Record, bounded, read_toml, record_of
 
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
+MOST_THREADS = 1024
+MOST_DEALS = 1 << 20  # of a batch
 # What players may have their own of: how many texts there are at least, and one of them.
 OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
@@ -82,7 +84,7 @@ class SolverConfig(Record):
     minutes: float = 0.0
     iterations: int = 0
     seed: int = 0
-    threads: int = bounded(1, 1)
+    threads: int = bounded(1, 1, MOST_THREADS)
     average: bool = True
     linear: bool = True
     prune: float = 0.0
@@ -114,7 +116,7 @@ class EngineConfig(Record):
     name: str = ""
     blades: int = bounded(2, 1)
     address: str = ""
-    batch: int = 0
+    batch: int = bounded(0, 0, MOST_DEALS)
     boards: int = 0
     samples: int = 0
 

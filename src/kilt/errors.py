@@ -55,3 +55,12 @@ class MissingPeerError(KiltError):
 def quoted(text: str, most: int = 80) -> str:
     """A text in quotes for an error message, cut after `most` characters."""
     return repr(text) if len(text) <= most else f"{text[:most]!r} …"
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """A text for an error message, cut after `most` characters.
+
+    >>> shortened("a" * 20, most=5)
+    'aaaaa …'
+    """
+    return text if len(text) <= most else f"{text[:most]} …"

@@ -24,7 +24,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
-from kilt.errors import KiltError
+from kilt.errors import KiltError, shortened
 
 T = TypeVar("T", bound="Record")
 # What a scalar may be given as, and what that is called.
@@ -34,12 +34,13 @@ SCALARS: dict[type, tuple[tuple[type, ...], str]] = {
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
 }
+MOST = 2**63 - 1
 _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: annotations take long to evaluate
 
 
-def bounded(default: Any, least: float) -> Any:
-    """A field for a number of at least `least`; without that, 0 is the bound."""
-    return field(default=default, metadata={"least": least})
+def bounded(default: Any, least: float, most: int = MOST) -> Any:
+    """A field for a number from `least` to `most`; without that, from 0 on. Whole numbers have 64 bits, as in TOML."""
+    return field(default=default, metadata={"least": least, "most": most})
 
 
 def chosen(default: Any, among: Iterable[str]) -> Any:
@@ -104,7 +105,7 @@ def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, or numbers and lists without end
         raise complaint(f"{path} is not TOML: {error}") from None
 
 
@@ -138,7 +139,8 @@ def _require(kind: type[Record], name: str, value: object) -> None:
     """Raise where a field has a value of another type than it says, or one below its bound."""
     (own,) = [one for one in fields(kind) if one.name == name]
     hint, several = _hint(kind, name)
-    least, stands = own.metadata.get("least", 0), f"`{name}` in {kind.PLACE} is {value!r}"
+    least, most = own.metadata.get("least", 0), own.metadata.get("most", MOST)
+    stands = f"`{name}` in {kind.PLACE} is {shortened(repr(value))}"
     if several:
         if not isinstance(value, tuple) or not all(isinstance(one, hint) for one in value):
             raise kind.COMPLAINT(f"{stands}: it takes a list")
@@ -153,5 +155,7 @@ def _require(kind: type[Record], name: str, value: object) -> None:
             raise kind.COMPLAINT(f"{stands}: it takes {words}")
         if isinstance(value, int | float) and not least <= value < inf:
             raise kind.COMPLAINT(f"{stands}: give {least} or more")
+        if isinstance(value, int) and value > most:
+            raise kind.COMPLAINT(f"{stands}: give {most:,} at most")
         if (among := own.metadata.get("among")) and value not in (own.default, *among):
             raise kind.COMPLAINT(f"{stands}: use one of {', '.join(among)}")

@@ -15,7 +15,7 @@ import typer
 from kilt import __version__
 from kilt.cli import abstraction, bench, cards, check, demo, evaluate, game, match, plan, play, reproduce, solve, table
 from kilt.cli.show import compilation_told, complain
-from kilt.errors import KiltError
+from kilt.errors import KiltError, shortened
 from kilt.machine import LIBRARIES, too_little_address_space
 
 app = typer.Typer(
@@ -84,6 +84,10 @@ def main() -> None:
             "error:", f"there is not enough memory ({error or 'none is left'}): use fewer buckets, bets or threads"
         )
         sys.exit(2)
-    except OSError as error:  # a full disk behind standard output, say
+    except OSError as error:
+        if error.filename is not None:  # a name that is too long, say
+            complain("error:", f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}")
+            sys.exit(2)
+        # A full disk behind standard output, say.
         complain("error:", error.strerror or str(error))
         os._exit(1)  # what is left in the buffers cannot be written either

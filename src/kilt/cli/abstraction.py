@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
@@ -22,6 +23,8 @@ from kilt.cli.show import (
     ticking,
     waiting,
 )
+from kilt.config import MOST_THREADS
+from kilt.errors import shortened
 
 if TYPE_CHECKING:
     from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
@@ -92,8 +95,11 @@ def build(
     from kilt.errors import AbstractionError
 
     threads = threads or cpu_count() or 1
-    if threads < 1 or (minutes is not None and not minutes > 0):
-        raise AbstractionError(f"--threads is {threads} and --minutes is {minutes}: give numbers above 0")
+    if not 1 <= threads <= MOST_THREADS or (minutes is not None and not 0 < minutes < inf):
+        raise AbstractionError(
+            f"--threads is {shortened(str(threads))} and --minutes is {minutes}: give numbers above 0, and "
+            f"{MOST_THREADS} threads at most"
+        )
     identity = _identity(plan, game)
     identity = replace(identity, plan=replace(identity.plan, seed=seed)) if seed else identity
     folder = to or Path(identity.name.replace(" ", "_"))
@@ -219,8 +225,8 @@ def boards(
     from kilt.errors import AbstractionError
 
     threads = threads or cpu_count() or 1
-    if threads < 1:
-        raise AbstractionError(f"--threads is {threads}: give a number above 0")
+    if not 1 <= threads <= MOST_THREADS:
+        raise AbstractionError(f"--threads is {shortened(str(threads))}: give a number above 0, {MOST_THREADS} at most")
     public = PublicPlan(
         round_number,
         clusters,

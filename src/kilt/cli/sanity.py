@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def sanity(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of an abstract game, or what `kilt export` made.")],
     deals: Annotated[
-        int, typer.Option("--deals", "-n", metavar="N", min=1, help="How many deals of self-play to look at.")
+        int,
+        typer.Option("--deals", "-n", metavar="N", min=1, max=10**8, help="How many deals of self-play to look at."),
     ] = 20_000,
     seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="What the deals are drawn from.")] = 0,
     as_json: AsJson = False,

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from kilt.artifact import understood
 from kilt.errors import PlayError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
@@ -101,13 +102,13 @@ def _blueprint_agent(spec: str) -> BlueprintAgent:
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
-    said = blueprint.figures.get("agent", {})
-    return BlueprintAgent(
-        spec.rstrip("/") or spec,
-        blueprint,
-        rule_named(rule or said.get("post", "none")),
-        mapping_named(mapping or said.get("translation", "pseudo-harmonic")),
-    )
+    with understood(Path(place), f"say how it is to be played: {place}@none@pseudo-harmonic"):
+        said = {} if rule and mapping else blueprint.figures.get("agent", {})
+        rule, mapping = (
+            str(rule or said.get("post", "none")),
+            str(mapping or said.get("translation", "pseudo-harmonic")),
+        )
+    return BlueprintAgent(spec.rstrip("/") or spec, blueprint, rule_named(rule), mapping_named(mapping))
 
 
 def _own_agent(file: Path, name: str) -> Agent:

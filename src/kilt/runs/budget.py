@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from kilt.errors import RunError
 from kilt.evaluate.judge import UNIT
+from kilt.records import MOST
 
 
 class Step(NamedTuple):
@@ -45,6 +46,8 @@ class Budget:
         for what, value in asdict(self).items():
             if value is not None and not 0 < value < inf:
                 raise RunError(f"the budget is {value:g} {self._UNITS[what]}: give a number above 0")
+            if value is not None and value > MOST:
+                raise RunError(f"the budget is over {MOST:,} {self._UNITS[what]}: give less, or stop the run yourself")
 
     def __str__(self) -> str:
         parts = [

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from shlex import quote
 from time import perf_counter
@@ -105,10 +105,13 @@ class RunFolder:
         try:
             said = json.loads((path / "run.json").read_text(encoding="utf-8"))
             identity = RunIdentity._make(said[what] for what in RunIdentity._fields)
+            for what, value in identity._asdict().items():
+                if not isinstance(value, int if what == "seed" else str):
+                    raise TypeError(what)
             return cls(path, identity, Budget(**said["budget"]))
         except OSError:
             raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 
     def describe(self) -> None:
@@ -164,12 +167,16 @@ class RunFolder:
         assert self._log is not None
         place, seconds = self.path / "checkpoint", 0.0
         if artifact.exists(place):
-            found = artifact.read(place, "checkpoint", check=True)
+            remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
+            found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
             RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
-            solver.restore(found.arrays)
+            with artifact.understood(place, remedy):
+                solver.restore(found.arrays)
+                seconds = float(found.figures["seconds"])
+                if not 0 <= seconds < inf:
+                    raise ValueError(f"it has taken {seconds} seconds")
             if isinstance(solver, InParts):
                 solver.restore_parts(self._parts(solver.iterations))
-            seconds = float(found.figures["seconds"])
         self._saved = solver.iterations, seconds, size_of(solver) / WRITING
         self._log.seek(0)
         lines = _read_log(self._log.read())

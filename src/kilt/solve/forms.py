@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact, machine
-from kilt.errors import ArtifactError, RunError
+from kilt.config import MOST_THREADS
+from kilt.errors import ArtifactError, RunError, shortened
 from kilt.games import load_game
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
@@ -57,8 +58,8 @@ def load_problem(
     RunError
         Where no form will do, with what is missing and what would do.
     """
-    if threads < 1:
-        raise RunError(f"the number of threads is {threads}: use 1 or more")
+    if not 1 <= threads <= MOST_THREADS:
+        raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
     entry = None if algorithm is None else algorithm_named(algorithm)
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and threads > 1 and not entry.threads:

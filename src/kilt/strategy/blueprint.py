@@ -247,6 +247,8 @@ def card_folders(run: Path, number: int) -> list[Path]:
 def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
     """The folder of a strategy's card abstraction, or one per player, as its manifest says."""
     folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]  # there was but one at first
+    if len(folders) not in (1, 2):
+        raise ValueError(f"it has the cards of {len(folders)} players")
     return [Path(os.path.normpath(path / folder)) for folder in folders]
 
 

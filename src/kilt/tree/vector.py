@@ -29,7 +29,8 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
-from kilt.errors import GameError
+from kilt.config import MOST_THREADS
+from kilt.errors import GameError, shortened
 from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
 from kilt.lanes import LANES
@@ -99,8 +100,10 @@ class VectorGame:
     """
 
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1, *, by_board: bool = True) -> None:
-        if threads < 1:
-            raise GameError(f"the number of threads is {threads}: use 1 or more")
+        if not 1 <= threads <= MOST_THREADS:
+            raise GameError(
+                f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most"
+            )
         self.game, self.menu = game, menu
         self.tree = vector_tree(game, menu, by_board=by_board)
         identity = TableLayout(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))

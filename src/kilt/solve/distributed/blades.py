@@ -374,8 +374,11 @@ class Child:
     def restore(self, folder: Path) -> None:
         """Read the tables that `save` has written, by this blade or others."""
         for own in self.own:
-            found = artifact.read(place_of(folder, own.label), KIND, check=True)
-            own.regrets.table[:] = found.arrays["table"]
+            place = place_of(folder, own.label)
+            remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
+            found = artifact.read(place, KIND, check=True, remedy=remedy)
+            with artifact.understood(place, remedy):
+                own.regrets.table[:] = found.arrays["table"]
 
 
 def place_of(folder: Path, label: int) -> Path:
