@@ -244,7 +244,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
         figures[name] = folded / faced if faced else 0.0
     yield Finding(
         f"the nuts fold {'on the river' if blueprint.game.rules.round_names[last] == 'river' else 'in the last round'}",
-        "nobody can beat the best possible hand, so folding it is always wrong: solve longer, or post-process",
+        "folding the best possible hand is never right: solve longer, use more buckets, or post-process",
         figures,
         "%",
         f"at most {NUTS:.0%}",
