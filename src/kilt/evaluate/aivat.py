@@ -29,7 +29,7 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.strategy.blueprint import Blueprint
 from kilt.tree.betting import label_of
 
-KIND = "values of states"
+KIND = "values of states of a blueprint"
 GROUPS, DEALS, BATCH, BOARDS = 12, 98_304, 4096, 64
 KEPT_ROWS = 256  # groups of all hands on a board
 UNLIKELY = 1e-4  # states that no deal of a batch reaches more often are not walked
@@ -112,17 +112,22 @@ class BlueprintValues:
         opened = [node for node, position in enumerate(self.positions) if position.history.endswith(REVEAL)]
         self.opened = [node for node in opened if self.positions[node].round == 1]  # decisions after the first board
         self._rows: dict[tuple[int, int, tuple[int, ...]], IntArray] = {}
-        found = seen_by(blueprint, shuffled(blueprint, deals, np.random.default_rng(seed)))
-        self.group = _groups(blueprint, found, groups)  # [round][seat][bucket]
-        settings = f"{groups} {deals} {seed}"
-        name = artifact.fingerprint(KIND, settings, blueprint.fingerprint, np.asarray(blueprint.shares))
+        name = artifact.fingerprint(
+            KIND, f"{groups} {deals} {seed}", blueprint.fingerprint, np.asarray(blueprint.shares)
+        )
         place = artifact.cache_folder() / f"states-{name}"
         try:
             arrays = artifact.read(place, KIND).arrays
-        except ArtifactError:
+            self.group = [(arrays[f"group-{r}-0"], arrays[f"group-{r}-1"]) for r in range(self.game.rules.rounds)]
+        except (ArtifactError, KeyError):
+            found = seen_by(blueprint, shuffled(blueprint, deals, np.random.default_rng(seed)))
+            self.group = _groups(blueprint, found, groups)
             arrays = dict(zip(("edge", "table"), self._learn(found), strict=True))
             arrays["first"] = self._first_boards(arrays["edge"], arrays["table"])
+            arrays |= {f"group-{r}-{seat}": each[seat] for r, each in enumerate(self.group) for seat in (0, 1)}
             artifact.write(place, KIND, arrays, inputs={"game": blueprint.fingerprint})
+        # [round][seat][bucket] the group; kernels take no arrays that are read-only
+        self.group = [(np.array(first), np.array(second)) for first, second in self.group]
         self.edge: FloatArray = np.asarray(arrays["edge"])  # [round, group of seat 0, group of seat 1] of seat 0
         self.table: SingleArray = np.asarray(arrays["table"])  # [node, …, …] chips to seat 0
         self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))  # [seat] as that player sees it
