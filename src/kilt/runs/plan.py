@@ -107,7 +107,6 @@ class RunPlan:
     @cached_property
     def size(self) -> AbstractSize:
         """How large the abstract game is, counted."""
-        betting_size(self.game, self.menu)  # what is too large is refused before hands are counted
         numbers = [
             bucket_numbers(cards.plan, cards.deal)
             if isinstance(cards, AbstractionSpec)
@@ -265,6 +264,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     menu = ActionAbstraction(config.actions, config.near) if config.actions else None
     if game.rules.betting == "nolimit" and menu is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
+    betting_size(game, menu)  # what is too large is refused before hands are counted
     deal = Deal.of(game)
     begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
