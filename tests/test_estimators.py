@@ -55,7 +55,7 @@ class Drawn:
         return drawn(self, position, board)
 
     def act(self, observation):
-        raise NotImplementedError
+        raise AssertionError("estimators ask for policies, never for an action")
 
 
 @cache
@@ -138,7 +138,7 @@ class Solved:
         return solved(self, position, board)
 
     def act(self, observation):
-        raise NotImplementedError
+        raise AssertionError("estimators ask for policies, never for an action")
 
 
 LEDUC = load_game("leduc")

@@ -90,7 +90,7 @@ def too_little_address_space() -> int | None:
 
 
 def fits_memory(size: int) -> bool:
-    """Whether this process can grow to a resident size of so many bytes, of which `PROCESS` are for itself."""
+    """Whether this process can grow to a resident size of `size` bytes, of which `PROCESS` are for itself."""
     import psutil
 
     return size - min(psutil.Process().memory_info().rss, PROCESS) <= available_memory()

@@ -85,7 +85,7 @@ class ActionAbstraction:
         return levels
 
     def sizes(self, rounds: int) -> BetSizes:
-        """The sizes as arrays for games of so many rounds, as compiled code takes them."""
+        """The bet sizes as arrays for a game with `rounds` rounds, as compiled code takes them."""
         steps = max((len(raises) for each in self._rounds for raises in each), default=1)
         size: list[float] = []
         first = np.zeros((2, rounds, steps + 1), dtype=np.int64)

@@ -32,7 +32,7 @@ from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 from kilt.tree.betting_kernels import BetSizes, BettingRules, write_tree
 
 MOST_NODES = 20_000_000
-FEW = 1000  # nodes: so many are written out before the code for more of them is compiled
+FEW = 1000  # nodes that Python writes out before the compiled code, which takes seconds to compile, is called
 FOLDS, CALLS = -1, 0  # levels that stand for a fold and for a call
 SHOWN = -1  # in place of who has folded, where nobody has
 
@@ -47,7 +47,7 @@ class SizedMenu(Protocol):
         """The levels to which the actor may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """The same as numbers, for games of that many rounds."""
+        """The bet sizes of the menu as arrays for a number of rounds, as compiled code takes them."""
 
 
 class BettingNodes(NamedTuple):
@@ -161,7 +161,7 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
 
 
 def require_tree(nodes: BettingNodes, rounds: int) -> None:
-    """Raise ValueError where arrays from a file are no betting tree of so many rounds.
+    """Raise ValueError where arrays from a file are no betting tree of a game with `rounds` rounds.
 
     Every walk from a node to its parent or to its children ends then, and stays inside the arrays.
     """
