@@ -5,7 +5,7 @@ import random
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import cycle, pairwise
+from itertools import cycle, pairwise, product
 
 import numpy as np
 import pytest
@@ -636,12 +636,46 @@ def test_the_policy_at_a_public_state_is_what_the_agent_draws_from(cards, rule):
                 assert policy.shares[:, number] == pytest.approx([*shares.values()], abs=1e-15)
 
 
-def test_what_is_translated_at_random_cannot_be_told(cards):
-    _, blueprint = drawn(short(), cards, "1x, a; a")
-    position = observation_after(short(), "r9").position
-    with pytest.raises(PlayError, match="translates bets of 'r9' at random"):
-        BlueprintAgent("agent", blueprint).policy(position, ())
-    assert BlueprintAgent("agent", blueprint, mapping=NEAREST).policy(position, ()).shares.sum(axis=0).min() == 1
+class Scripted:
+    """A translation that takes each bet for the smaller or the larger size as it is told, and how likely that was."""
+
+    def __init__(self, script):
+        self.script, self.used, self.chance = script, 0, 1.0
+
+    def __call__(self, a, b, x):
+        smaller, share = self.script[self.used], pseudo_harmonic(a, b, x)
+        self.used, self.chance = self.used + 1, self.chance * (share if smaller else 1 - share)
+        return float(smaller)
+
+
+@pytest.mark.parametrize("rule", ["none", "new-0.2"])
+def test_a_policy_is_the_mean_over_what_bets_may_have_been_taken_for(cards, rule):
+    """Hand by hand, given what the agent has done so far: as if each translation were tried."""
+    game = short("120 120")
+    _, blueprint = drawn(game, cards, "1x, a; 1x, a")
+    agent, dealer, several = BlueprintAgent("agent", blueprint, rule_named(rule)), Dealer(game, 1), 0
+    hands = [dealer.play(hand, (BASELINES["random"], agent)) for hand in range(40)]
+    turns = [(hand.cards, at) for hand in hands for at, _ in game.positions.moves(hand.position) if at.actor == 1]
+    for dealt, position in turns:
+        last = Observation(position, dealt.holes[1], dealt.board[: game.rules.board_size(position.round)], key=0)
+        policy = agent.policy(position, last.board)
+        mine = [(at, action) for at, action in game.positions.moves(position) if at.actor == 1]
+        found = dict.fromkeys(policy.actions, 0.0)
+        for script in product((0, 1), repeat=4):
+            mapping, reach = Scripted(script), 1.0
+            other = BlueprintAgent("other", blueprint, rule_named(rule), mapping)
+            for at, action in mine:
+                seen = last._replace(position=at, board=last.board[: game.rules.board_size(at.round)])
+                reach *= sum(share for taken, share in other.shares(seen) if taken == action)
+                mapping.used, mapping.chance = 0, 1.0
+            for action, share in other.shares(last):
+                if not any(script[mapping.used :]):
+                    found[action] += mapping.chance * reach * share
+        several += policy.table.shape[1] == len(policy.column)
+        exact = np.array([*found.values()]) / sum(found.values())
+        assert policy.shares[:, game.deck.hole_index(last.hand)] == pytest.approx(exact, abs=1e-12)
+        assert policy.shares.sum(axis=0) == pytest.approx(np.ones(len(policy.column)), abs=1e-12)
+    assert several > 10  # branches that were weighted hand by hand
 
 
 def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, monkeypatch):

@@ -8,27 +8,39 @@ smallest one of the tree, and the agent calls. The agent's own bets go the other
 The two games can fall out of step: a large bet was taken for all-in, and there are chips left; or an all-in bet was
 taken for a smaller one, and the raise that the tree suggests is not legal. Where the tree has an answer it is made
 legal; where it has none, the agent checks and calls, as one does who is all-in in the abstract game.
+
+Others who look at a hand do not know what bets were taken for, where that was drawn at random. To them the hand may
+stand at several places of the tree, its *branches*. The agent's `policy` is the mean over them, each weighted by the
+probability of the translations that lead there and, for each private hand, of what the agent has done on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from kilt.arrays import FloatArray
+from kilt.arrays import BoolArray, FloatArray
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply
-from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translate
+from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translations
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 KEPT_TABLES = 4096  # of public states: some 100 MB with a thousand buckets
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
+
+
+ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]  # legal actions, each once; [action, bucket] probabilities
 
 
 class Place(NamedTuple):
@@ -37,7 +49,28 @@ class Place(NamedTuple):
     node: int | None  # a decision of the player in the betting tree; None where the tree has no answer
     level: int  # chips that each player has to match at that node
     acted: bool  # whether the player has acted before in this hand
-    sure: bool  # whether no random number had a part in it: no bet had to be translated
+    sure: bool  # whether no random number had a part in it: each bet can be taken for one of the tree alone
+
+
+class Branch(NamedTuple):
+    """A place where a hand may stand at a decision of the player, for who does not know what bets were taken for."""
+
+    place: Place
+    share: float  # probability of it, given the branch of the player's decision before that it comes from
+    earlier: int  # the number of that branch; 0 at the player's first decision
+
+
+class Turn(NamedTuple):
+    """A decision of the player on the way to a public state, or the one there."""
+
+    position: Betting
+    branches: list[Branch]
+    action: str  # that was taken; "" where it is the one to come
+
+    @property
+    def shares(self) -> FloatArray:
+        """[branch, 1] Probabilities of the branches: see `Branch.share`."""
+        return np.array([[branch.share] for branch in self.branches])
 
 
 class ChoiceSet(NamedTuple):
@@ -70,7 +103,9 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
-    _tables: dict[str, tuple[tuple[str, ...], FloatArray]] = field(default_factory=dict, repr=False, compare=False)
+    _turns: dict[str, list[Turn]] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
+    _rows: dict[tuple[int, bool], tuple[FloatArray, BoolArray]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def game(self) -> Holdem:
@@ -98,42 +133,82 @@ class BlueprintAgent:
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Probabilities of the actions at a public state, with every hand.
 
-        PlayError where bets before it are translated at random: what the agent took them for is not known then.
+        Where the agent may have taken bets for one or another of its tree, it is the mean over these branches, given
+        what it has done so far with the same hand. Hands that never come there are weighted by translations alone.
         """
-        if position.history not in self._tables:
-            if len(self._tables) >= KEPT_TABLES:
-                self._tables.clear()
-            self._tables[position.history] = self._table(position)
-        actions, table = self._tables[position.history]
-        return PublicPolicy(actions, table, self.blueprint.hand_buckets(position.actor, position.round, board))
+        *before, turn = self._remembered(self._turns, position.history, lambda: self._follow_all(position))
+        tables = [self._table(position, branch.place) for branch in turn.branches]
+        column = self.blueprint.hand_buckets(position.actor, position.round, board)
+        if len(tables) == 1:
+            return PublicPolicy(*tables[0], column)
+        actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
+        weights = self._weights(before, turn, board)
+        apart = weights.shape[1] > 1  # hands of a bucket may have come here in other ways
+        mixed = np.zeros((len(actions), len(column) if apart else tables[0][1].shape[1]))
+        for (some, table), weight in zip(tables, weights, strict=True):
+            for action, row in zip(some, table, strict=True):
+                mixed[actions.index(action)] += weight * (row.take(column) if apart else row)
+        return PublicPolicy(actions, mixed, np.arange(len(column)) if apart else column)
 
-    def _table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray]:
-        """The legal actions at a public state, each once, and [action, bucket] their probabilities."""
-        menu = self._menus.get(position.history) or self._menu(Observation(position, (), (), 0))
-        if position.history not in self._menus and not isinstance(self.mapping, Deterministic):
-            raise PlayError(
-                f"{self.name} translates bets of {position.history!r} at random, so that its strategy cannot be told: "
-                "use a deterministic translation, such as RUN@RULE@deterministic-pseudo-harmonic"
-            )
-        buckets = self.blueprint.cards.each[position.actor].numbers[position.round]
-        if menu.node is None:
-            return (CALL,), np.ones((1, buckets))
-        first, last = self.blueprint.first[menu.node : menu.node + 2]
-        rows = self.blueprint.shares[first:last].reshape(buckets, -1).astype(np.float64)
-        seen = rows.any(axis=1)
-        rows[seen] /= rows[seen].sum(axis=1, keepdims=True)
-        if not self.rule.idle:
-            for bucket in np.flatnonzero(seen):
-                rows[bucket] = apply(self.rule, menu.labels, rows[bucket], first=not menu.acted)
-        actions = tuple(dict.fromkeys([*menu.actions, CALL]))  # several bets may have become the same
-        table = np.zeros((len(actions), buckets))
-        for column, action in zip(rows.T, menu.actions, strict=True):
+    def _weights(self, before: list[Turn], last: Turn, board: tuple[int, ...]) -> FloatArray:
+        """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
+
+        [branch, 1] where they are the same for all hands: nothing was done where there were several branches.
+        """
+        turns = [*before, last]
+        weights = turns[0].shares
+        for turn, after in pairwise(turns):
+            if len(turn.branches) > 1:
+                at, r = turn.position, turn.position.round
+                column = self.blueprint.hand_buckets(at.actor, r, board[: at.rules.board_size(r)])
+                tables = [PublicPolicy(*self._table(at, branch.place), column) for branch in turn.branches]
+                weights = weights * [table.share(turn.action) for table in tables]
+            weights = weights[[branch.earlier for branch in after.branches]] * after.shares
+            total = weights.sum(axis=0)
+            weights = np.where(total > 0, weights, after.shares) / np.where(total > 0, total, after.shares.sum())
+        return weights
+
+    def _table(self, position: Betting, place: Place) -> ActionTable:
+        """What the agent does at a public state with every bucket, if the hand stands at `place`; remembered."""
+        key = position.history, place.node
+        return self._remembered(self._tables, key, lambda: self._make_table(position, place))
+
+    def _make_table(self, position: Betting, place: Place) -> ActionTable:
+        if place.node is None:
+            return (CALL,), np.ones((1, self.blueprint.cards.each[position.actor].numbers[position.round]))
+        labels = self.blueprint.labels(place.node)
+        taken = [self._legal(label, place.level, position) for label in labels]
+        rows, seen = self._remembered(self._rows, (place.node, place.acted), lambda: self._make_rows(place, labels))
+        actions = tuple(dict.fromkeys([*taken, CALL]))  # several bets may have become the same
+        table = np.zeros((len(actions), len(rows)))
+        for column, action in zip(rows.T, taken, strict=True):
             table[actions.index(action)] += column
         table[actions.index(CALL), ~seen] = 1.0  # as `shares` has it: nobody has been there
         return actions, table
 
+    def _make_rows(self, place: Place, labels: list[str]) -> tuple[FloatArray, BoolArray]:
+        """[bucket, action] Probabilities at a decision after post-processing, and where anybody has been."""
+        assert place.node is not None
+        first, last = self.blueprint.first[place.node : place.node + 2]
+        rows = self.blueprint.shares[first:last].reshape(-1, len(labels)).astype(np.float64)
+        seen: BoolArray = np.asarray(rows.any(axis=1))
+        rows[seen] /= rows[seen].sum(axis=1, keepdims=True)
+        if not self.rule.idle:
+            for bucket in np.flatnonzero(seen):
+                rows[bucket] = apply(self.rule, labels, rows[bucket], first=not place.acted)
+        return rows, seen
+
+    @staticmethod
+    def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
+        """What is known, or is made now and remembered for a while."""
+        if key not in known:
+            if len(known) >= KEPT_TABLES:
+                known.clear()
+            known[key] = make()
+        return known[key]
+
     def _menu(self, observation: Observation) -> ChoiceSet:
-        """The actions to choose from; remembered where no bet had to be translated."""
+        """The actions to choose from; remembered where nothing was drawn."""
         position, place = observation.position, self.follow(observation)
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
@@ -146,15 +221,48 @@ class BlueprintAgent:
 
     def follow(self, observation: Observation) -> Place:
         """Follow a hand in the abstract game; bets that its tree does not have are translated."""
-        nodes, levels = self.blueprint.nodes, self.blueprint.level
-        me = observation.position.actor
-        node: int | None = 0
-        level, acted, sure = max(self.game.rules.blinds), False, True
-        for before, action in self._moves(observation.position):
-            mine = before.actor == me
-            acted |= mine
-            if node is None:
-                continue
+        position, place = observation.position, self._start
+        for before, action in self._moves(position):
+            options = self._after(place, before, action, position.actor)
+            drawn = len(options) > 1 and observation.draw(2 * len(before.history) + 1) >= options[0][1]
+            place = options[drawn][0]
+        return self._at_turn(place, position)
+
+    def _follow_all(self, position: Betting) -> list[Turn]:
+        """Follow a hand whatever its bets are taken for: all decisions of the actor, the one at `position` last."""
+        turns: list[Turn] = []
+        ways = [Branch(self._start, 1.0, 0)]
+        for before, action in self._moves(position):
+            if before.actor == position.actor:
+                turns.append(Turn(before, self._branches(ways, before), action))
+                ways = [Branch(way.place, 1.0, number) for number, way in enumerate(ways)]
+            ways = [
+                Branch(place, way.share * share, way.earlier)
+                for way in ways
+                for place, share in self._after(way.place, before, action, position.actor)
+            ]
+        return [*turns, Turn(position, self._branches(ways, position), "")]
+
+    def _branches(self, ways: list[Branch], position: Betting) -> list[Branch]:
+        return [way._replace(place=self._at_turn(way.place, position)) for way in ways]
+
+    @cached_property
+    def _start(self) -> Place:
+        return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
+
+    def _at_turn(self, place: Place, position: Betting) -> Place:
+        """Where the actor decides at a position: nowhere if the tree is not at a decision of theirs in this round."""
+        nodes, node = self.blueprint.nodes, place.node
+        if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
+            return place
+        return place._replace(node=None)
+
+    def _after(self, place: Place, before: Betting, action: str, me: int) -> list[tuple[Place, float]]:
+        """Where player `me` may stand after an action of a hand, with probabilities: one place, or two."""
+        node, level, acted, sure = place
+        nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
+        acted |= mine
+        if node is not None:
             if action == REVEAL:
                 while nodes.actor[node] >= 0:  # a raise that was not legal became a call
                     node = self.blueprint.after_call(node)
@@ -165,36 +273,35 @@ class BlueprintAgent:
             elif action == CALL:
                 node = self.blueprint.after_call(node)
             else:
-                node, plain = self._raised(node, level, before, action, observation)
-                level = int(levels[node]) if node is not None and levels[node] > 0 else level
-                sure &= plain
-        if node is not None and (nodes.actor[node] != me or nodes.round[node] != observation.position.round):
-            node = None
-        return Place(node, level, acted, sure)
+                options = self._raised(node, level, before, action, mine=mine)
+                sure &= len(options) == 1
+                return [
+                    (Place(to, int(levels[to]) if to is not None and levels[to] > 0 else level, acted, sure), share)
+                    for to, share in options
+                ]
+        return [(Place(node, level, acted, sure), 1.0)]
 
     def _raised(
-        self, node: int, level: int, before: Betting, action: str, observation: Observation
-    ) -> tuple[int | None, bool]:
-        """The node after the raise that a real one is taken for, and whether that is so whatever is drawn."""
+        self, node: int, level: int, before: Betting, action: str, *, mine: bool
+    ) -> list[tuple[int | None, float]]:
+        """The nodes after the raises that a real one may be taken for, with probabilities: one, or two."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
-        theirs = before.actor != observation.position.actor
-        if self.blueprint.limit or not (places or theirs):
-            return (places[0] if places else None), True
+        if self.blueprint.limit or (mine and not places):
+            return [(places[0] if places else None, 1.0)]
         real, to, stack = max(before.spent), int(action[1:]), self.game.rules.stacks[before.actor]
         if to == stack and places and levels[places[-1]] == stack:
-            return places[-1], True
+            return [(places[-1], 1.0)]
         sizes = [(int(levels[place]) - level) / (2 * level) for place in places]
         size = (to - real) / (2 * real)
-        if theirs:
+        if not mine:
             called = self.blueprint.after_call(node)
-            if nodes.actor[called] == observation.position.actor:
+            if nodes.actor[called] == 1 - before.actor:
                 places, sizes = [called, *places], [0.0, *sizes]
             elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):  # nothing is drawn: see above
-                return called, True
-        draw = observation.draw(2 * len(before.history) + 1)
-        return places[translate(sizes, size, self.mapping if theirs else _NEAREST, draw)], size in sizes
+                return [(called, 1.0)]
+        return [(places[i], share) for i, share in translations(sizes, size, _NEAREST if mine else self.mapping)]
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
         """An abstract action as a legal one of the real game; a bet keeps its size in pots."""

@@ -84,8 +84,8 @@ def mapping_named(name: str) -> Mapping:
     return MAPPINGS[name]
 
 
-def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """The abstract size that a bet is taken for.
+def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tuple[int, float]]:
+    """The abstract sizes that a bet may be taken for, with probabilities.
 
     Parameters
     ----------
@@ -95,17 +95,28 @@ def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -
         The bet, in pots. One below the smallest size is taken for it, one above the largest likewise.
     mapping : Mapping
         With which probability a bet between two sizes is taken for the smaller one.
-    draw : float
-        A uniform random number in [0, 1).
 
     Returns
     -------
-    int
-        Its place in `sizes`.
+    list of (int, float)
+        One or two places in `sizes`, ascending, each with its probability, which is above 0.
+
+    >>> [(place, round(share, 4)) for place, share in translations((0.5, 1.0, 2.0), 0.75, pseudo_harmonic)]
+    [(0, 0.4286), (1, 0.5714)]
     """
     if not sizes:
         raise PlayError(f"a bet of {x} pots has no size to be taken for: give one abstract size at least")
     above = bisect_left(sizes, x)
     if above in (0, len(sizes)) or sizes[above] == x:
-        return min(above, len(sizes) - 1)
-    return above - int(draw < mapping(sizes[above - 1], sizes[above], x))
+        return [(min(above, len(sizes) - 1), 1.0)]
+    smaller = mapping(sizes[above - 1], sizes[above], x)
+    return [(place, share) for place, share in ((above - 1, smaller), (above, 1 - smaller)) if share > 0]
+
+
+def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
+    """The abstract size that a bet is taken for, by its place: one of its `translations`.
+
+    `draw` is a uniform random number in [0, 1).
+    """
+    first, *others = translations(sizes, x, mapping)
+    return others[0][0] if others and draw >= first[1] else first[0]
