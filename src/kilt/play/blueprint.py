@@ -60,7 +60,7 @@ class Branch(NamedTuple):
     earlier: int  # the number of that branch; 0 at the player's first decision
 
 
-class Turn(NamedTuple):
+class OwnDecision(NamedTuple):
     """A decision of the player on the way to a public state, or the one there."""
 
     position: Betting
@@ -103,7 +103,7 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
-    _turns: dict[str, list[Turn]] = field(default_factory=dict, repr=False, compare=False)
+    _turns: dict[str, list[OwnDecision]] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
     _rows: dict[tuple[int, bool], tuple[FloatArray, BoolArray]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -150,7 +150,7 @@ class BlueprintAgent:
                 mixed[actions.index(action)] += weight * (row.take(column) if apart else row)
         return PublicPolicy(actions, mixed, np.arange(len(column)) if apart else column)
 
-    def _weights(self, before: list[Turn], last: Turn, board: tuple[int, ...]) -> FloatArray:
+    def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
 
         [branch, 1] where they are the same for all hands: nothing was done where there were several branches.
@@ -228,20 +228,20 @@ class BlueprintAgent:
             place = options[drawn][0]
         return self._at_turn(place, position)
 
-    def _follow_all(self, position: Betting) -> list[Turn]:
+    def _follow_all(self, position: Betting) -> list[OwnDecision]:
         """Follow a hand whatever its bets are taken for: all decisions of the actor, the one at `position` last."""
-        turns: list[Turn] = []
+        turns: list[OwnDecision] = []
         ways = [Branch(self._start, 1.0, 0)]
         for before, action in self._moves(position):
             if before.actor == position.actor:
-                turns.append(Turn(before, self._branches(ways, before), action))
+                turns.append(OwnDecision(before, self._branches(ways, before), action))
                 ways = [Branch(way.place, 1.0, number) for number, way in enumerate(ways)]
             ways = [
                 Branch(place, way.share * share, way.earlier)
                 for way in ways
                 for place, share in self._after(way.place, before, action, position.actor)
             ]
-        return [*turns, Turn(position, self._branches(ways, position), "")]
+        return [*turns, OwnDecision(position, self._branches(ways, position), "")]
 
     def _branches(self, ways: list[Branch], position: Betting) -> list[Branch]:
         return [way._replace(place=self._at_turn(way.place, position)) for way in ways]
