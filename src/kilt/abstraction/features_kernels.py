@@ -57,7 +57,7 @@ def last_ochs(
     opponent has no hand of a cluster left, the strength is a half.
     """
     count = len(hands.bits)
-    reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(t.card_bit), np.float32)
+    reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(ranking.by_card), np.float32)
     result, whole = np.zeros(LANES * count, np.float32), np.zeros(LANES * count, np.float32)
     numbers = np.empty(count, dtype=np.int32)
     kinds = out.shape[1]

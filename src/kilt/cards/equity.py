@@ -24,7 +24,7 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.equity_kernels import HandList, Ranking
+from kilt.cards.equity_kernels import Columns, HandList, Ranking
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
@@ -61,13 +61,24 @@ def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
     rank_keys = (tables.card_key & RANK_MASK)[holes].sum(axis=1)
     ranks_key, ranks = np.unique(rank_keys, return_inverse=True)
     return HandList(
-        cards=tuple(np.ascontiguousarray(column).astype(np.uint8) for column in deck.holes(hole_cards).T),
+        cards=_columns(deck, hole_cards),
         key=tables.card_key[holes].sum(axis=1),
         bits=tables.card_bit[holes].sum(axis=1),
         ranks=ranks.astype(np.uint16),
         ranks_key=ranks_key,
         with_card=np.array([np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)], dtype=np.uint16),
     )
+
+
+def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
+    """Number of cards that hands of `equity_kernels` are made of: those of one card have a blank each beside it."""
+    return deck.size if hole_cards == 2 else 2 * deck.size
+
+
+def _columns(deck: Deck, hole_cards: int) -> Columns:
+    """The two cards of every hand; blanks are numbered after the cards of the deck."""
+    first, *more = deck.holes(hole_cards).T.astype(np.uint8)
+    return np.ascontiguousarray(first), np.ascontiguousarray(more[0]) if more else first + np.uint8(deck.size)
 
 
 def room_to_rank(deck: Deck, hole_cards: int, board_size: int) -> Ranking:
@@ -78,9 +89,9 @@ def room_to_rank(deck: Deck, hole_cards: int, board_size: int) -> Ranking:
         strength=np.empty(hands, dtype=np.int16),
         order=np.empty(hands, dtype=np.uint16),
         ends=np.empty(hands, dtype=np.uint16),
-        cards=tuple(np.empty(hands, dtype=np.uint8) for _ in range(hole_cards)),
+        cards=(np.empty(hands, dtype=np.uint8), np.empty(hands, dtype=np.uint8)),
         sums=np.empty((2, hands)),
-        by_card=np.empty(deck.size),
+        by_card=np.empty(cards_with_blanks(deck, hole_cards)),
         marks=np.zeros(65 * -(-scale // 64), dtype=np.int64),
     )
 

@@ -1,8 +1,9 @@
 """Compiled loops of `equity`: all hands of a board at once.
 
-`hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Columns of cards
-come as a tuple, so that loops over the one or two cards of a hand are unrolled by the compiler. Numbers of hands and
-cards are unsigned: for signed ones the compiler adds a test for Python's counting from the end, which costs a fifth.
+`hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Every hand has two
+cards here: where one is dealt, the other is a blank, of which each hand has its own, so that no two hands share it.
+One set of kernels then serves both kinds of games. Numbers of hands and cards are unsigned: for signed ones the
+compiler adds a test for Python's counting from the end, which costs a fifth.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kilt.lanes import LANES, add, load, store, sub
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
-Columns: TypeAlias = tuple[npt.NDArray[np.uint8], ...]  # one per private card
+Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [hand] the first and the second card
 
 
 class HandList(NamedTuple):
@@ -45,7 +46,7 @@ class Ranking(NamedTuple):
     ends: Order  # [group] where it ends in `order`
     cards: Columns  # of the hands in `order`
     sums: FloatArray  # [2, …] scratch, in the order of `order`
-    by_card: FloatArray  # [card] scratch
+    by_card: FloatArray  # [card] scratch, blanks included
     marks: IntArray  # scratch, zero between uses, with 65 entries for each 64 strengths
 
 
@@ -66,7 +67,7 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
         out[hand] = by_ranks[hands.ranks[hand]]
     for suit in range(4):
         # Is a flush possible? The suit's counter with all cards of a hand in this suit tells.
-        if (key + (len(hands.cards) << tables.suit_shift[suit])) & tables.flush_mark[suit]:
+        if (key + (2 << tables.suit_shift[suit])) & tables.flush_mark[suit]:
             for hand in range(len(out)):
                 flush = tables.flush[((bits | hands.bits[hand]) >> (13 * suit)) & 0x1FFF]
                 if flush >= 0:
@@ -112,7 +113,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
             counts[(block << 6) + trailing_zeros(mark)] = 0
             mark &= mark - 1
         marks[block] = 0
-    for k in range(len(hands.cards)):
+    for k in range(2):
         card, sorted_card = hands.cards[k], ranking.cards[k]
         for i in range(place):
             sorted_card[i] = card[order[i]]
@@ -126,18 +127,16 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
     Inclusion and exclusion: of all that is there, take away what holds one of my cards; what holds both has then been
     taken away twice, and that is my own hand. `by_card` is scratch for one entry per card.
     """
+    first, second = cards
     by_card[:] = 0.0
     value[:] = 0.0
     total = 0.0
     for hand in live:
         total += reach[hand]
-        for column in cards:
-            by_card[column[hand]] += reach[hand]
+        by_card[first[hand]] += reach[hand]
+        by_card[second[hand]] += reach[hand]
     for hand in live:
-        left = total + (len(cards) - 1) * reach[hand]
-        for column in cards:
-            left -= by_card[column[hand]]
-        value[hand] = left
+        value[hand] = total + reach[hand] - by_card[first[hand]] - by_card[second[hand]]
 
 
 @kernel
@@ -149,7 +148,8 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
     the last two. Cards in common are taken out by inclusion and exclusion, as in `compatible`. Hands that cannot be
     held get 0, and their reach is not looked at.
     """
-    order, cards, by_card = ranking.order, ranking.cards, ranking.by_card
+    order, by_card = ranking.order, ranking.by_card
+    first, second = ranking.cards
     mine, result = ranking.sums[0], ranking.sums[1]
     live = ranking.ends[groups - 1] if groups else 0
     for i in range(live):
@@ -160,25 +160,17 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
     for g in range(groups):
         end = ranking.ends[g]
         for i in range(start, end):
-            beaten = passed
-            for column in cards:
-                beaten -= by_card[column[i]]
-            result[i] = beaten
+            result[i] = passed - by_card[first[i]] - by_card[second[i]]
         for i in range(start, end):
             passed += mine[i]
-            for column in cards:
-                by_card[column[i]] += mine[i]
+            by_card[first[i]] += mine[i]
+            by_card[second[i]] += mine[i]
         for i in range(start, end):
-            not_better = passed + (len(cards) - 1) * mine[i]
-            for column in cards:
-                not_better -= by_card[column[i]]
-            result[i] += not_better
+            result[i] += passed + mine[i] - by_card[first[i]] - by_card[second[i]]
         start = end
     value[:] = 0.0
     for i in range(live):
-        everything = passed + (len(cards) - 1) * mine[i]
-        for column in cards:
-            everything -= by_card[column[i]]
+        everything = passed + mine[i] - by_card[first[i]] - by_card[second[i]]
         value[order[i]] = result[i] - everything
 
 
@@ -189,38 +181,30 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
     Write to `whole` what shares no card with each hand, and to `result` what it beats plus what it beats or ties: the
     value of a showdown is the difference of the two. `by_card` is scratch for as many lanes as there are cards.
     """
-    cards, ends, lanes = ranking.cards, ranking.ends, np.uint64(LANES)
+    ends, lanes = ranking.ends, np.uint64(LANES)
+    first, second = ranking.cards
     by_card[:] = 0
     passed = load(by_card, np.uint64(0))
     start = np.uint64(0)
     for g in range(groups):
         end = np.uint64(ends[g])
         for i in range(start, end):
-            beaten = passed
-            for column in cards:
-                beaten = sub(beaten, load(by_card, lanes * np.uint64(column[i])))
-            store(result, lanes * i, beaten)
+            one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+            store(result, lanes * i, sub(sub(passed, load(by_card, one)), load(by_card, two)))
         for i in range(start, end):
-            mine = load(reach, lanes * i)
+            one, two, mine = lanes * np.uint64(first[i]), lanes * np.uint64(second[i]), load(reach, lanes * i)
             passed = add(passed, mine)
-            for column in cards:
-                place = lanes * np.uint64(column[i])
-                store(by_card, place, add(load(by_card, place), mine))
+            store(by_card, one, add(load(by_card, one), mine))
+            store(by_card, two, add(load(by_card, two), mine))
         for i in range(start, end):
-            not_better = add(passed, load(result, lanes * i))
-            for _ in range(len(cards) - 1):
-                not_better = add(not_better, load(reach, lanes * i))
-            for column in cards:
-                not_better = sub(not_better, load(by_card, lanes * np.uint64(column[i])))
-            store(result, lanes * i, not_better)
+            one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+            not_better = add(add(passed, load(result, lanes * i)), load(reach, lanes * i))
+            store(result, lanes * i, sub(sub(not_better, load(by_card, one)), load(by_card, two)))
         start = end
     for i in range(np.uint64(0), start):
-        everything = passed
-        for _ in range(len(cards) - 1):
-            everything = add(everything, load(reach, lanes * i))
-        for column in cards:
-            everything = sub(everything, load(by_card, lanes * np.uint64(column[i])))
-        store(whole, lanes * i, everything)
+        one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+        everything = add(passed, load(reach, lanes * i))
+        store(whole, lanes * i, sub(sub(everything, load(by_card, one)), load(by_card, two)))
 
 
 @kernel
