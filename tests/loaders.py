@@ -31,3 +31,25 @@ class Rooted:
 
     def act(self, observation):
         return f"r{1000 + os.getpid() % 1000}" if observation.position.history in ("", "c") else "c"
+
+
+class Diary:
+    """Raises after a hand that it has won, otherwise calls; keeps all that it saw."""
+
+    name = "diary"
+
+    def __init__(self):
+        self.seen, self.notes, self.copies = [], [], []
+
+    def begin(self, game):
+        self.copies.append(Diary())
+        return self.copies[-1]
+
+    def act(self, observation):
+        bold = self.seen and self.seen[-1].won > 0
+        return "r" if bold and observation.position.raise_bounds() else "c"
+
+    def saw(self, hand):
+        self.seen.append(hand)
+        self.notes.append(f"{len(self.seen)} hands, {hand.won:+g}")
+        return self.notes[-1]

@@ -42,9 +42,11 @@ from kilt.play.acpc import (
 )
 from kilt.play.agent import BASELINES, Observation
 from kilt.play.dealer import Cards, Dealer
+from kilt.play.match import play_match
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import write_phh, write_phhs
 from kilt.play.players import load_agent, load_holdem, load_player
+from loaders import Diary
 
 GAMES = {
     name: Holdem(rules, name)
@@ -477,6 +479,21 @@ def test_a_match_over_the_network_is_the_match_at_home(played):
         assert (hand.number, hand.position, hand.payoffs) == (number, home.position, home.payoffs)
         assert (hand.cards.holes, hand.board) == (home.cards.holes, home.board)
     assert len(log.hands) == MATCH_HANDS
+
+
+def test_players_who_remember_see_the_same_over_the_network():
+    diary, notes, game = Diary(), [], GAMES["leduc"]
+
+    def player(port: int) -> int:
+        return play_agent(diary, game, LOOPBACK, port, seed=1, note=lambda *note: notes.append(note))
+
+    outcome = run_match(game, (player, baseline("probe", game)), 60)
+    assert (outcome.error, diary.seen) == ("", [])
+    (over,) = diary.copies
+    home, hands = Diary(), []
+    play_match(game, (home, BASELINES["probe"]), 60, seed=1, duplicate=False, sink=hands.append)
+    assert over.seen == home.copies[0].seen
+    assert notes == list(enumerate(over.notes)) == [(hand.number, max(hand.notes)) for hand in hands]
 
 
 @pytest.mark.slow
@@ -955,6 +972,11 @@ class Nameless:
         return "c"
 
 
+class Halfway(Mine):
+    def saw(self, hand):
+        pass
+
+
 class Mute(Mine):
     def act(self, observation):
         return None
@@ -973,9 +995,10 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
         Dealer(LIMIT, 3).play(0, (BASELINES["always-call"], load_agent(f"{file}:Mute")))
     for name, words in {
         "Mine": "mine plays any poker game: say which one with --game",
-        "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Mute",
+        "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Halfway, Mute",
         "Needy": r"Needy of .*own.py cannot be made \(TypeError: .*something.*\): it is called without arguments",
         "Nameless": "Nameless of .* is no agent: give it a `name`, which is text, and a method `act",
+        "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: give it one that returns",
     }.items():
         with pytest.raises(PlayError, match=words):
             load_player(f"{file}:{name}")

@@ -22,12 +22,12 @@ from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.play import match as matches
-from kilt.play.acpc import log_line, read_log
+from kilt.play.acpc import log_entry, log_line, read_log
 from kilt.play.agent import BASELINES
 from kilt.play.dealer import Dealer
 from kilt.play.match import MatchSetup, play_match
 from kilt.strategy.fixed import chances
-from loaders import Rooted, baseline, dies_elsewhere, here_only
+from loaders import Diary, Rooted, baseline, dies_elsewhere, here_only
 
 NOLIMIT = load_game("holdem.nolimit.2p")
 LEDUC = load_game("leduc")
@@ -147,6 +147,46 @@ def _actions(history):
         else:
             parts.append(letter)
     return parts
+
+
+# Memory --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicate", [True, False])
+def test_players_who_remember_have_a_copy_at_each_table(monkeypatch, duplicate):
+    """They see the hands of their table, in order, from both seats in turn; nothing is played elsewhere."""
+    monkeypatch.setattr(matches, "WORTHWHILE", -1.0)
+    monkeypatch.setattr(matches, "_on_processes", None)
+    diary, hands = Diary(), []
+    players = diary, BASELINES["probe"]
+    play_match(LEDUC, players, 400, seed=2, duplicate=duplicate, processes=2, sink=hands.append)
+    tables = 2 if duplicate else 1
+    assert diary.seen == [] and len(diary.copies) == tables
+    for table, copy in enumerate(diary.copies):
+        mine = [hand for hand in hands if (hand.number // tables + hand.number) % tables == table]
+        seats = [hand.number % 2 for hand in mine]
+        assert seats == [(number + table) % 2 for number in range(400 // tables)]
+        assert copy.seen == [hand.seen_by(seat) for hand, seat in zip(mine, seats, strict=True)]
+        assert [hand.notes[seat] for hand, seat in zip(mine, seats, strict=True)] == copy.notes
+        for hand, seen, seat in zip(mine, copy.seen, seats, strict=True):
+            assert (seen.hand, seen.board, seen.won) == (hand.cards.holes[seat], hand.board, hand.payoffs[seat])
+            assert seen.shown == (() if hand.position.folded is not None else hand.cards.holes[1 - seat])
+    assert f"# hand 0: diary: {diary.copies[0].notes[0]}\nSTATE:0:" in log_entry(hands[0])
+
+
+def test_a_player_who_remembers_and_meets_itself_comes_out_even():
+    match = play_match(LEDUC, (Diary(), Diary()), 400, seed=3)
+    assert not match.results.any()
+    assert play_match(LEDUC, (Diary(), Diary()), 400, seed=3, duplicate=False).results.any()
+
+
+def test_a_match_begins_with_a_player():
+    class Lost(Diary):
+        def begin(self, game):
+            return None
+
+    with pytest.raises(PlayError, match="`begin` of diary returns None, which is no agent that remembers"):
+        play_match(LEDUC, (Lost(), Diary()), 2)
 
 
 # Processes -----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
 from kilt.play.agent import BASELINES, Observation
 from kilt.play.person import Person, Session, advice, in_words, menu, read_action
+from loaders import Diary
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
 POSITIONS = [
@@ -247,6 +248,14 @@ def test_all_that_happens_is_told_once(game):
         assert ending.won == hand.payoffs[hand.number % 2]
         assert (len(ending.shown) == 2) == (hand.position.folded is None)
     assert ending.total == session.total == sum(session.won)
+
+
+def test_an_opponent_who_remembers():
+    diary = Diary()
+    session = Session(LEDUC, "Ann", diary, Script(*["c"] * 100), seed=5)
+    hands = [session.play() for _ in range(6)]
+    assert session.agent is diary.copies[0] and diary.seen == []
+    assert session.agent.seen == [hand.seen_by(1 - hand.number % 2) for hand in hands]
 
 
 def test_a_hand_that_is_left_does_not_count():

@@ -212,11 +212,15 @@ def _load(spec: str) -> Agent:
 def _common_game(players: list[str], name: str | None) -> Holdem:
     """The game that all players play: the one of that name, or that of the first player who was made for one."""
     from kilt.errors import PlayError
+    from kilt.play.agent import RememberingAgent
     from kilt.play.players import game_for, load_holdem, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")
     agents = [_load(spec) for spec in players]
+    for agent in agents:
+        if isinstance(agent, RememberingAgent):
+            say(f"{agent.name} remembers earlier hands: its matches are played in order, by one process")
     game = load_holdem(name) if name else next(filter(None, map(own_game, agents)), None)
     first, *_ = (game_for(agent, game) for agent in agents)  # all of them are asked
     return first
@@ -252,13 +256,13 @@ class _Log:
 
     def write(self, hand: Hand) -> None:
         """Add a hand, and before the first one what the match is."""
-        from kilt.play.acpc import different_names, log_line
+        from kilt.play.acpc import different_names, log_entry
 
         if self.file and not self.file.begun:
             names = different_names(hand.players)
             self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
         if self.file:
-            self.file.write(f"{log_line(hand)}\n")
+            self.file.write(log_entry(hand))
 
     def end(self, match: Match) -> None:
         """Add the score."""

@@ -85,6 +85,12 @@ def agent(
         int | None,
         typer.Option("--seed", metavar="S", help="Of what the player draws at random. Left out: another every time."),
     ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", "-l", metavar="FILE", help="A new file for what a player who remembers notes of each hand."
+        ),
+    ] = None,
 ) -> None:
     """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
     from secrets import randbits
@@ -93,5 +99,13 @@ def agent(
     from kilt.play.players import load_holdem, load_player
 
     who, rules = load_player(player, None if game is None else load_holdem(game))
-    hands = play_agent(who, rules, host, port, seed=randbits(63) if seed is None else seed)
+    seed = randbits(63) if seed is None else seed
+    with nullcontext() if log is None else closing(NewLog(log)) as lines:
+
+        def note(number: int, text: str) -> None:
+            if lines:
+                lines.write(f"# hand {number}: {who.name}: {text}\n")
+                lines.flush()
+
+        hands = play_agent(who, rules, host, port, seed=seed, note=note)
     say(f"{who.name} played {hands:,} hands")

@@ -76,7 +76,7 @@ def play(
     import random
 
     from kilt.errors import PlayError
-    from kilt.play.acpc import Score, log_line, read_names
+    from kilt.play.acpc import Score, log_entry, read_names
     from kilt.play.person import Adviser, Session
     from kilt.play.players import load_holdem, load_player
 
@@ -98,7 +98,7 @@ def play(
                 if lines:
                     if not lines.begun:
                         lines.write(f"# {name} against {opponent.name}, {rules.name}, seed {seed}\n")
-                    lines.write(f"{log_line(hand)}\n")
+                    lines.write(log_entry(hand))
                     lines.flush()
         except (EOFError, KeyboardInterrupt):
             screen.leave()

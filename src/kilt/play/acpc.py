@@ -39,7 +39,7 @@ from kilt.errors import CardError, GameError, PlayError, quoted
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
-from kilt.play.agent import Observation
+from kilt.play.agent import Observation, PlayedHand
 from kilt.play.dealer import Cards, Dealer, Hand
 
 COMMENTS = ("#", ";")  # lines that begin so are for people
@@ -83,6 +83,17 @@ class MatchState:
         """
         keys = _keys(self.position.rules, seed, self.number)
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
+
+    def played_hand(self, game: Holdem) -> PlayedHand:
+        """What the viewer has seen of a hand that is over."""
+        me, end, won = self.viewer, self.position, float(self.position.stake)
+        if end.folded is not None:
+            won = -won if end.folded == me else won
+        elif all(self.holes):
+            won = Dealer(game).ended(self.number, end, Cards(self.holes, self.board), ("", "")).payoffs[me]
+        else:
+            raise PlayError(f"the dealer does not show the cards of a showdown: {self}; players who remember need them")
+        return PlayedHand(end, me, self.hand, self.board, self.holes[1 - me], won)
 
     @cached_property
     def _text(self) -> str:
@@ -212,6 +223,14 @@ class Log(NamedTuple):
     hands: list[Hand]
     score: Score | None  # None where the match broke off
     comments: list[str]
+
+
+def log_entry(hand: Hand) -> str:
+    """The lines of a hand in a log: what players have noted of it, as comments, and the hand."""
+    noted = [
+        f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
+    ]
+    return "".join(f"{line}\n" for line in [*noted, log_line(hand)])
 
 
 def log_line(hand: Hand) -> str:

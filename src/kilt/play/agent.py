@@ -2,7 +2,7 @@
 
 An agent sees an `Observation`, answers with a legal action as the ACPC writes it, and remembers nothing: all that
 happened is in the observation, and all that it draws at random comes from the observation's `key`. So a hand can be
-played again, elsewhere too.
+played again, elsewhere too. A `RememberingAgent` is also told when a match begins and what it saw of each hand.
 
 >>> from kilt.games import load_game
 >>> observation = Observation(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
@@ -23,7 +23,7 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.draws import uniform
 from kilt.errors import PlayError
-from kilt.games.holdem import RAISE, Betting
+from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.strategy.fixed import AGENTS, chances
 
 
@@ -76,6 +76,67 @@ class Agent(Protocol):
             A legal action as the ACPC writes it: ``f`` (where there is a bet to fold to), ``c`` (call or check), ``r``
             in limit games, ``r300`` to raise *to* 300 chips over the whole hand in no-limit games.
         """
+
+
+class PlayedHand(NamedTuple):
+    """A hand that is over, as one of its players has seen it.
+
+    Attributes
+    ----------
+    position : Betting
+        At the end of the hand.
+    seat : int
+        Of the player.
+    hand : tuple of int
+        The player's private cards.
+    board : tuple of int
+        The public cards that were dealt.
+    shown : tuple of int
+        The opponent's private cards after a showdown; empty where somebody folded.
+    won : float
+        Chips that the player won; negative where they lost.
+    """
+
+    position: Betting
+    seat: int
+    hand: tuple[int, ...]
+    board: tuple[int, ...]
+    shown: tuple[int, ...]
+    won: float
+
+
+@runtime_checkable
+class RememberingAgent(Protocol):
+    """An agent whose play depends on earlier hands of the match. Its matches are played in order, by one process."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and logs."""
+
+    def begin(self, game: Holdem) -> RememberingAgent:
+        """The player of one match that begins now: a new object, which knows nothing of other matches.
+
+        In a duplicate match each deal is played at two tables; `begin` is called once for each of them.
+        """
+
+    def act(self, observation: Observation) -> str:
+        """Pick an action: see `Agent`."""
+
+    def saw(self, hand: PlayedHand) -> str | None:
+        """A hand of the match is over. What is returned, if anything, is a note for the log of the match."""
+
+
+def begun(agent: Agent, game: Holdem) -> Agent:
+    """The player of a match that begins: `agent` itself, or a copy of its own for one that remembers."""
+    if not isinstance(agent, RememberingAgent):
+        return agent
+    player = agent.begin(game)
+    if not isinstance(player, RememberingAgent):
+        raise PlayError(
+            f"`begin` of {agent.name} returns {player!r}, which is no agent that remembers: return the one that plays "
+            "the match"
+        )
+    return player
 
 
 class PublicPolicy(NamedTuple):

@@ -14,12 +14,13 @@ dealt the same cards with the players swapped, so that luck cancels.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import Agent, Observation
+from kilt.play.agent import Agent, Observation, PlayedHand
 
 
 class Cards(NamedTuple):
@@ -37,11 +38,17 @@ class Hand(NamedTuple):
     cards: Cards
     payoffs: tuple[float, float]  # [seat] in chips
     players: tuple[str, str]  # [seat] their names
+    notes: tuple[str, ...] = ()  # [seat] what agents that remember say of it
 
     @property
     def board(self) -> tuple[int, ...]:
         """The public cards that were dealt before the hand ended."""
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
+
+    def seen_by(self, seat: int) -> PlayedHand:
+        """What the player in a seat has seen of it: the opponent's cards after a showdown alone."""
+        shown = self.cards.holes[1 - seat] if self.position.folded is None else ()
+        return PlayedHand(self.position, seat, self.cards.holes[seat], self.board, shown, self.payoffs[seat])
 
 
 class Dealer:
@@ -75,7 +82,7 @@ class Dealer:
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def play(self, number: int, agents: tuple[Agent, Agent], deal: int | None = None) -> Hand:
-        """Play a hand.
+        """Play a hand, and tell agents that remember what they saw of it.
 
         Parameters
         ----------
@@ -105,7 +112,12 @@ class Dealer:
                 position = after(position, action)
             except GameError as error:
                 raise PlayError(f"{agents[seat].name} cannot go on in hand {number}: {error}") from None
-        return self.ended(number, position, cards, (agents[0].name, agents[1].name))
+        hand = self.ended(number, position, cards, (agents[0].name, agents[1].name))
+        told: list[Callable[[PlayedHand], str | None] | None] = [getattr(agent, "saw", None) for agent in agents]
+        if not any(told):
+            return hand
+        first, second = ((saw(hand.seen_by(seat)) or "") if saw else "" for seat, saw in enumerate(told))
+        return hand._replace(notes=(first, second))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
         """The record of a hand that is over, with its payoffs; `players` are names by seat."""

@@ -3,7 +3,9 @@
 Processes are started here, or are workers of an engine.
 
 Players swap seats every hand. In a duplicate match every deal is played twice, with the players swapped, so that the
-luck of the cards cancels; the pair is then one unit of the statistics, because its hands are not independent.
+luck of the cards cancels; the pair is then one unit of the statistics, because its hands are not independent. It is as
+if there were two tables, at each of which the players swap seats after every deal: of a player who remembers earlier
+hands there is a copy at each table, which knows nothing of the other one. Such a match stays in one process.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -37,7 +39,7 @@ from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Agent
+from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
 from kilt.play.dealer import Dealer, Hand
 
 CHUNK = 64  # units that a process plays before it reports
@@ -90,6 +92,17 @@ class MatchSetup:
         return self._agent(self.players[0]), self._agent(self.players[1])
 
     @cached_property
+    def tables(self) -> list[tuple[Agent, Agent]]:
+        """The players at each table of the match: two in a duplicate match, otherwise one."""
+        first, second = self.agents
+        return [(begun(first, self.game), begun(second, self.game)) for _ in range(2 if self.duplicate else 1)]
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a player remembers earlier hands: units then have to be played in order, by one process."""
+        return any(isinstance(agent, RememberingAgent) for agent in self.agents)
+
+    @cached_property
     def dealer(self) -> Dealer:
         """The dealer of the match in this process."""
         return Dealer(self.game, self.seed)
@@ -100,7 +113,8 @@ class MatchSetup:
         Players draw at random by seat and deal: a player who meets itself plays the same hand twice.
         """
         for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
-            agents = self.agents if number % 2 == 0 else self.agents[::-1]
+            agents = self.tables[(unit + number) % len(self.tables)]
+            agents = agents if number % 2 == 0 else agents[::-1]
             yield self.dealer.play(number, agents, deal=unit)
 
     def won(self, hand: Hand) -> float:
@@ -158,7 +172,7 @@ def play_match(
         Makes an agent from a name, such as `kilt.play.players.load_agent`. For several processes it has to be a
         function of a module, or a partial of one.
     processes : int
-        Number of processes at most. Short matches stay in this process.
+        Number of processes at most. Short matches stay in this process, and so do those of players who remember.
     engine : Engine, optional
         Where the processes run; left out: on this machine.
     sink : callable, optional
@@ -202,7 +216,7 @@ def _chunks(
     took = 0.0  # of the last chunk: the first one may have compiled or read something
     for done, (first, last) in enumerate(bounds):
         left = len(bounds) - done
-        if (engine or processes > 1) and done > 1 and took * left > WORTHWHILE:
+        if (engine or processes > 1) and not table.remembers and done > 1 and took * left > WORTHWHILE:
             rest, others = bounds[done:], min(processes, left)
             if engine:
                 yield from _on_engine(table, rest, others, engine, keep=keep)

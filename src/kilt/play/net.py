@@ -46,7 +46,7 @@ from kilt.play.acpc import (
     read_state,
     seen_by,
 )
-from kilt.play.agent import Agent
+from kilt.play.agent import Agent, RememberingAgent, begun
 from kilt.play.dealer import Cards, Dealer, Hand
 
 LOOPBACK = "127.0.0.1"
@@ -396,7 +396,14 @@ class NetworkMatch:
 
 
 def play_agent(
-    agent: Agent, game: Holdem, host: str, port: int, *, seed: int = 0, connect_seconds: float = 10.0
+    agent: Agent,
+    game: Holdem,
+    host: str,
+    port: int,
+    *,
+    seed: int = 0,
+    connect_seconds: float = 10.0,
+    note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
     """Let an agent play a match with an ACPC dealer, to its end.
 
@@ -414,6 +421,8 @@ def play_agent(
         Of what the agent draws at random.
     connect_seconds : float
         How long to wait for a dealer that does not listen yet.
+    note : callable
+        Is called with the number of a hand and what an agent that remembers has noted of it.
 
     Returns
     -------
@@ -429,7 +438,7 @@ def play_agent(
             f"no dealer answers at {host} port {port} ({reason}): check both, and start the dealer"
         ) from None
     with connection:
-        return answer(agent, game, connection, seed=seed)
+        return answer(agent, game, connection, seed=seed, note=note)
 
 
 def _connected(host: str, port: int, seconds: float) -> socket.socket:
@@ -444,8 +453,16 @@ def _connected(host: str, port: int, seconds: float) -> socket.socket:
             time.sleep(0.2)
 
 
-def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int = 0) -> int:
-    """Let an agent play a match on an open connection to a dealer; returns the number of hands."""
+def answer(
+    agent: Agent,
+    game: Holdem,
+    connection: socket.socket,
+    *,
+    seed: int = 0,
+    note: Callable[[int, str], object] = lambda number, text: None,
+) -> int:
+    """Let an agent play a match on an open connection to a dealer; returns the number of hands. See `play_agent`."""
+    player = begun(agent, game)
     lines = Lines(connection, "the dealer")
     lines.send(VERSION)
     state: MatchState | None = None
@@ -454,8 +471,10 @@ def answer(agent: Agent, game: Holdem, connection: socket.socket, *, seed: int =
         state = read_state(line, game)
         if state.over:
             hands += 1
+            if isinstance(player, RememberingAgent) and (said := player.saw(state.played_hand(game))):
+                note(state.number, said)
         elif state.my_turn:
-            lines.send(f"{line}:{_legal(agent, game, state, seed)}")
+            lines.send(f"{line}:{_legal(player, game, state, seed)}")
     if state is None or not state.over:
         when = f"in hand {state.number}, after {state.position.history!r}" if state else "before the first hand"
         raise PlayError(f"the dealer hung up {when}: see what it says, and start the match again")

@@ -29,7 +29,7 @@ from kilt.errors import AbstractionError, KiltError, PlayError, quoted
 from kilt.games.game import REVEAL
 from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
-from kilt.play.agent import Agent, Observation
+from kilt.play.agent import Agent, Observation, begun
 from kilt.play.dealer import Dealer, Hand
 
 LEAVE = ("q", "quit", "exit", "leave")
@@ -271,8 +271,8 @@ class Person:
     adviser: Agent  # who is asked for advice
     _told: int = field(default=0, repr=False)  # moves of the hand that they have been told
 
-    def begin(self) -> None:
-        """A new hand: nothing has been told."""
+    def forget(self) -> None:
+        """A new hand: nothing of it has been told."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
@@ -329,8 +329,8 @@ class Session:
     def __init__(self, game: Holdem, name: str, agent: Agent, screen: Screen, seed: int = 0) -> None:
         if game.start().actor < 0:
             raise PlayError(f"nobody can act in {game.name}, the blinds take all chips: use a game with larger stacks")
-        self.game, self.agent, self.screen = game, agent, screen
-        self.person = Person(name, screen, agent)
+        self.game, self.agent, self.screen = game, begun(agent, game), screen
+        self.person = Person(name, screen, self.agent)
         self.won: list[int] = []  # [hand] chips of the person
         self._dealer = Dealer(game, seed)
 
@@ -356,7 +356,7 @@ class Session:
         rules, deck = self.game.rules, self.game.deck
         mine = self._dealer.deal(number).holes[seat]
         self.screen.begin(number, rules.seat_names[seat], _cards(deck.name(mine)))
-        self.person.begin()
+        self.person.forget()
         hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent))
         self.person.follow(hand.position, mine, hand.board, seat)
         self.won.append(int(hand.payoffs[seat]))

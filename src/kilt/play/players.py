@@ -25,7 +25,7 @@ from kilt.artifact import understood
 from kilt.errors import PlayError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Agent
+from kilt.play.agent import BASELINES, Agent, RememberingAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
@@ -131,6 +131,10 @@ def _own_agent(file: Path, name: str) -> Agent:
     if not isinstance(getattr(agent, "name", None), str) or not callable(getattr(agent, "act", None)):
         raise PlayError(
             f"{name} of {file} is no agent: give it a `name`, which is text, and a method `act(observation)`"
+        )
+    if callable(getattr(agent, "saw", None)) and not isinstance(agent, RememberingAgent):
+        raise PlayError(
+            f"{name} of {file} has `saw`, but no method `begin(game)`: give it one that returns the player of a match"
         )
     return agent
 
