@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from kilt.cards.deck import FULL, Deck
     from kilt.config import Config
     from kilt.errors import GameError, KiltError
+    from kilt.evaluate.players import load_agent
     from kilt.evaluate.stats import Estimate, win_rate
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation
-    from kilt.play.players import load_agent
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.solve.registry import Algorithm
@@ -67,7 +67,7 @@ _HOMES = {
     "check_game": "games.game",
     "equity": "api",
     "exploitability": "api",
-    "load_agent": "play.players",
+    "load_agent": "evaluate.players",
     "load_game": "games",
     "open_blueprint": "api",
     "plan_run": "api",

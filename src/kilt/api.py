@@ -24,13 +24,13 @@ from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
+from kilt.evaluate.players import game_for, load_agent, load_holdem, own_game
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.play import match as matches
 from kilt.play.agent import Agent
 from kilt.play.match import Match
-from kilt.play.players import game_for, load_agent, load_holdem, own_game
 from kilt.runs.budget import Budget, Step
 from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.run import Run, configured_run, continued_run, new_run, open_run

@@ -22,6 +22,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.bench.agent_kernels import read_at_random
 from kilt.bench.measure import Figure
+from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import win_rate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
@@ -29,7 +30,6 @@ from kilt.play.agent import BASELINES, Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
-from kilt.play.players import load_agent
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named

@@ -24,11 +24,11 @@ from kilt.abstraction.pipeline import build
 from kilt.bench.measure import Figure
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import LogCase
+from kilt.evaluate.players import load_agent
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import log_line, readable_hands
 from kilt.play.match import play_match
-from kilt.play.players import load_agent
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 

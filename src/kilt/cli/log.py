@@ -120,9 +120,9 @@ def log(
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
+    from kilt.evaluate.players import load_holdem
     from kilt.jit import cores
     from kilt.play.acpc import decoded
-    from kilt.play.players import load_holdem
 
     if player is None and (name or instead or estimator or opponent or values or partial):
         raise PlayError("--name, --as, --estimator and the like say how a player is judged: give --player too")
@@ -200,7 +200,7 @@ def _judge(
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
-    from kilt.play.players import load_player
+    from kilt.evaluate.players import load_player
 
     played, rules = load_player(player, game)
     for spec in filter(None, others.values()):

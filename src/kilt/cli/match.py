@@ -204,7 +204,7 @@ def crosstable(
 @cache
 def _load(spec: str) -> Agent:
     """An agent by name, loaded once in a process."""
-    from kilt.play.players import load_agent
+    from kilt.evaluate.players import load_agent
 
     return load_agent(spec)
 
@@ -212,8 +212,8 @@ def _load(spec: str) -> Agent:
 def _common_game(players: list[str], name: str | None) -> Holdem:
     """The game that all players play: the one of that name, or that of the first player who was made for one."""
     from kilt.errors import PlayError
+    from kilt.evaluate.players import game_for, load_holdem, own_game
     from kilt.play.agent import RememberingAgent
-    from kilt.play.players import game_for, load_holdem, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")

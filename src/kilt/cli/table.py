@@ -76,9 +76,9 @@ def play(
     import random
 
     from kilt.errors import PlayError
+    from kilt.evaluate.players import load_holdem, load_player
     from kilt.play.acpc import Score, log_entry, read_names
     from kilt.play.person import Adviser, Session
-    from kilt.play.players import load_holdem, load_player
 
     if hands is not None and hands < 1:
         raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out --hands")

@@ -21,6 +21,7 @@ from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
+from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHand, StateValues
 from kilt.games.holdem import Holdem
@@ -28,7 +29,6 @@ from kilt.play.acpc import readable_hands
 from kilt.play.agent import Agent, KnownAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
-from kilt.play.players import load_agent
 
 FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
 LINES = 256  # of a log, that a process judges before it reports
@@ -228,7 +228,7 @@ class LogCase:
     player : str
         The name of the player in the log whose strategy is known.
     played : str
-        The strategy that the player has played by, as `kilt.play.players.load_agent` takes it.
+        The strategy that the player has played by, as `kilt.evaluate.players.load_agent` takes it.
     judged, opponent : str or None
         The strategy to be judged, and that of the opponent: see `estimate_from_log`.
     values : str or None

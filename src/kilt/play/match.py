@@ -169,7 +169,7 @@ def play_match(
     duplicate : bool
         Play every deal twice, with the players swapped: most of the luck of the cards cancels.
     load : callable, optional
-        Makes an agent from a name, such as `kilt.play.players.load_agent`. For several processes it has to be a
+        Makes an agent from a name, such as `kilt.evaluate.players.load_agent`. For several processes it has to be a
         function of a module, or a partial of one.
     processes : int
         Number of processes at most. Short matches stay in this process, and so do those of players who remember.

@@ -17,10 +17,10 @@ from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
+from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
-from kilt.play.players import load_agent
 from kilt.reproduce.agents import SolvedAgent, solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
+from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
-from kilt.play.players import load_agent
 from kilt.reproduce.agents import solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 
