@@ -22,6 +22,7 @@ LAYERS = [
     {"solve", "play"},
     {"evaluate"},
     {"runs"},
+    {"spots"},
     {"viz"},
     {"reproduce", "bench"},
     {"api"},

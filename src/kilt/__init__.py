@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kilt.solve.registry import Algorithm
     from kilt.solve.solver import Solver
     from kilt.solve.variants import Variant
+    from kilt.spots.solution import SpotNode, SpotSolution
+    from kilt.spots.spot import Spot, open_spot
     from kilt.strategy.table import Strategy
 
 __version__ = "0.1.0"
@@ -60,6 +62,9 @@ _HOMES = {
     "Run": "runs.run",
     "Solution": "api",
     "Solver": "solve.solver",
+    "Spot": "spots.spot",
+    "SpotNode": "spots.solution",
+    "SpotSolution": "spots.solution",
     "Step": "runs.budget",
     "Strategy": "strategy.table",
     "Variant": "solve.variants",
@@ -70,6 +75,7 @@ _HOMES = {
     "load_agent": "evaluate.players",
     "load_game": "games",
     "open_blueprint": "api",
+    "open_spot": "spots.spot",
     "plan_run": "api",
     "play_match": "api",
     "resume_run": "api",
@@ -92,6 +98,9 @@ __all__ = [
     "Run",
     "Solution",
     "Solver",
+    "Spot",
+    "SpotNode",
+    "SpotSolution",
     "Step",
     "Strategy",
     "Variant",
@@ -103,6 +112,7 @@ __all__ = [
     "load_agent",
     "load_game",
     "open_blueprint",
+    "open_spot",
     "plan_run",
     "play_match",
     "resume_run",

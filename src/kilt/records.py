@@ -57,8 +57,8 @@ class Record:
     EXAMPLE: ClassVar[str] = ""  # the command that prints one
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            _require(type(self), name, value)
+        for one in fields(self):
+            _require(type(self), one.name, getattr(self, one.name))
 
     def toml(self) -> str:
         """The record as the text of a TOML file, from which it can be read back."""

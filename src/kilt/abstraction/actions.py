@@ -75,14 +75,18 @@ class ActionAbstraction:
         if bounds is None:
             return set()
         least, most = bounds
-        rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
-        raises = rounds[min(position.round, len(rounds) - 1)]
         level = max(position.spent)
         levels = set()
-        for size in raises[min(position.raises, len(raises) - 1)]:
+        for size in self.sizes_at(position):
             to = most if size == inf else max(level + round(size * 2 * level), least)
             levels.add(to if to < self.near * position.rules.stacks[position.actor] else most)
         return levels
+
+    def sizes_at(self, position: Betting) -> Sizes:
+        """The sizes that the actor may choose from, in pots: 0 is the least raise, inf is all-in."""
+        rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
+        raises = rounds[min(position.round, len(rounds) - 1)]
+        return raises[min(position.raises, len(raises) - 1)]
 
     def sizes(self, rounds: int) -> BetSizes:
         """The bet sizes as arrays for a game with `rounds` rounds, as compiled code takes them."""

@@ -150,15 +150,17 @@ class Deck:
         """
         return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
 
-    def range(self, text: str) -> FloatArray:
-        """Read a range of two-card hands.
+    def range(self, text: str, count: int = 2) -> FloatArray:
+        """Read a range of hands.
 
         Parameters
         ----------
         text : str
             Parts separated by commas: a pair ``QQ``, suited ``AKs``, offsuit ``AKo``, either ``AK``, one hand ``AsKh``;
             upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``. A
-            later part overrides an earlier one.
+            later part overrides an earlier one. Hands of one card are a rank ``K`` or a card ``Ks``.
+        count : int
+            Number of private cards, 2 or 1.
 
         Returns
         -------
@@ -169,7 +171,7 @@ class Deck:
         >>> float(weights.sum())
         40.0
         """
-        weights = np.zeros(self.size * (self.size - 1) // 2)
+        weights = np.zeros(comb(self.size, count))
         parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
         if not parts:
             raise CardError("the range is empty: write hands like 'QQ+,AKs,A5s-A2s,KQs:0.5' or 'random'")
@@ -181,14 +183,32 @@ class Deck:
                 weight = -1.0
             if not 0.0 <= weight <= 1.0:
                 raise CardError(f"the weight {weight_text!r} in {part!r} is not a number from 0 to 1")
-            for hand in self._expand(hands):
+            for hand in self._expand(hands, count):
                 weights[self.hole_index(hand)] = weight
         return weights
 
-    def _expand(self, part: str) -> list[tuple[int, int]]:
+    def range_text(self, weights: FloatArray, count: int = 2) -> str:
+        """Write a range: the inverse of `range`, one hand after another.
+
+        >>> FULL.range_text(FULL.range("AA:0.25, AsAh"))
+        'AcAd:0.25,AcAh:0.25,AdAh:0.25,AcAs:0.25,AdAs:0.25,AhAs'
+        """
+        held, holes = np.flatnonzero(weights).tolist(), self.holes(count).tolist()
+        return ",".join(
+            self.name(holes[hand]) + ("" if weights[hand] == 1 else f":{float(weights[hand])!r}") for hand in held
+        )
+
+    def _expand(self, part: str, count: int) -> Sequence[tuple[int, ...]]:
         """The hands of one part of a range, without its weight."""
         if part.lower() in ("random", "any", "*", "100%"):
-            return list(combinations(range(self.size), 2))
+            return list(combinations(range(self.size), count))
+        if count == 1:
+            rank = self.rank_names.find(part.upper())
+            return (
+                [(card,) for card in range(rank * self.suits, (rank + 1) * self.suits)]
+                if rank >= 0
+                else [self.cards(part, 1)]
+            )
         if re.fullmatch(r"([^\W_][cdhsCDHS]){2}", part):
             a, b = self.cards(part, 2)
             return [(a, b)]

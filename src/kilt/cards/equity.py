@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import FloatArray, IntArray
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL, Deck
@@ -56,17 +56,23 @@ class Completions(NamedTuple):
 @lru_cache
 def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
     """All private hands of `hole_cards` cards."""
-    holes = deck.holes(hole_cards).astype(np.int64)
-    tables = hand_tables(hole_cards, deck)
+    holes = deck.holes(hole_cards)
+    with_card = [np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)]
+    return some_hands(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
+
+
+def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
+    """A list of private hands [hand, card], each with its cards ascending."""
+    tables = hand_tables(holes.shape[1], deck)
     rank_keys = (tables.card_key & RANK_MASK)[holes].sum(axis=1)
     ranks_key, ranks = np.unique(rank_keys, return_inverse=True)
     return HandList(
-        cards=_columns(deck, hole_cards),
+        cards=_columns(holes, deck),
         key=tables.card_key[holes].sum(axis=1),
         bits=tables.card_bit[holes].sum(axis=1),
         ranks=ranks.astype(np.uint16),
         ranks_key=ranks_key,
-        with_card=np.array([np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)], dtype=np.uint16),
+        with_card=np.empty((deck.size, 0), dtype=np.uint16),
     )
 
 
@@ -75,15 +81,15 @@ def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
     return deck.size if hole_cards == 2 else 2 * deck.size
 
 
-def _columns(deck: Deck, hole_cards: int) -> Columns:
+def _columns(holes: ByteArray, deck: Deck) -> Columns:
     """The two cards of every hand; blanks are numbered after the cards of the deck."""
-    first, *more = deck.holes(hole_cards).T.astype(np.uint8)
+    first, *more = holes.T.astype(np.uint8)
     return np.ascontiguousarray(first), np.ascontiguousarray(more[0]) if more else first + np.uint8(deck.size)
 
 
-def room_to_rank(deck: Deck, hole_cards: int, board_size: int) -> Ranking:
-    """An empty ranking for `equity_kernels.rank_board` to fill."""
-    hands = len(hand_list(deck, hole_cards).bits)
+def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
+    """An empty ranking for `equity_kernels.rank_board` to fill: of all hands of a deck, or of `hands` of them."""
+    hands = comb(deck.size, hole_cards) if hands is None else hands
     scale = hand_tables(board_size + hole_cards, deck).scale
     return Ranking(
         strength=np.empty(hands, dtype=np.int16),

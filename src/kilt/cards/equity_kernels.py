@@ -24,14 +24,14 @@ Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [han
 
 
 class HandList(NamedTuple):
-    """All private hands of a deck, as kernels want them. Hands are numbered as in `Deck.holes`."""
+    """Private hands as kernels want them: all of a deck, numbered as in `Deck.holes`, or some of them in that order."""
 
     cards: Columns
     key: IntArray  # [hand] what it adds to the key of a board
     bits: IntArray  # [hand] its set of cards, as in HandTables.card_bit
     ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
     ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, suits left out
-    with_card: npt.NDArray[np.uint16]  # [card, …] the hands that hold it
+    with_card: npt.NDArray[np.uint16]  # [card, …] the hands that hold it; empty unless all hands of the deck are there
 
 
 class Ranking(NamedTuple):
@@ -72,8 +72,8 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
                 flush = tables.flush[((bits | hands.bits[hand]) >> (13 * suit)) & 0x1FFF]
                 if flush >= 0:
                     out[hand] = flush
-    for card in board:
-        for hand in hands.with_card[card]:
+    for hand in range(len(out)):
+        if bits & hands.bits[hand]:
             out[hand] = -1
 
 

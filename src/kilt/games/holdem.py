@@ -24,7 +24,7 @@ from math import comb
 
 import numpy as np
 
-from kilt.arrays import FloatArray
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.deck import Deck, subsets
 from kilt.cards.hands import strength
 from kilt.errors import GameError, quoted
@@ -64,6 +64,12 @@ class Betting:
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
         return cls(rules, "", 0, first, blinds, ante, 0, rules.big_blind, 2)._turn_to(first)
+
+    @classmethod
+    def opening(cls, rules: GameDef, round: int, spent: int) -> Betting:  # noqa: A002
+        """The position at the beginning of a round, when each player has put in `spent` chips."""
+        first = rules.first_player[round]
+        return cls(rules, "", round, first, (spent, spent), spent, 0, rules.big_blind, 2)._turn_to(first)
 
     @property
     def facing(self) -> int:
@@ -190,15 +196,15 @@ class Betting:
 class Positions:
     """The positions of a game by history. The last 65,536 are remembered, so that most of a replay is looking up.
 
-    There is one for each game in a process: see `positions_of`.
+    There is one for each game in a process: see `positions_of` and `positions_after`.
     """
 
-    def __init__(self, rules: GameDef) -> None:
-        self.rules, self.start = rules, Betting.start(rules)
+    def __init__(self, start: Betting) -> None:
+        self.rules, self.start = start.rules, start
         self._known: dict[tuple[str, str], Betting] = {}  # by history and next action; "" stands for none
 
     def __reduce__(self) -> tuple[object, ...]:
-        return positions_of, (self.rules,)  # what is remembered stays in its process
+        return positions_after, (self.start,)  # what is remembered stays in its process
 
     def after(self, position: Betting, action: str) -> Betting:
         """The position after an action: `position.after(action)`, remembered. GameError where it is not legal."""
@@ -244,7 +250,13 @@ class Positions:
 @lru_cache(maxsize=16)
 def positions_of(rules: GameDef) -> Positions:
     """The positions of the game with these rules."""
-    return Positions(rules)
+    return positions_after(Betting.start(rules))
+
+
+@lru_cache(maxsize=16)
+def positions_after(start: Betting) -> Positions:
+    """The positions that follow one, which stands for the beginning: its history is empty."""
+    return Positions(start)
 
 
 @dataclass(frozen=True)
@@ -276,20 +288,45 @@ class Holdem:
         """The cards in play."""
         return self.rules.deck
 
+    @property
+    def known_board(self) -> Board:
+        """The public cards that are there when the game begins."""
+        return ()
+
+    @property
+    def numbers(self) -> IntArray:
+        """[hand] numbers in `Deck.holes` of the private hands that players may hold, ascending: here, all of them."""
+        return np.arange(comb(self.deck.size, self.rules.hole_cards))
+
+    @cached_property
+    def holes(self) -> ByteArray:
+        """[hand, card] the private hands that players may hold."""
+        return self.deck.holes(self.rules.hole_cards)[self.numbers]
+
+    @property
+    def weights(self) -> FloatArray:
+        """[player, hand] how likely hands are before it is known what they have in common: here, all alike."""
+        return np.ones((2, len(self.numbers)))
+
+    @property
+    def definition(self) -> str:
+        """All that the game is, but for its name, as a text: games with the same one are the same."""
+        return str(self.rules)
+
     @cached_property
     def _holes(self) -> list[tuple[int, ...]]:
-        return [tuple(hand) for hand in self.deck.holes(self.rules.hole_cards).tolist()]
+        return [tuple(hand) for hand in self.holes.tolist()]
 
     def hands(self, player: int) -> list[str]:
         """The names of all private hands."""
         return [self.deck.name(hand) for hand in self._holes]
 
     def deals(self) -> FloatArray:
-        """Every pair of hands without a card in common is equally likely."""
+        """Pairs of hands without a card in common, as likely as both hands are: here, all alike."""
         held = np.zeros((len(self._holes), self.deck.size))
         np.put_along_axis(held, np.array(self._holes), 1.0, axis=1)
-        apart = (held @ held.T == 0).astype(np.float64)
-        probability: FloatArray = apart / apart.sum()
+        likely = (held @ held.T == 0) * np.outer(*self.weights)
+        probability: FloatArray = likely / likely.sum()
         return probability
 
     @cached_property
@@ -319,7 +356,7 @@ class Holdem:
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
         """All sets of cards for the next round that nobody holds, equally likely."""
-        held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
+        held = {*self._holes[hands[0]], *self._holes[hands[1]], *self.known_board, *board}
         rest = np.array([card for card in range(self.deck.size) if card not in held])
         count = self.rules.board_cards[position.round + 1]
         chance = 1 / comb(len(rest), count)
@@ -331,12 +368,13 @@ class Holdem:
         if position.folded is not None:
             sign = 1 if position.folded == 1 else -1
         else:
-            mine, theirs = (strength([*self._holes[hand], *board], self.deck) for hand in hands)
+            mine, theirs = (strength([*self._holes[hand], *self.known_board, *board], self.deck) for hand in hands)
             sign = (mine > theirs) - (mine < theirs)
         return float(sign * position.stake), float(-sign * position.stake)
 
     def board_name(self, board: Board) -> str:
         """The cards of the board, rounds split by ``/`` as in ACPC states."""
+        board = (*self.known_board, *board)
         parts, start = [], 0
         for count in self.rules.board_cards:
             parts.append(self.deck.name(board[start : start + count]))

@@ -122,8 +122,8 @@ class VectorProblem(Problem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for the rules."""
-        return game_fingerprint(self.game.game)
+        """A short name for the rules, and for the raises that the tree has of them."""
+        return game_fingerprint(self.game.game, self.game.menu)
 
     @property
     def big_blind(self) -> float | None:

@@ -22,6 +22,7 @@ from kilt import artifact
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.strategy.table import REMEDY, require_same, require_shape
+from kilt.tree.betting import Menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
@@ -53,11 +54,11 @@ class VectorStrategy:
     @classmethod
     def of(cls, game: VectorGame, table: Table, **figures: Any) -> VectorStrategy:
         """A strategy for a game from its table of weights."""
-        return cls(game.game.name, game_fingerprint(game.game), table, figures)
+        return cls(game.game.name, game_fingerprint(game.game, game.menu), table, figures)
 
     def on(self, game: VectorGame) -> Table:
         """The table; GameError where the strategy is for another game."""
-        require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game)))
+        require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game, game.menu)))
         require_shape(self.game, self.table, game.shape)
         return self.table
 
@@ -75,11 +76,12 @@ class VectorStrategy:
             return cls(*said, np.asarray(found.arrays["table"]), found.figures)
 
 
-def game_fingerprint(game: Game) -> str:
-    """A hash of the rules of a game, but not of its name.
+def game_fingerprint(game: Game, menu: Menu | None = None) -> str:
+    """A hash of the rules of a game and of a menu of raises, but not of its name.
 
     >>> from kilt.games import load_game
     >>> game_fingerprint(load_game("kuhn")) != game_fingerprint(load_game("leduc"))
     True
     """
-    return artifact.fingerprint(str(game.rules) if isinstance(game, Holdem) else repr(game))
+    rules = game.definition if isinstance(game, Holdem) else repr(game)
+    return artifact.fingerprint(rules if menu is None else f"{rules}{menu!r}")

@@ -273,7 +273,9 @@ def _write(
     none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0)
     raise_sizes = rules.raise_sizes if limit else (0,) * rules.rounds
     max_raises = [most if most != UNLIMITED_RAISES else 2**31 for most in rules.max_raises]
-    said = rules.stacks, rules.blinds, rules.first_player, raise_sizes, max_raises
+    begin = game.start()
+    start = begin.round, begin.actor, *begin.spent, begin.last_raise, begin.raises, begin.to_act, -1
+    said = rules.stacks, rules.blinds, rules.first_player, raise_sizes, max_raises, start
     arrays = BettingRules(*(np.array(values, dtype=np.int64) for values in said))
     counts = np.zeros((2, 2, rules.rounds), dtype=np.int64)
     sizes = menu.sizes(rules.rounds) if isinstance(menu, SizedMenu) and not limit else none

@@ -28,6 +28,7 @@ class BettingRules(NamedTuple):
     first_player: npt.NDArray[np.int64]  # [round]
     raise_sizes: npt.NDArray[np.int64]  # [round] in limit games; 0 elsewhere
     max_raises: npt.NDArray[np.int64]  # [round]
+    start: npt.NDArray[np.int64]  # where betting begins: the round, then the row of the position
 
 
 class BetSizes(NamedTuple):
@@ -148,11 +149,15 @@ def write_tree(
     levels = np.empty(most_children, dtype=np.int64)  # of the raises of a decision
     block = np.empty((1024, WIDTH), dtype=np.int32)  # the positions of a block
     opening = np.empty((1024, 4), dtype=np.int32)  # of blocks: the chance node before it, its round, chips of players
-    opening[0, 0], opening[0, 1], opening[0, 2], opening[0, 3] = -1, 0, rules.blinds[0], rules.blinds[1]
+    opening[0, 0], opening[0, 1] = -1, rules.start[0]
     blocks, opened, nodes, leaves = 0, 1, 0, 0
     while blocks < opened:
         parent, r, base, head, tail = opening[blocks, 0], opening[blocks, 1], nodes, 0, 1
-        open_round(rules, r, opening[blocks, 2], opening[blocks, 3], block[0])
+        if blocks > 0:
+            open_round(rules, r, opening[blocks, 2], opening[blocks, 3], block[0])
+        else:
+            for column in range(WIDTH):
+                block[0, column] = rules.start[1 + column]
         if storing:
             tree.block[blocks] = base
             tree.parent[base], level[base] = parent, CALLS

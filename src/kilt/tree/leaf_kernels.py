@@ -133,7 +133,9 @@ def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Wo
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
     """
-    order, live, lanes = work.ranking.order, np.uint64(work.ranking.ends[groups - 1]), np.uint64(LANES)
+    order, live, lanes = work.ranking.order, np.uint64(0), np.uint64(LANES)
+    if groups > 0:  # cards to come may leave no hand of small ranges
+        live = np.uint64(work.ranking.ends[groups - 1])
     kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
     reach, result, whole = work.lanes.reach, work.lanes.result, work.lanes.whole

@@ -134,7 +134,7 @@ class VectorGame:
         cards = (FULL, 2, 5)  # a game without cards never looks at these
         if isinstance(game, Holdem):
             cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
-        ranking = room_to_rank(*cards)
+        ranking = room_to_rank(*cards, len(self.tree.deck.bits))
         return Workspace(
             vectors=Vectors(
                 reach=np.zeros((places, hands), dtype),
@@ -313,6 +313,11 @@ class VectorGame:
         """What player 0 wins when both follow a strategy, in chips per game."""
         return self.walk(Walk(0, (FOLLOW,), strategy, strategy))
 
+    def expected_values(self, strategy: Table) -> tuple[float, float]:
+        """What players 0 and 1 win when both follow a strategy, in chips per game."""
+        first, second = (self.walk(Walk(player, (FOLLOW,), strategy, strategy)) for player in (0, 1))
+        return first, second
+
     def response_values(self, strategy: Table) -> tuple[float, float]:
         """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
         first, second = (self.walk(Walk(player, (RESPOND,), strategy, strategy)) for player in (0, 1))
@@ -339,6 +344,58 @@ class VectorGame:
             Chips per game, at least 0; times 1000 over the big blind in mbb/g.
         """
         return max(sum(self.response_values(strategy)) / 2, 0.0)  # rounding may leave −1e-17
+
+    def look(self, strategy: Table, path: Sequence[tuple[int, int]]) -> tuple[Look, Look]:
+        """What both players reach and are worth in the block of betting at the end of a path.
+
+        Parameters
+        ----------
+        strategy : ndarray, shape `shape`
+            That both follow.
+        path : sequence of (entry, board)
+            Of each round, beginning with (0, 0): the chance node that opens its block, and the board by number.
+
+        Returns
+        -------
+        tuple of Look
+            What the walks of players 0 and 1 find there. Only what the path leads to is walked.
+        """
+        self._check(strategy)
+        tree, rounds = self.tree, len(self.tree.rows)
+        kept = [np.array([entry]) for entry, _ in path]
+        within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] block of its node
+        for r in range(len(path), rounds):
+            every = np.arange(tree.entry_start[r], tree.entry_start[r + 1])
+            kept.append(every[np.isin(within[every], tree.entry_block[kept[-1]])])
+        entries = np.concatenate(kept).astype(np.int32)
+        part = tree._replace(
+            entry_start=np.cumsum([0, *map(len, kept)], dtype=np.int32),
+            entry_node=tree.entry_node[entries],
+            entry_block=tree.entry_block[entries],
+            entry_row=tree.entry_row[entries],
+        )
+        begin, end = tree.nodes.block[tree.entry_block[path[-1][0]] :][:2]
+        places = tree.nodes.place[begin:end]
+        looks = []
+        for player in (0, 1):
+            scope = self.scope(player)
+            scope.board[1 : len(path)] = [board for _, board in path[1:]]
+            scope.chance[:] = 1.0
+            own = Policy(self.layouts[0], strategy)
+            with self.workspace() as work:
+                tasks, result = np.full(rounds, FOLLOW), np.zeros(self.shape[1])
+                kernels.walk(part, player, tasks, own, own, scope, work, np.zeros((1, 1)), result)
+                vectors = work.vectors
+                reach = vectors.reach[vectors.source[places]] * vectors.alive[places, None]
+                looks.append(Look(reach, vectors.value[places]))
+        return looks[0], looks[1]
+
+
+class Look(NamedTuple):
+    """What a walk of one player finds in a block of betting, on one board: arrays [node of the block, hand]."""
+
+    reach: FloatArray  # of the opponent; hands that hold a card of the board count too
+    value: FloatArray  # to the player in chips, weighted by the opponent's reach; 0 where that is 0
 
 
 class Walks(NamedTuple):

@@ -8,21 +8,23 @@ the last bid and on whose turn it is, so that few blocks serve all histories; ea
 from __future__ import annotations
 
 from collections import deque
-from math import comb
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from math import comb, nan
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray
-from kilt.cards.boards import canonical_boards, hand_permutations
+from kilt.cards.boards import Boards, canonical_boards, extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL
-from kilt.cards.equity import hand_list
+from kilt.cards.equity import hand_list, some_hands
 from kilt.cards.hands import hand_tables
 from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
+from kilt.games.subgame import deals
 from kilt.tree import vector_arrays as kinds
 from kilt.tree.betting import SHOWN, Menu, betting_tree
 from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
@@ -53,13 +55,14 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     Where not `by_board`, tables have one set of rows for all boards of a round.
     """
     if isinstance(game, Holdem):
-        actions, boards = _bets(game, menu), canonical_boards(game.rules.board_cards, game.deck)
-        deck, hole, shown = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
+        actions, deal = _bets(game, menu), _deal_cards(game)
+        hands, strengths = some_hands(game.holes, game.deck), hand_tables(_seen(game), game.deck)
     elif isinstance(game, Bluff):
-        actions, boards = _bids(game), canonical_boards((0, 0))
-        deck, hole, shown = FULL, 2, 5  # nobody looks at them
+        actions, deal = _bids(game), _roll_dice(game)
+        hands, strengths = hand_list(FULL), hand_tables(7)  # nobody looks at them
     else:
         raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
+    boards = deal.boards
     rounds = len(boards)
     deciding, revealing = actions.actor >= 0, np.flatnonzero(actions.actor == CHANCE)
     kind = np.where(deciding, kinds.DECISION, actions.kind).astype(np.int8)
@@ -88,7 +91,6 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         if r > 0:
             first_board[board_start[r - 1] : board_start[r]] = board_start[r] + b.first_child[:-1]
     weight = np.concatenate([b.weight for b in boards])
-    deal = _deal(game, rounds)
     nodes = Nodes(
         kind=kind,
         actor=actions.actor,
@@ -103,8 +105,8 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     return VectorTree(
         nodes=nodes,
         dice=Dice(matching=_matching(game), called=actions.payoffs),
-        deck=hand_list(deck, hole),
-        strengths=hand_tables(hole + shown, deck),
+        deck=hands,
+        strengths=strengths,
         entry_start=entry_start.astype(np.int32),
         entry_node=entry_node.astype(np.int32),
         entry_block=entry_block.astype(np.int32),
@@ -120,29 +122,77 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         symmetry=np.concatenate([b.symmetry for b in boards]),
         poker=isinstance(game, Holdem),
         hands=np.array([len(game.hands(0)), len(game.hands(1))], dtype=np.int32),
-        noise=ROUNDING * deal["prior"][0].sum() * max(1.0, *np.abs(actions.stake)),
-        **deal,
+        noise=ROUNDING * deal.prior[0].sum() * max(1.0, *np.abs(actions.stake)),
+        moved=deal.moved,
+        chance=deal.chance,
+        odds=deal.odds,
+        prior=deal.prior,
+        rivals=deal.rivals,
+        norm=deal.norm,
     )
 
 
-def _deal(game: Holdem | Bluff, rounds: int) -> dict[str, Any]:
-    """What is dealt, and how likely that is."""
-    chance, odds = np.ones(rounds), np.ones((rounds, 3))
-    if isinstance(game, Holdem):
-        hole, cards = game.rules.hole_cards, game.deck.size
-        left = cards - 2 * hole
-        for r, count in enumerate(game.rules.board_cards):
-            chance[r] = 1 / comb(left, count)
-            odds[r] = [comb(left + unseen * hole, count) * chance[r] for unseen in (2, 1, 0)]
-            left -= count
-        hands, rivals = comb(cards, hole), comb(cards - hole, hole)
-        moved, norm, prior = hand_permutations(game.deck, hole), 1 / (hands * rivals), np.ones((2, hands))
-        return {"chance": chance, "odds": odds, "moved": moved, "norm": norm, "prior": prior, "rivals": float(rivals)}
-    deals = game.deals()
-    prior = np.zeros((2, max(deals.shape)))
-    prior[0, : deals.shape[0]], prior[1, : deals.shape[1]] = deals.sum(axis=1), deals.sum(axis=0)
-    moved = np.arange(max(deals.shape), dtype=np.int32)[None]
-    return {"chance": chance, "odds": odds, "moved": moved, "norm": 1.0, "prior": prior, "rivals": 1.0}
+class Dealing(NamedTuple):
+    """What is dealt, and how likely that is: fields as in `VectorTree`."""
+
+    boards: Sequence[Boards]
+    moved: npt.NDArray[np.int32]
+    prior: FloatArray
+    norm: float
+    rivals: float
+    chance: FloatArray
+    odds: FloatArray
+
+
+def _seen(game: Holdem) -> int:
+    """Cards that a player sees at a showdown."""
+    return game.rules.hole_cards + sum(game.rules.board_cards)
+
+
+def _deal_cards(game: Holdem) -> Dealing:
+    """The cards of a game, from the board that is known on."""
+    rules, deck, prior, known = game.rules, game.deck, game.weights, game.known_board
+    layout = rules.board_cards[game.start().round + 1 :]
+    chance, odds = np.ones(len(layout) + 1), np.ones((len(layout) + 1, 3))
+    left = deck.size - 2 * rules.hole_cards - len(known)
+    for r, count in enumerate(layout, start=1):
+        chance[r] = 1 / comb(left, count)
+        odds[r] = [comb(left + unseen * rules.hole_cards, count) * chance[r] for unseen in (2, 1, 0)]
+        left -= count
+    moved, alike = _renamed(game)
+    boards = [known_board(known, deck, alike)]
+    for count in layout:
+        boards.append(extend(boards[-1], count, deck))
+    whole = deals(prior, game.holes, deck.size)
+    even = bool((prior == 1).all())  # otherwise it depends on the hand
+    return Dealing(boards, moved, prior, 1 / whole, whole / len(prior[0]) if even else nan, chance, odds)
+
+
+def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
+    """[permutation, hand] which hand becomes which when suits are renamed, and the set of permutations that count.
+
+    These are those that change neither the board nor the ranges, a bit each. For others the row may be nonsense.
+    """
+    deck, prior = game.deck, game.weights
+    every, symmetry = hand_permutations(deck, game.rules.hole_cards), symmetry_of(deck, game.known_board)
+    place = np.full(every.shape[1], -1, dtype=np.int32)
+    place[game.numbers] = np.arange(len(game.numbers))
+    moved = place[every[:, game.numbers]]
+    kept = [
+        p
+        for p in range(len(moved))
+        if symmetry >> p & 1 and (moved[p] >= 0).all() and (prior[:, moved[p]] == prior).all()
+    ]
+    return np.maximum(moved, 0), sum(1 << p for p in kept)
+
+
+def _roll_dice(game: Bluff) -> Dealing:
+    """The dice of Bluff: no boards, and bids in two rounds."""
+    dealt = game.deals()
+    prior = np.zeros((2, max(dealt.shape)))
+    prior[0, : dealt.shape[0]], prior[1, : dealt.shape[1]] = dealt.sum(axis=1), dealt.sum(axis=0)
+    moved = np.arange(max(dealt.shape), dtype=np.int32)[None]
+    return Dealing(canonical_boards((0, 0)), moved, prior, 1.0, 1.0, np.ones(2), np.ones((2, 3)))
 
 
 def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
@@ -157,7 +207,8 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     revealing = np.flatnonzero(nodes.actor == CHANCE)
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
     none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
-    fields = (nodes.actor, nodes.round, nodes.first_child, nodes.children, opens, nodes.block)
+    rounds = nodes.round - np.int8(game.start().round)
+    fields = (nodes.actor, rounds, nodes.first_child, nodes.children, opens, nodes.block)
     return ActionBlocks(*fields, kind, stake, none, none, payoffs)
 
 

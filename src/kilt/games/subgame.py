@@ -1,0 +1,141 @@
+"""A game of the hold'em family from a public position on: the betting so far, the board and both players' ranges.
+
+What came before is summed up by the chips in the pot and by the *ranges*: how likely each player is to hold each hand,
+before it is known which cards the hands have in common. So a subgame is a game like any other. Its histories begin
+where it does; so do its boards, which hold the cards that are dealt from then on.
+
+>>> from kilt.games import load_game
+>>> leduc = load_game("leduc")
+>>> both_raise = subgame(leduc, leduc.replay("rc/"), "Ks", [[1, 1, 1, 1, 0, 1], [0, 0, 1, 1, 1, 1]])
+>>> both_raise.hands(0), both_raise.start().actor, both_raise.start().spent
+(['Qh', 'Qs', 'Kh', 'Ah', 'As'], 0, (3, 3))
+>>> both_raise.weights.tolist()  # nobody holds the king that is on the board
+[[1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.errors import GameError
+from kilt.games.game import Board
+from kilt.games.holdem import Betting, Holdem, Positions, positions_after
+
+
+@dataclass(frozen=True)
+class Subgame(Holdem):
+    """The rest of a game of the hold'em family after a public position: see `subgame`, which checks what it is given.
+
+    Only hands are numbered that one of the players may hold.
+
+    Attributes
+    ----------
+    first : Betting
+        The position that it begins with; its history is empty.
+    board : tuple of int
+        The public cards that are there already.
+    ranges : ndarray, shape (2, hands of the deck)
+        Weights of the players' hands, at least 0.
+    """
+
+    first: Betting = field(kw_only=True)
+    board: Board = field(kw_only=True)
+    ranges: FloatArray = field(kw_only=True, compare=False, repr=False)
+    _weighed: bytes = field(init=False, repr=False)  # the ranges, for comparisons
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_weighed", self.ranges.tobytes())
+
+    @property
+    def known_board(self) -> Board:
+        """The public cards that are there when the game begins."""
+        return self.board
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """[hand] numbers in `Deck.holes` of the hands that one of the players may hold."""
+        return np.flatnonzero((self.ranges > 0).any(axis=0))
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """[player, hand] the ranges, without the hands that neither may hold."""
+        return np.ascontiguousarray(self.ranges[:, self.numbers])
+
+    @property
+    def definition(self) -> str:
+        """All that the subgame is, but for its name: games with the same text are the same."""
+        return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}"
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions of this game by history, which begins with the subgame."""
+        return positions_after(self.first)
+
+
+def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges: npt.ArrayLike) -> Subgame:
+    """The rest of a game after a public position.
+
+    Parameters
+    ----------
+    game : Holdem
+        The whole game.
+    position : Betting
+        Where it begins, with a player to act.
+    board : str or sequence of int
+        The public cards of that round.
+    ranges : array_like, shape (2, hands)
+        Weights of both players' hands, in the order of `Deck.holes`. Hands with a card of the board count for nothing.
+
+    Returns
+    -------
+    Subgame
+        GameError is raised where there is nothing to decide, or no deal that the ranges allow.
+    """
+    deck, rules = game.deck, game.rules
+    needed = rules.board_size(position.round)
+    cards = deck.cards(board if isinstance(board, str) else deck.name(board), needed)
+    if position.actor < 0:
+        raise GameError(f"nobody acts after {position.history!r}: begin where a player has a decision")
+    holes = deck.holes(rules.hole_cards)
+    weights = np.array(ranges, dtype=np.float64)
+    if weights.shape != (2, len(holes)):
+        raise GameError(f"the ranges have shape {weights.shape}; {game.name} needs {(2, len(holes))}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise GameError("a range has weights that are no numbers or below 0: give 0 or more")
+    weights[:, np.isin(holes, cards).any(axis=1)] = 0.0
+    for player, own in enumerate(weights):
+        if not own.any():
+            raise GameError(
+                f"the range of player {player + 1} has no hand that the board {deck.name(cards)} leaves: add hands"
+            )
+    first = replace(position, history="")
+    found = Subgame(rules, game.name, first=first, board=cards, ranges=weights)
+    if deals(found.weights, found.holes, deck.size) <= 0:
+        raise GameError("the ranges share no deal: each hand of one has a card of each hand of the other; add hands")
+    return found
+
+
+def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
+    """[hand] the weight of all hands of the opponent that share no card with each hand.
+
+    Of all hands, take away those that hold one of its cards; what holds both was then taken away twice.
+
+    >>> rivals(np.ones(6), np.array([[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]), 4)
+    array([1., 1., 1., 1., 1., 1.])
+    """
+    by_card = np.bincount(holes.ravel(), np.repeat(weights, holes.shape[1]), cards)
+    whole = weights.sum()
+    left: FloatArray = whole - by_card[holes].sum(axis=1) + (holes.shape[1] - 1) * weights
+    return np.where(left > 1e-12 * whole, left, 0.0)  # rounding may leave a trace
+
+
+def deals(weights: FloatArray, holes: ByteArray, cards: int) -> float:
+    """The weight of all pairs of hands without a card in common; `weights` are [player, hand]."""
+    return float(weights[0] @ rivals(weights[1], holes, cards))

@@ -1,0 +1,112 @@
+"""The language of lines: what is done in a spot, and what is dealt, one word after another.
+
+=============  =====================================================================================
+word           meaning
+=============  =====================================================================================
+``x`` ``c``    check or call
+``f``          fold
+``b3`` ``r9``  bet 3 chips, raise to 9 chips in this round; in limit games ``b`` and ``r``
+``b50%``       bet or raise by so much of the pot as it is after calling; ``b0.5x`` is the same
+``a``          all-in
+``/ 7d``       the next round, and the cards that it brings
+=============  =====================================================================================
+
+>>> from kilt.games import load_game
+>>> from kilt.games.holdem import Betting
+>>> flop = Betting.opening(load_game("holdem.nolimit.2p").rules, 1, 3 * UNIT)
+>>> position = read_actions(flop, "b50% r12", None)
+>>> word_of(flop, "r1200"), position.spent
+('b3', (1200, 3000))
+"""
+
+from __future__ import annotations
+
+import re
+
+from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.errors import RunError, quoted
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting
+from kilt.tree.betting import Menu, on_menu
+
+UNIT = 200  # chips of the game for a chip of a spot: bets are exact to a hundredth, and the pot can be halved
+
+_BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
+
+
+def chips(amount: float) -> str:
+    """Chips of the game as chips of a spot, in words.
+
+    >>> chips(1250), chips(200_000)
+    ('6.25', '1000')
+    """
+    return f"{amount / UNIT:.2f}".rstrip("0").rstrip(".")
+
+
+def word_of(position: Betting, label: str) -> str:
+    """An action as a word of a line."""
+    if label == FOLD:
+        return "f"
+    if label == CALL:
+        return "c" if position.facing else "x"
+    kind = "r" if position.facing else "b"
+    if position.rules.betting == "limit":
+        return kind
+    level = int(label[1:])
+    return "a" if level == position.rules.stacks[position.actor] else f"{kind}{chips(level - position.opened_at)}"
+
+
+def described(position: Betting, label: str) -> str:
+    """An action in words, for people.
+
+    >>> from kilt.games import load_game
+    >>> from kilt.games.holdem import Betting
+    >>> flop = Betting.opening(load_game("holdem.nolimit.2p").rules, 1, 3 * UNIT)
+    >>> [described(flop, label) for label in ("c", "r1200", "r20000")]
+    ['check', 'bet 3', 'all-in']
+    """
+    word = word_of(position, label)
+    whole = {"f": "fold", "c": "call", "x": "check", "a": "all-in", "b": "bet", "r": "raise"}
+    if word in whole:
+        return whole[word]
+    return f"bet {word[1:]}" if word[0] == "b" else f"raise to {word[1:]}"
+
+
+def action_of(position: Betting, word: str, menu: Menu | None) -> str:
+    """The label of the action that a word stands for; RunError where it is not legal, or not on the menu."""
+    free = menu is None and position.rules.betting != "limit"  # whether bets of any size will do
+    there = position.passive_actions() if free else on_menu(position, menu)
+    label = _label(position, word.lower(), menu)
+    if label is None or not (label in there or (free and label.startswith(RAISE))):
+        words = [*(word_of(position, one) for one in there), *(["a bet such as b50%"] if free else [])]
+        raise RunError(f"{word!r} cannot be done here: use one of {', '.join(words)}")
+    return label
+
+
+def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
+    """What a word stands for, if that is legal without regard to the menu."""
+    if word in ("f", "x", "c"):
+        return FOLD if word == "f" else CALL
+    bounds, match = position.raise_bounds(), _BET.fullmatch(word)
+    if bounds is None or match is None:
+        return None
+    if position.rules.betting == "limit":
+        return RAISE if word in ("b", "r") else None
+    if word == "a":
+        return f"{RAISE}{bounds[1]}"
+    if not match[1]:
+        return None
+    if match[2]:
+        near = menu.near if isinstance(menu, ActionAbstraction) else 1.0
+        (level,) = actions_of(f"{match[1]}{match[2]}", near)(position)
+    else:
+        level = position.opened_at + round(UNIT * float(match[1]))
+    return f"{RAISE}{level}" if bounds[0] <= level <= bounds[1] else None
+
+
+def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
+    """The position after the actions of a line, none of which ends the round."""
+    for word in line.split():
+        if position.actor < 0:
+            raise RunError(f"{quoted(line)} goes on after the end of a round: it has actions of one round")
+        position = position.after(action_of(position, word, menu))
+    return position

@@ -1,0 +1,343 @@
+"""The solution of a spot: strategy, expected value and equity of every hand at every decision.
+
+Decisions are named by lines, as in `kilt.spots.line`: ``""`` is the first one, ``"b50% c / 7d"`` that after a bet, a
+call and the seven of diamonds. Expected values are chips that a player has from here on: what is won of the pot, less
+what is still put in; a fold is worth 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.cards.boards import card_permutations
+from kilt.cards.equity import hand_strength
+from kilt.errors import RunError, quoted
+from kilt.games.game import CHANCE, REVEAL
+from kilt.games.holdem import Betting
+from kilt.games.subgame import Subgame, rivals
+from kilt.runs.budget import Step
+from kilt.spots.line import UNIT, action_of, described, word_of
+from kilt.tree.betting import on_menu
+from kilt.tree.vector import Look, VectorGame
+from kilt.tree.vector_arrays import Flags, Table
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlace:
+    """Where a line leads: a node of the public tree, on a board up to suits."""
+
+    position: Betting
+    node: int
+    path: tuple[tuple[int, int], ...]  # [round] the entry that opens its block, and the board by number
+    board: tuple[int, ...]  # the cards as they were dealt
+    cards: IntArray  # [card of the board by number] which card it stands for
+    hands: IntArray  # [hand on the board by number] which hand it stands for
+
+
+@dataclass(frozen=True, eq=False)
+class SpotNode:
+    """What a solution does at a decision. Arrays over hands are in the order of `hands`.
+
+    Attributes
+    ----------
+    line : str
+        How play came here.
+    board : str
+    pot : float
+        Chips in the pot.
+    actor : int
+        Who decides: 0 or 1.
+    actions : tuple of str
+        As words of a line: ``x``, ``b3``, ``a``.
+    words : tuple of str
+        In words, for people.
+    hands : tuple of str
+        That one of the players may hold on this board.
+    reach : ndarray, shape (2, hands)
+        Weights of the players' hands here: their ranges times what they have done.
+    strategy : ndarray, shape (hands, actions)
+        Probabilities of the actor's actions.
+    ev : ndarray, shape (2, hands)
+        Expected value in chips; nan where the opponent never comes here with a hand that leaves this one.
+    action_ev : ndarray, shape (hands, actions)
+        Of the actor's actions.
+    """
+
+    line: str
+    board: str
+    pot: float
+    actor: int
+    actions: tuple[str, ...]
+    words: tuple[str, ...]
+    hands: tuple[str, ...]
+    reach: FloatArray
+    strategy: FloatArray
+    ev: FloatArray
+    action_ev: FloatArray
+    game: Subgame
+    numbers: IntArray  # [hand] in `Deck.holes`
+
+    @cached_property
+    def equity(self) -> FloatArray:
+        """[player, hand] share of the pot if nobody bet any more: wins and half of the ties, over all boards."""
+        rules, deck = self.game.rules, self.game.deck
+        found = np.empty_like(self.reach)
+        for player in (0, 1):
+            theirs = np.zeros(len(deck.holes(rules.hole_cards)))
+            theirs[self.numbers] = self.reach[1 - player]
+            size = sum(rules.board_cards)
+            every = hand_strength(deck.cards(self.board), theirs, deck, board_size=size, hole_cards=rules.hole_cards)
+            found[player] = every[self.numbers]
+        return found
+
+    @cached_property
+    def chance(self) -> FloatArray:
+        """[player, hand] how likely each hand is here, given both ranges and the cards that they take away."""
+        holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
+        met = np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
+        weight: FloatArray = self.reach * met
+        total = weight.sum(axis=1, keepdims=True)
+        share: FloatArray = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
+        return share
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """[action] how often the actor takes each, over all hands."""
+        return np.asarray(self.chance[self.actor] @ self.strategy)
+
+    def mean(self, values: FloatArray) -> tuple[float, float]:
+        """The mean of values [player, hand] over the hands that each player holds here."""
+        first, second = (
+            float(np.sum(np.where(own > 0, own * one, 0.0))) if own.any() else float("nan")
+            for own, one in zip(self.chance, values, strict=True)
+        )
+        return first, second
+
+    def __getitem__(self, hand: str) -> dict[str, float]:
+        """The probability of each action with a hand, such as ``AsKh``."""
+        deck = self.game.deck
+        name = deck.name(sorted(deck.cards(hand, self.game.rules.hole_cards)))
+        if name not in self.hands:
+            raise RunError(f"nobody holds {name} on {self.board}: it is in neither range, or has a card of the board")
+        return dict(zip(self.actions, self.strategy[self.hands.index(name)].tolist(), strict=True))
+
+
+class NextCards(NamedTuple):
+    """A row of a report: what happens after some cards are dealt."""
+
+    cards: str
+    alike: int  # how many such boards there are, up to suits that nothing tells apart
+    node: SpotNode
+
+
+@dataclass(frozen=True, eq=False)
+class SpotSolution:
+    """What was found for a spot.
+
+    Attributes
+    ----------
+    game : VectorGame
+        The public tree.
+    table : ndarray, shape `game.shape`
+        The average strategy: weights in proportion to probabilities.
+    steps : tuple of Step
+        Where the solver stood, in chips; the last one is that of the end.
+    """
+
+    game: VectorGame
+    table: Table
+    steps: tuple[Step, ...]
+
+    @property
+    def subgame(self) -> Subgame:
+        """The spot as a game."""
+        assert isinstance(self.game.game, Subgame)
+        return self.game.game
+
+    @property
+    def pot(self) -> float:
+        """Chips in the pot when the spot's first round began."""
+        return 2 * self.subgame.first.opened_at / UNIT
+
+    @property
+    def iterations(self) -> int:
+        """Iterations that were done."""
+        return self.steps[-1].iterations
+
+    @property
+    def exploitability(self) -> float:
+        """What best responses win more than the strategy, mean over both players, in chips."""
+        return self.steps[-1].exploitability
+
+    @property
+    def exploitability_percent(self) -> float:
+        """The exploitability in per cent of the pot."""
+        return 100 * self.exploitability / self.pot
+
+    @property
+    def exploitability_mbb(self) -> float:
+        """The exploitability in thousandths of a big blind."""
+        return 1000 * UNIT * self.exploitability / self.subgame.rules.big_blind
+
+    @cached_property
+    def values(self) -> tuple[float, float]:
+        """Chips that both players have of the spot when they follow the strategy; without rake they are the pot."""
+        first, second = self.game.expected_values(self.table)
+        spent = self.subgame.first.spent
+        return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
+
+    def at(self, line: str = "") -> SpotNode:
+        """The decision that a line leads to.
+
+        Parameters
+        ----------
+        line : str
+            Such as ``"b50% c / 7d"``: see `kilt.spots.line`. Empty: the first decision of the spot.
+
+        Returns
+        -------
+        SpotNode
+            RunError is raised where nobody decides there, or the tree has no such action.
+        """
+        words = line.replace("/", " / ").split()
+        place = self._go(words, line)
+        if place.position.actor < 0:
+            where = "the round is over: add / and cards" if place.position.actor == CHANCE else "the hand is over"
+            raise RunError(f"nobody decides after {quoted(line)}: {where}")
+        return self._node(place, " ".join(words))
+
+    def next_cards(self, line: str) -> Iterator[NextCards]:
+        """What happens after each card, or flop, that may follow a line which ends a round.
+
+        Parameters
+        ----------
+        line : str
+            Such as ``"b50% c"``.
+
+        Returns
+        -------
+        iterator of NextCards
+            A row for each board up to suits that neither the board nor the ranges tell apart.
+        """
+        words = line.replace("/", " / ").split()
+        place = self._go(words[:-1] if words[-1:] == ["/"] else words, line)
+        if place.position.actor != CHANCE or place.position.after(REVEAL).actor < 0:
+            raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
+        tree, deck = self.game.tree, self.subgame.deck
+        board, known = place.path[-1][1], len(place.board)
+        for following in range(tree.first_board[board], tree.first_board[board + 1]):
+            new = tree.board[following, known : tree.board_size[len(place.path)]]
+            cards = deck.name(place.cards[new].tolist())
+            after = self._deal(place, cards, line)
+            yield NextCards(cards, int(tree.weight[following]), self._node(after, " ".join([*words, "/", cards])))
+
+    def _go(self, words: Sequence[str], line: str) -> TreePlace:
+        """Follow the words of a line."""
+        game, deck = self.subgame, self.subgame.deck
+        start = TreePlace(game.start(), 0, ((0, 0),), game.board, np.arange(deck.size), np.arange(len(game.numbers)))
+        place, rest = start, list(words)
+        while rest:
+            word = rest.pop(0)
+            position = place.position
+            if word == REVEAL:
+                if not rest or position.actor != CHANCE:
+                    why = "no cards follow" if position.actor == CHANCE else "a round is not over there"
+                    raise RunError(f"the line {quoted(line)} has a / where {why}")
+                place = self._deal(place, rest.pop(0), line)
+                continue
+            if position.actor < 0:
+                raise RunError(f"the line {quoted(line)} has {word!r} where nobody acts: rounds are split by /")
+            try:
+                label = action_of(position, word, self.game.menu)
+            except RunError as error:
+                raise RunError(f"the line {quoted(line)}: {error}") from None
+            number = on_menu(position, self.game.menu).index(label)
+            node = int(self.game.tree.nodes.first_child[place.node]) + number
+            place = TreePlace(position.after(label), node, place.path, place.board, place.cards, place.hands)
+        return place
+
+    def _deal(self, place: TreePlace, text: str, line: str) -> TreePlace:
+        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
+        tree, deck = self.game.tree, self.subgame.deck
+        depth, board = len(place.path), place.path[-1][1]
+        position = place.position.after(REVEAL)
+        dealt = deck.cards(text, self.subgame.rules.board_cards[position.round], dead=place.board)
+        entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
+        wanted = set(np.flatnonzero(np.isin(place.cards, dealt)).tolist())
+        renamed = card_permutations(deck)
+        known, size = tree.board_size[depth - 1 : depth + 1]
+        for following in range(tree.first_board[board], tree.first_board[board + 1]):
+            for p in range(len(renamed)):
+                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
+                    return TreePlace(
+                        position,
+                        int(tree.nodes.block[tree.entry_block[entry]]),
+                        (*place.path, (entry, following)),
+                        (*place.board, *dealt),
+                        place.cards[renamed[p]],
+                        place.hands[tree.moved[p]],
+                    )
+        raise AssertionError(f"no board stands for {text} in {line}")
+
+    def _node(self, place: TreePlace, line: str) -> SpotNode:
+        tree, game, position = self.game.tree, self.subgame, place.position
+        (entry, board), depth = place.path[-1], len(place.path) - 1
+        looks = self.game.look(self.table, place.path)
+        begin = int(tree.nodes.block[tree.entry_block[entry]])
+        here, child = place.node - begin, int(tree.nodes.first_child[place.node]) - begin
+        labels = on_menu(position, self.game.menu)
+        row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth] + tree.entry_row[entry]
+        row += tree.nodes.row[place.node]
+        weights = np.maximum(self.table[row : row + len(labels)].astype(np.float64).T, 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        strategy = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(labels))
+
+        held = game.holes[place.hands]  # hands on the board by number, as the cards that they stand for
+        live: Flags = np.asarray(~np.isin(held, place.board).any(axis=1))
+        order = np.flatnonzero(live)[np.argsort(place.hands[live])]
+        reach, ev, action_ev = self._values(looks, here, child, held, live, position, len(labels))
+        holes = held[order]
+        return SpotNode(
+            line=line,
+            board=game.deck.name(place.board),
+            pot=sum(position.spent) / UNIT,
+            actor=position.actor,
+            actions=tuple(word_of(position, label) for label in labels),
+            words=tuple(described(position, label) for label in labels),
+            hands=tuple(game.deck.name(hand) for hand in holes.tolist()),
+            reach=reach[:, order],
+            strategy=strategy[order],
+            ev=ev[:, order],
+            action_ev=action_ev[order],
+            game=game,
+            numbers=game.numbers[place.hands[order]],
+        )
+
+    def _values(
+        self,
+        looks: tuple[Look, Look],
+        here: int,
+        child: int,
+        held: ByteArray,
+        live: Flags,
+        position: Betting,
+        actions: int,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Reach and expected values [player, hand], and those of the actor's actions [hand, action]."""
+        reach = np.stack([looks[1 - player].reach[here] * live for player in (0, 1)])
+        met = np.stack([rivals(reach[1 - player], held, self.subgame.deck.size) for player in (0, 1)])
+
+        def per_hand(player: int, value: FloatArray) -> FloatArray:
+            some = np.full(len(value), np.nan)
+            np.divide(value, met[player], out=some, where=met[player] > 0)
+            return (some + position.spent[player]) / UNIT
+
+        ev = np.stack([per_hand(player, looks[player].value[here]) for player in (0, 1)])
+        values = looks[position.actor].value[child : child + actions]
+        return reach, ev, np.stack([per_hand(position.actor, value) for value in values], axis=1)

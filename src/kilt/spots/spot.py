@@ -1,0 +1,379 @@
+"""A spot: a board, a pot, stacks, two ranges and bet sizes, which make a subgame to solve.
+
+>>> spot = Spot(board="Ks7h2d", pot=6, stacks=97, ranges=("AA,KQs", "QQ,AKo"), bets="50%, a")
+>>> spot.subgame.start().actor, spot.hands
+(0, (9, 15))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite, nan
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact, machine
+from kilt.abstraction.actions import NEAR, ActionAbstraction, actions_of
+from kilt.errors import GameError, KiltError, RunError, shortened
+from kilt.evaluate.judge import Figures, VectorJudge
+from kilt.games import load_game
+from kilt.games.gamedef import UNLIMITED
+from kilt.games.holdem import Betting, Holdem
+from kilt.games.subgame import Subgame, subgame
+from kilt.records import Record, read_toml, record_of
+from kilt.runs.budget import Budget, Step
+from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.runs.run import Run
+from kilt.solve.problem import VectorProblem
+from kilt.solve.registry import make_solver
+from kilt.solve.solver import Solver
+from kilt.spots.line import UNIT, chips, read_actions
+from kilt.spots.solution import SpotSolution
+from kilt.strategy.blueprint import STRATEGY
+from kilt.tree.vector import VectorGame
+
+ALGORITHM = "cfr+"
+TABLES = np.float32  # precision of regrets and averages
+TARGET = 0.5  # per cent of the pot
+SPOT = "spot.toml"
+USUAL, SECONDS = 100, 4e-9  # iterations to the usual target, and seconds for each infoset-action in each of them
+SEATS = ("out of position", "in position")
+
+
+@dataclass(frozen=True)
+class Spot(Record):
+    """A subgame of hold'em to be solved: from a public state on, with all hands.
+
+    Parameters
+    ----------
+    board : str
+        The public cards, such as ``"QsJh2h"``; their number says which round it is.
+    pot : float
+        Chips in the pot, to a hundredth; both players have put in half of it.
+    stacks : float
+        Chips that each player has left: the effective stacks. 0 in limit games: as many as they want.
+    ranges : sequence of two str or arrays
+        What each player may hold: texts such as ``"QQ+,AKs,A5s-A2s:0.5"`` (see `Deck.range`), or weights from 0 to 1
+        for each row of `Deck.holes`. After the flop the first player is out of position, and acts first.
+    bets : str or sequence of two str
+        Bet sizes of both players, or of each, as in `kilt.abstraction.actions`: ``"50%, 1x, a"``. A ``/`` goes on to
+        the next round, a ``;`` to what the next raise may be. Limit games need none.
+    near : float
+        Bets that put in more than this share of a stack are all-in.
+    after : str
+        What has been done in this round already, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). Ranges are those
+        of this moment, and the pot is that of the beginning of the round.
+    big_blind : float
+        Chips of the big blind: the least bet, and the unit of mbb.
+    game : str
+        The game that it is from: cards, rounds, limit or no-limit.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "the spot"
+    EXAMPLE: ClassVar[str] = "`kilt spot solve --help`"
+
+    board: str
+    pot: float
+    ranges: tuple[str, ...]
+    stacks: float = 0.0
+    bets: tuple[str, ...] = ()
+    near: float = NEAR
+    after: str = ""
+    big_blind: float = 1.0
+    game: str = "holdem.nolimit.2p"
+
+    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+
+        def __init__(
+            self,
+            board: str,
+            pot: float,
+            ranges: Sequence[str | npt.ArrayLike],
+            stacks: float = 0.0,
+            bets: str | Sequence[str] = (),
+            near: float = NEAR,
+            after: str = "",
+            big_blind: float = 1.0,
+            game: str = "holdem.nolimit.2p",
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bets", _several(self.bets))
+        object.__setattr__(self, "ranges", self._texts(self.ranges))
+        super().__post_init__()
+        for name, value in (("pot", self.pot), ("stacks", self.stacks), ("big_blind", self.big_blind)):
+            if not (isfinite(value) and abs(UNIT * value - round(UNIT * value)) < 1e-6):
+                raise RunError(f"`{name}` is {value:g} chips: give hundredths of a chip at the finest")
+        if self.pot <= 0:
+            raise RunError(f"the pot is {self.pot:g} chips: there must be something to win; give more than 0")
+        if self.big_blind <= 0:
+            raise RunError(f"the big blind is {self.big_blind:g} chips: it is the least bet; give more than 0")
+        if not self.limit and self.stacks <= 0:
+            raise RunError(f"the stacks are {self.stacks:g} chips: nobody can bet; give more than 0")
+        if not self.limit:
+            self._check_bets()
+        assert self.subgame  # what cannot be is said now
+
+    def _texts(self, ranges: object) -> object:
+        """The ranges as texts; what is neither text nor weights is left for the check of types."""
+        if not isinstance(ranges, list | tuple) or len(ranges) != 2:
+            raise RunError(f"`ranges` are {shortened(repr(ranges))}: give one for each of the two players")
+        deck, held = self._family.deck, self._family.rules.hole_cards
+        return tuple(
+            deck.range_text(np.asarray(own, dtype=np.float64), held) if isinstance(own, np.ndarray) else own
+            for own in ranges
+        )
+
+    @property
+    def limit(self) -> bool:
+        """Whether raises have a fixed size."""
+        return self._family.rules.betting == "limit"
+
+    @cached_property
+    def _family(self) -> Holdem:
+        """The game as it is defined, with its own blinds and stacks."""
+        found = load_game(self.game)
+        if not isinstance(found, Holdem):
+            raise GameError(f"{self.game} is no poker: a spot is from a game of the hold'em family")
+        return found
+
+    @cached_property
+    def holdem(self) -> Holdem:
+        """The game with the spot's stacks and blinds: 1 chip of the spot is `UNIT` chips there."""
+        rules = self._family.rules
+        half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
+        stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
+        sizes = tuple(size * blind // rules.big_blind for size in rules.raise_sizes)
+        return Holdem(replace(rules, stacks=(stack, stack), blinds=(blind, blind), raise_sizes=sizes), self.name)
+
+    @property
+    def name(self) -> str:
+        """What the spot is called: its board."""
+        return f"spot {self.board}" if self.board else f"spot of {self.game}"
+
+    @cached_property
+    def subgame(self) -> Subgame:
+        """The spot as a game."""
+        game, deck = self.holdem, self._family.deck
+        cards = deck.cards(self.board)
+        sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
+        if len(cards) not in sizes:
+            known = " or ".join(map(str, dict.fromkeys(sizes)))
+            raise GameError(f"the board {self.board!r} has {len(cards)} cards: in {self.game} it has {known}")
+        opening = Betting.opening(game.rules, sizes.index(len(cards)), round(UNIT * self.pot) // 2)
+        position = read_actions(opening, self.after, None)
+        weights = [deck.range(text, game.rules.hole_cards) for text in self.ranges]
+        return subgame(game, position, cards, weights)
+
+    @cached_property
+    def menu(self) -> ActionAbstraction | None:
+        """The bets of the tree; None in limit games, which have their own."""
+        if self.limit:
+            return None
+        before = self.subgame.start().round
+        return actions_of([f"{'/' * before}{text}" for text in self.bets], self.near)
+
+    def _check_bets(self) -> None:
+        """Raise where a bet of the first round is below the least that is legal."""
+        if not 1 <= len(self.bets) <= 2 or not all(isinstance(text, str) for text in self.bets):
+            raise RunError(f"`bets` are {self.bets!r}: give sizes such as '50%, 1x, a', for both players or for each")
+        position, menu = self.subgame.start(), self.menu
+        bounds = position.raise_bounds()
+        assert menu is not None
+        if bounds is None:
+            return
+        level = max(position.spent)
+        for size in menu.sizes_at(position):
+            to = level + round(size * 2 * level) if size not in (0, float("inf")) else bounds[0]
+            if to < bounds[0]:
+                raise RunError(
+                    f"a bet of {size:.0%} of the pot is {chips(to - level)} chips, and the least is "
+                    f"{chips(bounds[0] - level)}: use larger bets, or `m` for the least"
+                )
+
+    def tree(self, threads: int = 1) -> VectorGame:
+        """The public tree of the spot, whose walks `threads` threads share."""
+        return VectorGame(self.subgame, self.menu, threads)
+
+    def begin(
+        self, budget: SpotBudget, *, threads: int = 1, save: Path | None = None, begun: RunFolder | None = None
+    ) -> Run:
+        """A run that solves the spot: new, kept in a folder or not, or one to go on with.
+
+        Parameters
+        ----------
+        budget : SpotBudget
+            When it stops.
+        threads : int
+            That share the boards to come.
+        save : Path, optional
+            A new folder for the spot, a log, checkpoints and the strategy.
+        begun : RunFolder, optional
+            Of a run on the same spot, to go on with.
+
+        Raises
+        ------
+        RunError
+            The tables do not fit into memory, or the folder holds something else.
+        """
+        game = self.tree(threads)
+        estimate = estimate_of(game)
+        estimate.require_memory()
+        problem = VectorProblem(game, TABLES)
+        solver = make_solver(problem, ALGORITHM)
+        identity = RunIdentity(self.name, ALGORITHM, 0, problem.form, problem.fingerprint)
+        run = Run(problem, solver, identity, budget.in_units(self.pot), begun)
+        run.judge = SpotJudge(problem)
+        if save:
+            run.folder = RunFolder.create(save, identity, run.budget, size_of(solver))
+            self.keep(save)
+        return run
+
+    def keep(self, folder: Path) -> None:
+        """Write the spot beside its run."""
+        artifact.write_text(folder / SPOT, self.toml())
+
+    def solve(
+        self,
+        target: float | None = None,
+        *,
+        iterations: int | None = None,
+        seconds: float | None = None,
+        threads: int = 1,
+        save: str | Path | None = None,
+        on_step: Callable[[Step], object] = lambda step: None,
+    ) -> SpotSolution:
+        """Solve the spot: find strategies of both players that neither can improve on.
+
+        Parameters
+        ----------
+        target : float, optional
+            Exploitability to stop at, in per cent of the pot. Without any limit: 0.5.
+        iterations, seconds : optional
+            Other limits; whichever comes first.
+        threads : int
+            That share the boards to come.
+        save : str or Path, optional
+            A new folder for the solution, which `open_spot` opens again.
+        on_step : callable
+            Hears of each measurement.
+
+        Returns
+        -------
+        SpotSolution
+        """
+        budget = SpotBudget(target, iterations, seconds)
+        run = self.begin(budget, threads=threads, save=Path(save) if save else None)
+        steps = []
+        for step in run.steps():
+            steps.append(step)
+            on_step(in_chips(step))
+        return solution_of(run, steps)
+
+    @property
+    def hands(self) -> tuple[int, int]:
+        """How many hands each player may hold."""
+        first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
+        return first, second
+
+
+def _several(said: object) -> object:
+    """A text as a tuple of one, a list as a tuple."""
+    return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
+
+
+class SpotBudget(NamedTuple):
+    """When to stop: at whichever limit comes first; without any, at `TARGET`."""
+
+    target: float | None = None  # exploitability in per cent of the pot
+    iterations: int | None = None
+    seconds: float | None = None
+
+    def in_units(self, pot: float) -> Budget:
+        """The budget of a run, whose chips are those of the tree."""
+        target = TARGET if not any(self) else self.target
+        return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
+
+
+class SpotEstimate(NamedTuple):
+    """What a spot takes, before anything of it is made."""
+
+    nodes: int  # of the betting tree
+    boards: int  # that differ by more than suits, in all rounds
+    cells: int  # infoset-actions: entries of a table
+    memory: int  # bytes at the peak
+    seconds: float  # a guess: for `USUAL` iterations on one thread
+
+    def require_memory(self) -> None:
+        """Raise RunError where memory does not suffice."""
+        there = machine.available_memory()
+        if self.memory > there:
+            raise RunError(
+                f"the spot takes {self.memory / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB are available: use "
+                "fewer bets, or begin on a later round"
+            )
+
+
+def estimate_of(game: VectorGame) -> SpotEstimate:
+    """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces."""
+    tree, (rows, hands) = game.tree, game.shape
+    tables = 2 * rows * hands * np.dtype(TABLES).itemsize
+    places = int(tree.nodes.place.max()) + 1
+    workspaces = game.threads * 2 * places * hands * (8 + np.dtype(TABLES).itemsize)
+    seconds = USUAL * SECONDS * rows * hands
+    return SpotEstimate(len(tree.nodes.kind), len(tree.weight), rows * hands, tables + workspaces, seconds)
+
+
+class SpotJudge(VectorJudge):
+    """Judges the average strategy of a spot alone: a small spot is solved before more could be measured."""
+
+    def measure(self, solver: Solver) -> Figures:
+        """What best responses win from a solver's average strategy."""
+        return Figures(self.exploitability(solver.average()), nan, nan, {})
+
+
+def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
+    """What a run has found, after some steps."""
+    assert isinstance(run.problem, VectorProblem)
+    return SpotSolution(run.problem.game, run.strategy(), tuple(map(in_chips, steps)))
+
+
+def in_chips(step: Step) -> Step:
+    """A step of a run, which counts in chips of the tree, in chips of the spot."""
+    return step._replace(exploitability=step.exploitability / UNIT)
+
+
+def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
+    """A spot that was solved and kept, and its solution.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As `Spot.solve` or ``kilt spot solve --save`` made it.
+    threads : int
+        That share walks over boards.
+    """
+    folder = Path(folder)
+    run, spot = RunFolder.open(folder), read_spot(folder / SPOT)
+    if not artifact.exists(folder / STRATEGY):
+        raise RunError(f"{folder} has no strategy yet: kilt spot solve --resume {quote(str(folder))}")
+    problem = VectorProblem(spot.tree(threads), TABLES)
+    table, _ = problem.load(folder / STRATEGY)
+    return spot, SpotSolution(problem.game, table, tuple(map(in_chips, run.steps())))
+
+
+def read_spot(path: str | Path) -> Spot:
+    """Read a spot from a TOML file with the fields of `Spot`."""
+    path = Path(path)
+    said = read_toml(path, RunError)
+    try:
+        return record_of(Spot, said)
+    except KiltError as error:
+        raise type(error)(f"{path}: {error}") from None

@@ -1,0 +1,246 @@
+"""Spots: subgames from a public state, against whole games, linear programmes and naive evaluation."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from kilt.errors import KiltError
+from kilt.games import load_game
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.games.subgame import subgame
+from kilt.solve.lp import solve_lp
+from kilt.solve.vector import VectorCfr
+from kilt.spots.line import UNIT
+from kilt.spots.spot import Spot, open_spot
+from kilt.tree.flat import flat_tree
+from kilt.tree.vector import VectorGame
+
+TINY = """GAMEDEF
+{betting}
+numPlayers = 2
+numRounds = 3
+stack = 40 40
+blind = 2 2
+firstPlayer = 1 1 1
+maxRaises = 1 1 1
+numSuits = {suits}
+numRanks = {ranks}
+numHoleCards = 2
+numBoardCards = 0 1 1
+END GAMEDEF
+"""
+
+
+def tiny(suits=2, ranks=3, betting="limit\nraiseSize = 2 2 4"):
+    return Holdem(GameDef.parse(TINY.format(suits=suits, ranks=ranks, betting=betting)), "tiny")
+
+
+def solved(game, menu=None, iterations=1500):
+    solver = VectorCfr(VectorGame(game, menu))
+    solver.step(iterations)
+    return solver
+
+
+def short_menu(position):
+    """Two bets, the second of them all-in."""
+    bounds = position.raise_bounds()
+    return {} if bounds is None else {bounds[0], bounds[1]}
+
+
+@pytest.mark.parametrize(
+    ("game", "menu"),
+    [
+        (load_game("leduc"), None),
+        (tiny(), None),
+        (tiny(betting="nolimit"), short_menu),
+    ],
+    ids=["leduc", "three rounds", "no-limit"],
+)
+def test_a_spot_at_the_root_is_the_game(game, menu):
+    """With all hands in both ranges, the solver finds the same table."""
+    start = subgame(game, game.start(), (), np.ones_like(game.weights))
+    whole, part = solved(game, menu, 20), solved(start, menu, 20)
+    np.testing.assert_array_equal(part.average(), whole.average())
+    assert part.game.expected_value(part.average()) == whole.game.expected_value(whole.average())
+
+
+@pytest.mark.parametrize(
+    ("game", "history", "board"),
+    [
+        (load_game("leduc"), "rc/", "Ks"),
+        (load_game("leduc"), "cr", ""),
+        (tiny(), "cc/", "As"),
+        (tiny(), "cc/rc/", "AsKh"),
+        (tiny(), "cc/cr", "Kh"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_spots_are_worth_what_the_linear_programme_says(game, history, board):
+    rng = np.random.default_rng(3)
+    weights = rng.random(game.weights.shape) * (rng.random(game.weights.shape) < 0.7)
+    spot = subgame(game, game.replay(history), board, weights)
+    exact = solve_lp(flat_tree(spot).nodes)
+    solver = solved(spot)
+    assert solver.game.expected_value(solver.average()) == pytest.approx(exact.value, abs=2e-3)
+    first, second = solver.game.response_values(solver.average())
+    assert -second - 1e-9 <= exact.value <= first + 1e-9
+    assert solver.game.exploitability(solver.average()) < 2e-3
+
+
+def test_suits_that_neither_board_nor_ranges_tell_apart_are_one():
+    """Symmetric ranges have fewer boards than lopsided ones, and the value of the flat tree, which knows no suits."""
+    game = tiny(suits=3)
+    deck, at = game.deck, game.replay("cc/")
+    even = np.stack([deck.range("AK,QQ"), deck.range("KQ,AA,KK:0.5")])
+    odd = even.copy()
+    odd[0, deck.hole_index(deck.cards("AdKd"))] = 0.5
+    for weights, boards in ((even, 5), (odd, 8)):
+        spot = subgame(game, at, "Ks", weights)
+        solver = solved(spot)
+        assert len(solver.game.tree.weight) == 1 + boards
+        value = solve_lp(flat_tree(spot).nodes).value
+        first, second = solver.game.response_values(solver.average())
+        assert -second - 1e-9 <= value <= first + 1e-9
+        assert first + second < 4e-3
+
+
+@pytest.fixture(scope="module")
+def solution(tmp_path_factory):
+    """A spot of a small no-limit game with a card to come, half solved."""
+    folder = tmp_path_factory.mktemp("spot")
+    (folder / "tiny.game").write_text(TINY.format(suits=3, ranks=4, betting="nolimit"))
+    spot = Spot(
+        board="Ks",
+        pot=4,
+        stacks=9,
+        ranges=("AA,QJs:0.5", "KQs,QQ:0.25"),
+        bets=("50%, a", "1x / a"),
+        game=str(folder / "tiny.game"),
+    )
+    found = spot.solve(iterations=30, save=folder / "kept")
+    return spot, found, folder / "kept"
+
+
+def naive_value(solution, line, position, hands, board):
+    """Chips of both players at the end, by the strategies that the solution tells along the way."""
+    game = solution.subgame
+    if position.actor == TERMINAL:
+        return np.array(game.payoffs(position, hands, board[len(game.board) :]))
+    if position.actor == CHANCE:
+        held = {*game.holes[hands[0]].tolist(), *game.holes[hands[1]].tolist(), *board}
+        rest = [card for card in range(game.deck.size) if card not in held]
+        after = position.after("/")
+        return np.mean(
+            [naive_value(solution, f"{line} / {game.deck.names[card]}", after, hands, (*board, card)) for card in rest],
+            axis=0,
+        )
+    node = look(solution, line)
+    chance = node[game.deck.name(game.holes[hands[position.actor]])]
+    labels = [label for label in position.actions() if label in ("f", "c")]
+    labels += [f"r{to}" for to in sorted(solution.game.menu(position))]
+    values = [
+        share * naive_value(solution, f"{line} {word}", position.after(label), hands, board)
+        for (word, share), label in zip(chance.items(), labels, strict=True)
+        if share > 0
+    ]
+    return np.sum(values, axis=0)
+
+
+KNOWN = {}
+
+
+def look(solution, line):
+    if line not in KNOWN:
+        KNOWN[line] = solution.at(line)
+    return KNOWN[line]
+
+
+@pytest.mark.parametrize("line", ["", "b2 c / Jd"])
+def test_values_of_hands_are_those_of_playing_them_out(solution, line):
+    _, found, _ = solution
+    KNOWN.clear()
+    game, node = found.subgame, found.at(line)
+    position, board = game.start(), game.board
+    for word in line.split():
+        if word in ("/", "Jd"):
+            position = position.after("/") if word == "/" else position
+            board = (*board, *game.deck.cards(word)) if word == "Jd" else board
+        else:
+            position = position.after({"b2": f"r{4 * UNIT}", "c": "c"}[word])
+    numbers = {name: hand for hand, name in enumerate(game.hands(0))}
+    hands = [numbers[name] for name in node.hands]
+    weight, total = np.zeros((2, len(hands))), np.zeros((2, len(hands)))
+    for (i, mine), (j, theirs) in itertools.product(enumerate(hands), repeat=2):
+        if set(game.holes[mine]) & set(game.holes[theirs]) or not (node.reach[0, i] and node.reach[1, j]):
+            continue
+        worth = naive_value(found, line, position, (mine, theirs), board) + position.spent
+        for player, hand, rival in ((0, i, node.reach[1, j]), (1, j, node.reach[0, i])):
+            weight[player, hand] += rival
+            total[player, hand] += rival * worth[player] / UNIT
+    seen = weight > 0
+    np.testing.assert_allclose(node.ev[seen], total[seen] / weight[seen], atol=1e-5)
+    mine = node.ev[node.actor]
+    held = node.reach[node.actor] > 0
+    np.testing.assert_allclose((node.strategy * node.action_ev).sum(axis=1)[held], mine[held], atol=1e-5)
+
+
+def test_boards_that_were_renamed_show_the_hands_that_were_asked_for(solution):
+    """The two red jacks are alike: what a hand does on one, its image does on the other."""
+    _, found, _ = solution
+    hearts, diamonds = found.at("x x / Jh"), found.at("x x / Jd")
+    swap = str.maketrans("hd", "dh")
+    for hand in hearts.hands:
+        image = found.subgame.deck.name(sorted(found.subgame.deck.cards(hand.translate(swap))))
+        assert diamonds[image] == hearts[hand]
+    total = sum(row.alike for row in found.next_cards("x x"))
+    assert total == 11  # all cards but the one on the board: what hands hold is not known
+
+
+def test_solutions_are_kept(solution):
+    spot, found, folder = solution
+    again, kept = open_spot(folder)
+    assert again == spot
+    np.testing.assert_array_equal(kept.table, found.table)
+    assert kept.exploitability == found.exploitability > 0
+    assert sum(kept.values) == pytest.approx(spot.pot)
+    assert kept.exploitability_percent == pytest.approx(100 * found.exploitability / 4)
+
+
+def test_limit_games_have_spots():
+    """A river of limit hold'em: bets are one big bet, and the pot counts."""
+    spot = Spot(board="QsJh2hTc7d", pot=8, ranges=("AK,QQ", "KK,98s,65s"), game="holdem.limit.2p")
+    found = spot.solve(iterations=50)
+    assert found.at().actions == ("x", "b")
+    assert found.at("b r r r").actions == ("f", "c")
+    assert found.at("b r").pot == 8 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"board": "QsQs2h"}, "Qs is there twice"),
+        ({"board": "QsJh"}, "has 2 cards"),
+        ({"pot": 0}, "more than 0"),
+        ({"pot": 6.001}, "hundredths"),
+        ({"stacks": 0}, "nobody can bet"),
+        ({"ranges": ("AsKs", "AsQh")}, "share no deal"),
+        ({"ranges": ("QsQh", "AK")}, "range of player 1"),
+        ({"ranges": ("AK",)}, "one for each"),
+        ({"ranges": ("AKx", "AK")}, "not a hand"),
+        ({"bets": "10%"}, "the least is 1"),
+        ({"bets": "big"}, "bet size"),
+        ({"bets": ()}, "`bets`"),
+        ({"after": "x x"}, "nobody acts"),
+        ({"after": "r3 z"}, "'z' cannot be done"),
+        ({"game": "bluff-1-1"}, "no poker"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_what_cannot_be_is_said_in_one_line(change, said):
+    good = {"board": "QsJh2h", "pot": 6, "stacks": 97, "ranges": ("QQ+,AKs", "JJ,AQ"), "bets": "50%, a"}
+    with pytest.raises(KiltError, match=said) as refused:
+        Spot(**(good | change))
+    assert "\n" not in str(refused.value)
