@@ -4,8 +4,8 @@ import json
 import random
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import cycle, pairwise, product
+from dataclasses import dataclass, field, replace
+from itertools import chain, cycle, pairwise, product
 
 import numpy as np
 import pytest
@@ -21,12 +21,14 @@ from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.games.game import TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.play import batch
 from kilt.play.agent import BASELINES, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
+from kilt.play.match import MatchSetup, play_match
 from kilt.strategy.blueprint import Blueprint, export
-from kilt.strategy.postprocess import RULES, rule_named
-from kilt.strategy.translate import MAPPINGS, Deterministic, pseudo_harmonic
+from kilt.strategy.postprocess import RULES, Rule, rule_named
+from kilt.strategy.translate import MAPPINGS, Deterministic, mapping_named, pseudo_harmonic
 
 NEAREST = Deterministic(pseudo_harmonic)
 
@@ -692,3 +694,55 @@ def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, mo
             found, exact = (each.expected(position, shown, seat, opponent) for each in (states, slow))
             free = ~np.isin(game.deck.holes(), [*shown, *opponent]).any(axis=1)
             assert found[free] == pytest.approx(exact[free], abs=1e-4)
+
+
+# ── batches ──
+
+
+@pytest.mark.parametrize(
+    ("game", "menus", "specs", "at_random"),
+    [
+        (LIMIT, (None, None), ("none@pseudo-harmonic", "new-0.2@pseudo-harmonic"), False),
+        (short("400 400"), ("1x, a; a", "50%, 2x; 1x, a"), ("new-0.2@arithmetic", "threshold-0.15@geometric-1"), True),
+        (short(), ("75%, 1.5x", "33%; 1.2x, a"), ("none@deterministic-arithmetic", "purification@geometric"), True),
+        (short(), ("1x, a", "2x"), ("new-0.2-after-first@deterministic-geometric",) * 2, False),
+        (short(), ("", "1x, a"), ("none@arithmetic", "none@deterministic-arithmetic"), False),
+    ],
+)
+def test_batches_play_as_agents_do_hand_by_hand(cards, game, menus, specs, at_random):
+    """Every hand and every result, in duplicate matches and in others, with bytes and with words of probabilities."""
+    blueprints = [drawn(game, cards, menu, seed)[1] for seed, menu in enumerate(menus)]
+    blueprints[1] = replace(blueprints[1], shares=blueprints[1].shares.astype(np.uint16) * 257)
+    names = [spec.split("@") for spec in specs]
+    first, second = (
+        BlueprintAgent(f"{rule}-{seed}", blueprints[seed], rule_named(rule), mapping_named(mapping))
+        for seed, (rule, mapping) in enumerate(names)
+    )
+    for duplicate in (True, False):
+        table = MatchSetup(game, (first, second), seed=5, duplicate=duplicate)
+        results, found = table.play(7, 107, keep=True)
+        units = [list(table.hands(unit)) for unit in range(7, 107)]
+        assert found == [hand for unit in units for hand in unit]
+        assert results == [sum(map(table.won, unit)) / len(unit) for unit in units]
+        assert (table.batch.tree.edges["lower"] != table.batch.tree.edges["upper"]).any() == at_random
+
+
+def test_large_joint_trees_are_begun_anew(cards, monkeypatch):
+    monkeypatch.setattr(batch, "MOST_STATES", 20)
+    agents = tuple(BlueprintAgent(name, drawn(LIMIT, cards, None)[1]) for name in "ab")
+    table, again = (MatchSetup(LIMIT, agents) for _ in range(2))
+    parts = [table.play(first, first + 20, keep=False)[0] for first in range(0, 60, 20)]
+    assert [*chain(*parts)] == again.play(0, 60, keep=False)[0]
+    assert len(table.batch.tree.positions) < len(again.batch.tree.positions)
+
+
+def test_agents_that_are_more_than_blueprints_are_asked_hand_by_hand(cards):
+    agent = BlueprintAgent("agent", drawn(short(), cards, "1x, a")[1])
+
+    class Other(BlueprintAgent):
+        pass
+
+    own_classes = replace(agent, rule=Rule(among=0.5, classes=str.upper))
+    for other in (BASELINES["probe"], Other("other", agent.blueprint), own_classes):
+        assert MatchSetup(short(), (agent, other)).batch is None
+        assert play_match(short(), (agent, other), 20).hands == 20

@@ -15,6 +15,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cards.hands import hand_tables, strength
+from kilt.cards.hands_kernels import settle
 from kilt.errors import RunError
 from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
 from kilt.evaluate.judge import judge_of
@@ -214,7 +215,7 @@ def test_who_wins(deck, held, board):
     cards = np.empty((2000, 2 * held + board), dtype=np.int64)
     hands, outcome = np.empty((2000, 2), dtype=np.int64), np.empty(2000, dtype=np.float32)
     kernels.deal_cards(np.uint64(9), 0, deck.size, cards)
-    kernels.settle(cards, held, hand_tables(held + board, deck), hands, outcome)
+    settle(cards, held, hand_tables(held + board, deck), hands, outcome)
     for row, found, won in zip(cards.tolist(), hands.tolist(), outcome.tolist(), strict=True):
         holes = row[:held], row[held : 2 * held]
         assert found == [deck.hole_index(hole) for hole in holes]
@@ -244,7 +245,7 @@ def test_buckets_of_deals(folder, name):
     cards = np.empty((500, 8), dtype=np.int64)
     hands, outcome = np.empty((500, 2), dtype=np.int64), np.empty(500, dtype=np.float32)
     kernels.deal_cards(np.uint64(2), 0, SHORT.deck.size, cards)
-    kernels.settle(cards, 2, hand_tables(6, SHORT.deck), hands, outcome)
+    settle(cards, 2, hand_tables(6, SHORT.deck), hands, outcome)
     found = np.empty((500, 4, 2), dtype=np.uint32)
     for r, (this, size) in enumerate(zip(built.rounds, SHORT.sizes, strict=True)):
         this.look_up(cards[:, 4 : 4 + size], hands, found[:, r])

@@ -121,6 +121,18 @@ def test_all_games(name):
     assert np.isfinite(match.results).all()
 
 
+@pytest.mark.parametrize("name", ["kuhn", "leduc", "holdem.limit.2p"])
+def test_many_deals_at_once(name):
+    """As one by one: decks that are nearly used up, and those of which a few cards are drawn; numbers of any length."""
+    game = load_game(name)
+    for seed, first in ((0, 0), (-7, 95), (2**64, 10**12)):
+        dealer = Dealer(game, seed)
+        cards, keys = dealer.deal_many(first, first + 20)
+        dealt = map(dealer.deal, range(first, first + 20))
+        assert cards.tolist() == [[*deal.holes[0], *deal.holes[1], *deal.board] for deal in dealt]
+        assert keys.tolist() == [[*dealer.keys(number)] for number in range(first, first + 20)]
+
+
 def test_baselines_do_as_their_table_says():
     """Habits of whole actions are remembered: they must be those of `strategy.fixed`."""
     for name, game in product(("always-fold", "always-call", "always-raise", "probe"), (NOLIMIT, LEDUC)):

@@ -27,8 +27,9 @@ from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, sch
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.hands import hand_tables
+from kilt.cards.hands_kernels import settle
 from kilt.errors import AbstractionError, KiltError
-from kilt.solve.external_kernels import deal_cards, settle
+from kilt.solve.external_kernels import deal_cards
 
 SHORT = Deal(Deck(4, 3), 2, (0, 2, 1, 1))
 HOLES = [tuple(hand) for hand in SHORT.deck.holes().tolist()]

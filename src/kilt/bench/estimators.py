@@ -1,8 +1,9 @@
-"""``kilt bench estimators``: hands of a log that estimators judge per second, and how much luck AIVAT takes away.
+"""``kilt bench estimators``: hands that are played and judged per second, and how much luck AIVAT takes away.
 
 Two agents play each other in limit hold'em, and one without post-processing plays itself with it in no-limit hold'em.
 A process on each core has an equal part of the log. The rates are hands of all of them per second of CPU time of one:
-what a machine does that has nothing else to do. Reading of the log is included, starting of processes is not.
+what a machine does that has nothing else to do. Reading of the log is included, starting of processes is not. In the
+same way the two agents of no-limit hold'em play a match; its betting tree is written out meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kilt.evaluate.players import load_agent
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import log_line, readable_hands
-from kilt.play.match import play_match
+from kilt.play.match import MatchSetup, play_match
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 
@@ -38,6 +39,7 @@ ACTIONS = "1x, a / 50%, 1x, a; 1x, a; a"
 ITERATIONS = 1_000_000  # of external sampling: half a minute of one core
 RULE = "@new-0.2"
 HANDS = 2_000
+MATCH = 200_000  # hands of the match that is timed
 
 # What is measured: the key, the estimator, the game, and the share of the hands that are judged.
 RATES = [
@@ -58,6 +60,9 @@ def run(*, long: bool = False) -> list[Figure]:
             rate = _rate(run, game, estimator, text.splitlines()[: int(share * hands)])
             figures.append(Figure(key, f"{estimator}, {game}, all cores", rate, "hands/s"))
         run, text = logs[NOLIMIT]
+        played = MATCH * (5 if long else 1)
+        what = f"match of two blueprints, {NOLIMIT}, {played:,} hands, all cores"
+        figures.append(Figure("match_hands_per_second", what, _match_rate(run, played), "hands/s"))
         judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
         money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
         ratio = aivat.deviation / money.deviation
@@ -99,4 +104,24 @@ def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
     for some in (lines[:8], lines):
         began = process_time()
         judge.judge(readable_hands("\n".join(some), judge.game)[0])
+    return process_time() - began
+
+
+def _match_rate(run: str, hands: int) -> float:
+    """Hands that as many processes as there are cores play while each of them spends a second of CPU time."""
+    cores = os.cpu_count() or 1
+    bounds = [hands // 2 * part // cores for part in range(cores + 1)]
+    _play_timed(run, 0, 16)  # compiles what all others read
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        seconds = list(pool.map(partial(_play_timed, run), bounds[:-1], bounds[1:]))
+    return hands / max(seconds)
+
+
+def _play_timed(run: str, first: int, last: int) -> float:
+    """CPU seconds for some pairs of hands of a match, once players are loaded and some hands have been played."""
+    table = MatchSetup(Holdem(ready_made(NOLIMIT), NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
+    table.play(first, first + 8, keep=False)
+    began = process_time()
+    for start in range(first, last, table.chunk):
+        table.play(start, min(start + table.chunk, last), keep=False)
     return process_time() - began

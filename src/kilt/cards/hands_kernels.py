@@ -69,6 +69,35 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 
 
 @kernel
+def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]) -> None:
+    """Write [deal, player] the numbers of the private hands and [deal] who wins the showdown, from all cards of deals.
+
+    `cards` [deal, card] has `held` private cards of each player, then the board. An outcome is 1 where player 0 wins,
+    −1 where player 1 does, and 0 where they split.
+    """
+    for deal in range(len(cards)):
+        key, bits = np.int64(tables.start), np.int64(0)
+        for k in range(2 * held, cards.shape[1]):
+            key += tables.card_key[cards[deal, k]]
+            bits |= tables.card_bit[cards[deal, k]]
+        before = 0
+        for player in range(2):
+            mine, set_of = key, bits
+            for k in range(player * held, player * held + held):
+                mine += tables.card_key[cards[deal, k]]
+                set_of |= tables.card_bit[cards[deal, k]]
+            strength = look_up(mine, set_of, tables)
+            outcome[deal] = np.float32(before > strength) - np.float32(before < strength)
+            before = strength
+            card = cards[deal, player * held]
+            if held == 1:
+                hands[deal, player] = card
+            else:
+                low, high = min(card, cards[deal, player * 2 + 1]), max(card, cards[deal, player * 2 + 1])
+                hands[deal, player] = low + high * (high - 1) // 2
+
+
+@kernel
 def census(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
     """Add the number of hands of each strength to `counts`, over all hands of `cards` cards.
 

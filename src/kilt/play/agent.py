@@ -272,7 +272,7 @@ def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
         draw -= part
         if draw < 0:
             return action
-    return max(zip(share, actions, strict=True))[1]  # shares that add up to a little less than 1
+    return actions[max(range(len(share)), key=share.__getitem__)]  # shares add up to a little less than 1
 
 
 # Agents that are there without solving, by name.

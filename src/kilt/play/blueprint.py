@@ -115,7 +115,7 @@ class BlueprintAgent:
     def act(self, observation: Observation) -> str:
         """A legal action, drawn from `shares`."""
         actions, shares = zip(*self.shares(observation), strict=True)
-        return pick(actions, shares, observation.draw(2 * len(observation.position.history)))
+        return pick(actions, shares, observation.draw(action_draw(observation.position)))
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
         """Legal actions, as the ACPC writes them, and the probability of each; an action may occur more than once."""
@@ -210,28 +210,32 @@ class BlueprintAgent:
     def _menu(self, observation: Observation) -> ChoiceSet:
         """The actions to choose from; remembered where nothing was drawn."""
         position, place = observation.position, self.follow(observation)
-        labels = [] if place.node is None else self.blueprint.labels(place.node)
-        actions = [self._legal(label, place.level, position) for label in labels]
-        menu = ChoiceSet(place.node, place.acted, labels, actions)
+        menu = self.choices(place, position)
         if place.sure:
             if len(self._menus) >= KEPT:
                 self._menus.clear()
             self._menus[position.history] = menu
         return menu
 
+    def choices(self, place: Place, position: Betting) -> ChoiceSet:
+        """The actions at a decision of the agent, where its hand stands at `place` in the abstract game."""
+        labels = [] if place.node is None else self.blueprint.labels(place.node)
+        actions = [self._legal(label, place.level, position) for label in labels]
+        return ChoiceSet(place.node, place.acted, labels, actions)
+
     def follow(self, observation: Observation) -> Place:
         """Follow a hand in the abstract game; bets that its tree does not have are translated."""
-        position, place = observation.position, self._start
+        position, place = observation.position, self.start
         for before, action in self._moves(position):
-            options = self._after(place, before, action, position.actor)
-            drawn = len(options) > 1 and observation.draw(2 * len(before.history) + 1) >= options[0][1]
+            options = self.after(place, before, action, position.actor)
+            drawn = len(options) > 1 and observation.draw(translation_draw(before)) >= options[0][1]
             place = options[drawn][0]
-        return self._at_turn(place, position)
+        return self.at_turn(place, position)
 
     def _follow_all(self, position: Betting) -> list[OwnDecision]:
         """Follow a hand whatever its bets are taken for: all decisions of the actor, the one at `position` last."""
         turns: list[OwnDecision] = []
-        ways = [Branch(self._start, 1.0, 0)]
+        ways = [Branch(self.start, 1.0, 0)]
         for before, action in self._moves(position):
             if before.actor == position.actor:
                 turns.append(OwnDecision(before, self._branches(ways, before), action))
@@ -239,25 +243,26 @@ class BlueprintAgent:
             ways = [
                 Branch(place, way.share * share, way.earlier)
                 for way in ways
-                for place, share in self._after(way.place, before, action, position.actor)
+                for place, share in self.after(way.place, before, action, position.actor)
             ]
         return [*turns, OwnDecision(position, self._branches(ways, position), "")]
 
     def _branches(self, ways: list[Branch], position: Betting) -> list[Branch]:
-        return [way._replace(place=self._at_turn(way.place, position)) for way in ways]
+        return [way._replace(place=self.at_turn(way.place, position)) for way in ways]
 
     @cached_property
-    def _start(self) -> Place:
+    def start(self) -> Place:
+        """Where a hand stands before anybody has acted."""
         return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
 
-    def _at_turn(self, place: Place, position: Betting) -> Place:
+    def at_turn(self, place: Place, position: Betting) -> Place:
         """Where the actor decides at a position: nowhere if the tree is not at a decision of theirs in this round."""
         nodes, node = self.blueprint.nodes, place.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
             return place
         return place._replace(node=None)
 
-    def _after(self, place: Place, before: Betting, action: str, me: int) -> list[tuple[Place, float]]:
+    def after(self, place: Place, before: Betting, action: str, me: int) -> list[tuple[Place, float]]:
         """Where player `me` may stand after an action of a hand, with probabilities: one place, or two."""
         node, level, acted, sure = place
         nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
@@ -324,3 +329,13 @@ class BlueprintAgent:
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")
         return self.game.positions.moves(position)
+
+
+def action_draw(position: Betting) -> int:
+    """Number of the draw that picks an agent's action at a decision."""
+    return 2 * len(position.history)
+
+
+def translation_draw(before: Betting) -> int:
+    """Number of the draw that says what a bet at a decision of the opponent is taken for."""
+    return 2 * len(before.history) + 1

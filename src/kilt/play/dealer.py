@@ -14,13 +14,21 @@ dealt the same cards with the players swapped, so that luck cancels.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import sha512
+from math import ceil, log
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import IntArray
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.agent import Agent, Observation, PlayedHand
+from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
 
 class Cards(NamedTuple):
@@ -81,6 +89,28 @@ class Dealer:
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
+    def deal_many(self, first: int, last: int) -> tuple[IntArray, npt.NDArray[np.uint64]]:
+        """Cards and keys of hands number `first` to `last` − 1: what `deal` and `keys` give for each.
+
+        Returns
+        -------
+        cards : ndarray of int, shape (hands, cards)
+            Private cards of seat 0, of seat 1, then the board of all rounds.
+        keys : ndarray of uint64, shape (hands, 2)
+            By seat.
+        """
+        rules = self.game.rules
+        deck, count = rules.deck.size, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
+        # `Random.sample` has this rule.
+        pooled = deck <= 21 + (4 ** ceil(log(count * 3, 4)) if count > 5 else 0)
+        cards = np.empty((last - first, count), dtype=np.int64)
+        keys = np.empty((last - first, 2), dtype=np.uint64)
+        state = np.empty(SIZE, dtype=np.uint32)
+        numbers = range(first, last)
+        draw_cards(*_seeds(self._text(number, "cards") for number in numbers), _fresh(), state, deck, pooled, cards)
+        draw_keys(*_seeds(self._text(number, "keys") for number in numbers), _fresh(), state, keys)
+        return cards, keys
+
     def play(self, number: int, agents: tuple[Agent, Agent], deal: int | None = None) -> Hand:
         """Play a hand, and tell agents that remember what they saw of it.
 
@@ -126,4 +156,25 @@ class Dealer:
         return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)
 
     def _random(self, number: int, what: str) -> random.Random:
-        return random.Random(f"{self.seed} {number} {what}")
+        return random.Random(self._text(number, what))
+
+    def _text(self, number: int, what: str) -> str:
+        return f"{self.seed} {number} {what}"
+
+
+def _seeds(texts: Iterable[str]) -> tuple[Words32, IntArray]:
+    """[text, word] What `random.Random` seeds its generator with for each text, and [text] how many words that is."""
+    whole = [text + sha512(text).digest() for text in map(str.encode, texts)]
+    width = -(-max(map(len, whole)) // 4) * 4
+    words = np.frombuffer(b"".join(each[::-1].ljust(width, b"\0") for each in whole), dtype="<u4")
+    used = np.array([-(-len(each) // 4) for each in whole], dtype=np.int64)
+    return words.reshape(len(whole), -1).astype(np.uint32), used
+
+
+@cache
+def _fresh() -> Words32:
+    """The state of the Mersenne Twister that ``init_genrand(19650218)`` of its reference code makes."""
+    state = [19650218]
+    for i in range(1, SIZE):
+        state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + i) % 2**32)
+    return np.array(state, dtype=np.uint32)

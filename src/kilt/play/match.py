@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, islice
 from multiprocessing import get_context, parent_process
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -40,9 +40,11 @@ from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
+from kilt.play.batch import UNITS, BatchMatch
+from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
 
-CHUNK = 64  # units that a process plays before it reports
+CHUNK = 64  # units that a process plays before it reports, where hands are played one by one
 WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which takes one or two
 
 Load: TypeAlias = Callable[[str], Agent]
@@ -107,6 +109,18 @@ class MatchSetup:
         """The dealer of the match in this process."""
         return Dealer(self.game, self.seed)
 
+    @cached_property
+    def batch(self) -> BatchMatch | None:
+        """The match in compiled batches, hand for hand the same, where both players are blueprints."""
+        if not BatchMatch.can_play(self.game, self.agents):
+            return None
+        return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
+
+    @property
+    def chunk(self) -> int:
+        """Units that a process plays before it reports."""
+        return UNITS if self.batch else CHUNK
+
     def hands(self, unit: int) -> Iterator[Hand]:
         """Play the hands of a unit: two of the same deal in a duplicate match, otherwise one.
 
@@ -123,6 +137,8 @@ class MatchSetup:
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
         """Results of units `first` to `last` − 1 in chips per hand, and their hands if they are to be kept."""
+        if self.batch:
+            return self.batch.play(first, last, keep)
         results, kept = [], []
         for unit in range(first, last):
             hands = list(self.hands(unit))
@@ -212,7 +228,7 @@ def _chunks(
     table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
     """Results of all units, in order, some at a time: in this process, or in others once that is worth their start."""
-    bounds = [(first, min(first + CHUNK, units)) for first in range(0, units, CHUNK)]
+    bounds = [(first, min(first + table.chunk, units)) for first in range(0, units, table.chunk)]
     took = 0.0  # of the last chunk: the first one may have compiled or read something
     for done, (first, last) in enumerate(bounds):
         left = len(bounds) - done

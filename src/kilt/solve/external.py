@@ -32,6 +32,7 @@ import numpy.typing as npt
 from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
 from kilt.arrays import Array
 from kilt.cards.hands import hand_tables
+from kilt.cards.hands_kernels import settle
 from kilt.errors import RunError
 from kilt.games.game import TERMINAL
 from kilt.jit import in_parts
@@ -231,7 +232,7 @@ class WalkWorkspace:
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
-        kernels.settle(cards, self.held, self.tables, hands, outcome)
+        settle(cards, self.held, self.tables, hands, outcome)
         for r, size in enumerate(self.sizes):
             abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
         return bucket, outcome

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, IntArray
-from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import inlined, kernel, prefetch
 
@@ -85,31 +84,6 @@ def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
             cards[deal, k] = pack[k]
         for k in range(deck):
             pack[k] = k
-
-
-@kernel
-def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: Singles) -> None:
-    """Write [deal, player] the numbers of the private hands, `held` cards each, and [deal] who wins: 1 is player 0."""
-    for deal in range(len(cards)):
-        key, bits = np.int64(tables.start), np.int64(0)
-        for k in range(2 * held, cards.shape[1]):
-            key += tables.card_key[cards[deal, k]]
-            bits |= tables.card_bit[cards[deal, k]]
-        before = 0
-        for player in range(2):
-            mine, set_of = key, bits
-            for k in range(player * held, player * held + held):
-                mine += tables.card_key[cards[deal, k]]
-                set_of |= tables.card_bit[cards[deal, k]]
-            strength = look_up(mine, set_of, tables)
-            outcome[deal] = np.float32(before > strength) - np.float32(before < strength)
-            before = strength
-            card = cards[deal, player * held]
-            if held == 1:
-                hands[deal, player] = card
-            else:
-                low, high = min(card, cards[deal, player * 2 + 1]), max(card, cards[deal, player * 2 + 1])
-                hands[deal, player] = low + high * (high - 1) // 2
 
 
 @kernel

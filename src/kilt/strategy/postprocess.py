@@ -25,10 +25,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 
 from kilt.errors import PlayError
 from kilt.games.holdem import FOLD
+from kilt.strategy.postprocess_kernels import RuleNumbers
 
 PURIFY = 1.0  # a threshold that keeps the most likely only
 AFTER_FIRST = "-after-first"
@@ -65,6 +67,13 @@ class Rule:
     def idle(self) -> bool:
         """Whether it changes nothing."""
         return self.fold == 1 and self.among == self.inside == 0
+
+    @property
+    def numbers(self) -> RuleNumbers | None:
+        """The rule for kernels; None where its classes are some of a user's own."""
+        if self.classes not in (itself, kind):
+            return None
+        return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)
 
 
 FAMILIES: dict[str, Callable[[float], Rule]] = {
@@ -142,12 +151,12 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
     if rule.classes is itself:  # a class of one action has nothing inside to choose from
         return _keep(row, rule.among)
     members = _members(rule.classes, tuple(labels))
-    shares = _keep([sum([row[place] for place in places]) for places in members], rule.among)
+    shares = _keep([_total([row[place] for place in places]) for places in members], rule.among)
     after = [0.0] * len(row)
     for places, share in zip(members, shares, strict=True):
         if share:
             inside = [row[place] for place in places]
-            for place, p in zip(places, _keep(inside, rule.inside * sum(inside)), strict=True):
+            for place, p in zip(places, _keep(inside, rule.inside * _total(inside)), strict=True):
                 after[place] = share * p
     return after
 
@@ -161,11 +170,16 @@ def _members(classes: Callable[[str], str], labels: tuple[str, ...]) -> tuple[tu
     return tuple(map(tuple, members.values()))
 
 
+def _total(row: Iterable[float]) -> float:
+    """A sum from left to right, as kernels add: `sum` does not from Python 3.12 on."""
+    return reduce(add, row, 0.0)
+
+
 def _keep(row: list[float], threshold: float) -> list[float]:
     """Drop what is below the threshold and scale the rest to 1; where nothing would be left, keep the most likely."""
     least = min(threshold, max(row))
     kept = [p if p >= least else 0.0 for p in row]
-    total = sum(kept)
+    total = _total(kept)
     if not total > 0:
         raise PlayError(f"the probabilities of actions are {', '.join(map(str, row))}; they have to add up to 1")
     return [p / total for p in kept]

@@ -1,0 +1,208 @@
+"""Matches of two blueprints in compiled batches: hand for hand what `dealer` and `BlueprintAgent` play.
+
+Hands go through a *joint tree*. Its states are positions of the real game together with where the hand stands in the
+abstract game of either player; where a player takes a bet of the other at random for one of two, an action leads to two
+states. The tree is written out as hands come to it, by what agents themselves do (`BlueprintAgent.after`, `choices`):
+hands that come to an action nobody has taken before wait until it is written, and go on. So kernels know nothing of
+menus and translation, and most of a large tree is never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.hands import hand_tables
+from kilt.cards.hands_kernels import settle
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.holdem import CALL, Betting, Holdem
+from kilt.play.agent import Agent
+from kilt.play.batch_kernels import EDGE, FOLDED, SHOWN, STATE, Records, Side, play_hands
+from kilt.play.blueprint import BlueprintAgent, Place, action_draw, translation_draw
+from kilt.play.dealer import Cards, Dealer, Hand
+from kilt.strategy.postprocess_kernels import CLASSES
+
+UNITS = 1024  # of a match, that are played in one call of the kernels
+UNWRITTEN = np.array((1.0, -1, -1), dtype=EDGE)
+MOST_STATES = 200_000  # of a joint tree, some 200 MB; then it is begun anew
+
+
+class JointTree:
+    """The betting of two blueprints against each other, in both arrangements of seats, as far as hands came to it.
+
+    Parameters
+    ----------
+    game : Holdem
+        What they play.
+    agents : (BlueprintAgent, BlueprintAgent)
+        In seats 0 and 1 from the state `roots[0]` on, the other way round from `roots[1]`.
+    """
+
+    def __init__(self, game: Holdem, agents: tuple[BlueprintAgent, BlueprintAgent]) -> None:
+        self.game, self.agents = game, agents
+        self.states: Records = np.zeros(64, dtype=STATE)
+        self.edges: Records = np.zeros(64, dtype=EDGE)
+        self.positions: list[Betting] = []  # [state]
+        self._places: list[tuple[Place, Place]] = []  # [state][seat] in the abstract game of the player there
+        self._swapped: list[int] = []  # [state] 1 where the second player has seat 0
+        self._origin: list[tuple[int, str]] = []  # [edge] its state and action
+        start = game.start()
+        self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
+
+    def write(self, edge: int) -> None:
+        """Write out what follows an action."""
+        state, action = self._origin[edge]
+        before, swapped = self.positions[state], self._swapped[state]
+        seat, position = before.actor, self.game.positions.after(before, action)
+        if position.actor == TERMINAL:
+            end = self._add(position, self._places[state], swapped)
+            self.edges[edge] = 1.0, end, end
+            return
+        ((own, _),) = self._after(state, action, seat)  # what players do themselves is not translated at random
+        taken = self._after(state, action, 1 - seat)
+        children = [self._add(position, (own, other)[:: 1 - 2 * seat], swapped) for other, _ in taken]
+        self.edges[edge] = taken[0][1], children[0], children[-1]
+
+    def _after(self, state: int, action: str, seat: int) -> list[tuple[Place, float]]:
+        """Where the player in a seat may stand after an action at a state: see `BlueprintAgent.after`."""
+        agent = self.agents[seat ^ self._swapped[state]]
+        return agent.after(self._places[state][seat], self.positions[state], action, seat)
+
+    def _add(self, position: Betting, places: Sequence[Place], swapped: int) -> int:
+        """Add the state at a position, or at the next one where somebody acts, and return its number."""
+        first, second = places
+        while position.actor == CHANCE:
+            first, second = (
+                self.agents[seat ^ swapped].after(place, position, REVEAL, seat)[0][0]
+                for seat, place in enumerate((first, second))
+            )
+            position = self.game.positions.after(position, REVEAL)
+        number, edge = len(self.positions), len(self._origin)
+        self.positions.append(position)
+        self._places.append((first, second))
+        self._swapped.append(swapped)
+        self.states = _with_room(self.states, number + 1)
+        if position.actor == TERMINAL:
+            how = SHOWN if position.folded is None else FOLDED
+            stake = -position.stake if position.folded == 0 else position.stake
+            self.states[number] = 0, 0, 0, 0, 0, stake, how, 0, position.round, 0, 0, 0
+            return number
+        player = position.actor ^ swapped
+        agent = self.agents[player]
+        blueprint, rule = agent.blueprint, agent.rule
+        menu = agent.choices(agent.at_turn((first, second)[position.actor], position), position)
+        actions, draws = menu.actions or [CALL], (action_draw(position), translation_draw(position))
+        slot, call = (0, 0) if menu.node is None else (blueprint.first[menu.node], blueprint.faces_bet(menu.node))
+        ruled = not (rule.idle or (rule.after_first and not menu.acted))
+        who = position.actor, player, position.round
+        self.states[number] = slot, *draws, edge, len(actions), 0, *who, call, ruled, menu.node is None
+        self._origin += [(number, action) for action in actions]
+        self.edges = _with_room(self.edges, len(self._origin))
+        self.edges[edge : len(self._origin)] = UNWRITTEN
+        return number
+
+
+class BatchMatch:
+    """A match between two blueprints that is played in batches.
+
+    Parameters
+    ----------
+    dealer : Dealer
+        Who deals.
+    agents : (BlueprintAgent, BlueprintAgent)
+        The first and the second player; `can_play` says whether they may be played so.
+    duplicate : bool
+        Whether a unit is two hands of the same deal, with the players swapped.
+    """
+
+    def __init__(self, dealer: Dealer, agents: tuple[BlueprintAgent, BlueprintAgent], duplicate: bool) -> None:
+        self.dealer, self.game, self.agents, self.duplicate = dealer, dealer.game, agents, duplicate
+        self.tree = JointTree(self.game, agents)
+        first, second = (agent.blueprint.cards for agent in agents)
+        self._same_cards = first is second or first.fingerprint == second.fingerprint
+        actions = max(int(agent.blueprint.nodes.children.max()) for agent in agents)
+        self._row: FloatArray = np.empty(actions + CLASSES)
+
+    @staticmethod
+    def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
+        """Whether agents are blueprints of this game, with rules and numbers that kernels know."""
+        return all(
+            type(agent) is BlueprintAgent
+            and agent.game.rules == game.rules
+            and agent.rule.numbers is not None
+            and agent.blueprint.shares.dtype in (np.uint8, np.uint16)
+            for agent in agents
+        )
+
+    def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
+        """Results of units `first` to `last` − 1 in chips per hand, and their hands if they are to be kept."""
+        if len(self.tree.positions) > MOST_STATES:
+            self.tree = JointTree(self.game, self.agents)
+        cards, keys = self.dealer.deal_many(first, last)
+        hands, outcome = np.empty((len(cards), 2), dtype=np.int64), np.empty(len(cards), dtype=np.float32)
+        held = self.game.rules.hole_cards
+        settle(cards, held, hand_tables(cards.shape[1] - held, self.game.deck), hands, outcome)
+        per_unit = 2 if self.duplicate else 1
+        number = np.arange(per_unit * first, per_unit * last)
+        deal = number // per_unit - first
+        at = np.array(self.tree.roots)[number % 2]
+        self._play(self._sides(cards, hands), keys, deal, at)
+        ends = self.tree.states[at]
+        chips = ends["stake"] * np.where(ends["actor"] == SHOWN, outcome[deal].astype(np.int64), 1)  # of seat 0
+        won = np.where(number % 2 == 0, chips, -chips).reshape(-1, per_unit).sum(axis=1) / per_unit
+        kept = self._hands(number, at, chips, cards[deal]) if keep else []
+        return won.tolist(), kept
+
+    def _play(self, sides: tuple[Side, Side], keys: npt.NDArray[np.uint64], deal: IntArray, at: IntArray) -> None:
+        """Play hands to their ends, from their states `at` [hand] on; the tree is written out where they come."""
+        tree, going, wanted = self.tree, np.arange(len(at)), np.empty(len(at), dtype=np.int64)
+        while True:
+            waiting = play_hands(tree.states, tree.edges, *sides, keys, deal, self._row, at, going, wanted)
+            if not waiting:
+                return
+            going = going[:waiting]
+            for edge in np.unique(wanted[:waiting]).tolist():
+                tree.write(edge)
+
+    def _sides(self, cards: IntArray, hands: IntArray) -> tuple[Side, Side]:
+        """Both blueprints with the buckets of dealt cards."""
+        rules = self.game.rules
+        buckets = []
+        for agent in self.agents[: 1 if self._same_cards else 2]:
+            bucket = np.empty((len(cards), rules.rounds, 2), dtype=np.uint32)
+            for r in range(rules.rounds):
+                shown = cards[:, 2 * rules.hole_cards : 2 * rules.hole_cards + rules.board_size(r)]
+                agent.blueprint.cards.look_up(r, shown, hands, bucket[:, r])
+            buckets.append(bucket)
+        first, second = (_side(agent, bucket) for agent, bucket in zip(self.agents, (buckets * 2)[:2], strict=True))
+        return first, second
+
+    def _hands(self, number: IntArray, at: IntArray, chips: IntArray, cards: IntArray) -> list[Hand]:
+        """The records of hands that are over."""
+        names, held, found = (self.agents[0].name, self.agents[1].name), self.game.rules.hole_cards, []
+        for each, end, won, row in zip(number.tolist(), at.tolist(), chips.tolist(), cards.tolist(), strict=True):
+            dealt = Cards((tuple(row[:held]), tuple(row[held : 2 * held])), tuple(row[2 * held :]))
+            players = names if each % 2 == 0 else names[::-1]
+            found.append(Hand(each, self.tree.positions[end], dealt, (float(won), float(-won)), players))
+        return found
+
+
+def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
+    shares, rule = agent.blueprint.shares, agent.rule.numbers
+    assert rule is not None
+    content = np.ascontiguousarray(shares).view(np.uint8)
+    content.flags.writeable = False  # as a table that is mapped from disk: kernels are compiled for one kind of array
+    return Side(content, shares.dtype.itemsize, rule, bucket)
+
+
+def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """An array with at least so many entries: itself, or one with twice as many."""
+    if size <= len(array):
+        return array
+    longer = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer

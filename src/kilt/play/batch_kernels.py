@@ -1,0 +1,132 @@
+"""Compiled loops of `batch`: hands of two blueprints from decision to decision."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.draws import uniform
+from kilt.jit import inlined, kernel
+from kilt.strategy.postprocess_kernels import RuleNumbers, post_process
+
+FOLDED, SHOWN = 2, 3  # in place of the seat that acts: how a hand has ended
+
+# A state of a joint tree: a decision of a player, or the end of a hand.
+STATE = np.dtype(
+    [
+        ("first", np.uint64),  # the first slot of the decision in the player's blueprint
+        ("action_draw", np.uint32),  # numbers of the draws that pick the action
+        ("translation_draw", np.uint32),  # … and say what the other player takes it for
+        ("edge", np.uint32),  # the first edge
+        ("count", np.uint16),  # of actions; 0 at an end
+        ("stake", np.int32),  # at an end: chips that seat 0 wins, if it wins the showdown where there is one
+        ("actor", np.uint8),  # the seat that acts, FOLDED or SHOWN
+        ("player", np.uint8),  # which of the two blueprints that is
+        ("round", np.uint8),
+        ("call", np.uint8),  # the place of the call among the actions
+        ("ruled", np.uint8),  # whether post-processing changes probabilities here
+        ("calls", np.uint8),  # whether the player calls whatever its cards are: its betting tree has no answer
+    ],
+    align=True,
+)
+# An action at a state. −1 stands for states that are not written yet.
+EDGE = np.dtype(
+    [
+        ("share", np.float64),  # probability of the lower one
+        ("lower", np.int32),  # the state after it, if the other player takes it for the lower of two bets of its tree
+        ("upper", np.int32),  # … for the upper one
+    ],
+    align=True,
+)
+
+Records: TypeAlias = npt.NDArray[Any]
+
+
+class Side(NamedTuple):
+    """A blueprint and the buckets that it sees in some deals."""
+
+    shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, the lowest first
+    width: int
+    rule: RuleNumbers
+    bucket: npt.NDArray[np.uint32]  # [deal, round, seat]
+
+
+@inlined
+def chosen(
+    side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
+) -> Any:
+    """The place of the action that a uniform random number `draw` picks at a decision: as `agent.pick` does."""
+    begin = (first + np.uint64(bucket) * np.uint64(count)) * np.uint64(side.width)
+    whole = 0.0
+    for action in range(count):
+        weight = 0.0
+        for byte in range(side.width - 1, -1, -1):
+            weight = 256 * weight + side.shares[begin + np.uint64(action * side.width + byte)]
+        row[action] = weight
+        whole += weight
+    if whole == 0:  # nobody has been there
+        return call
+    for action in range(count):
+        row[action] /= whole
+    if ruled:
+        post_process(side.rule, call, row, count)
+    for action in range(count):
+        draw -= row[action]
+        if draw < 0:
+            return action
+    best = 0
+    for action in range(1, count):
+        if row[action] > row[best]:
+            best = action
+    return best
+
+
+@kernel
+def play_hands(
+    states: Records,
+    edges: Records,
+    first: Side,
+    second: Side,
+    keys: npt.NDArray[np.uint64],
+    deal: IntArray,
+    row: FloatArray,
+    at: IntArray,
+    going: IntArray,
+    wanted: IntArray,
+) -> int:
+    """Play hands to their ends, or up to an action whose edge is not written yet.
+
+    `at` [hand] are their states, which change; `deal` [hand] says whose cards they have, and `keys` [deal, seat] what
+    players draw from. `going` are the hands to play. Those that wait are left at its beginning, with the edges that
+    they wait for in `wanted`; their number is returned. `row` is scratch for probabilities.
+    """
+    waiting = 0
+    for k in range(len(going)):
+        hand = going[k]
+        d, state = deal[hand], at[hand]
+        while states[state].count > 0:
+            here = states[state]
+            seat, place, count, call = np.int64(here.actor), 0, np.int64(here.count), np.int64(here.call)
+            if not here.calls:
+                draw = uniform(keys[d, seat], np.uint64(here.action_draw))
+                if here.player == 0:
+                    bucket = first.bucket[d, here.round, seat]
+                    place = chosen(first, here.first, bucket, count, call, here.ruled > 0, draw, row)
+                else:
+                    bucket = second.bucket[d, here.round, seat]
+                    place = chosen(second, here.first, bucket, count, call, here.ruled > 0, draw, row)
+            number = np.int64(here.edge) + place
+            edge = edges[number]
+            if edge.lower < 0:
+                going[waiting], wanted[waiting] = hand, number
+                waiting += 1
+                break
+            if edge.share < 1 and uniform(keys[d, 1 - seat], np.uint64(here.translation_draw)) >= edge.share:
+                state = np.int64(edge.upper)
+            else:
+                state = np.int64(edge.lower)
+        at[hand] = state
+    return waiting

@@ -1,0 +1,96 @@
+"""Compiled dealing: what Python's `random.Random` draws from a seed, for many seeds.
+
+The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import IntArray
+from kilt.jit import inlined, kernel
+
+SIZE, APART = 624, 397  # words of the generator's state, and the distance that its recurrence spans
+
+Words32 = npt.NDArray[np.uint32]
+
+
+@inlined
+def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
+    """A word of the state, mixed with the one before it: a step of the generator's seeding."""
+    return word ^ np.uint32((before ^ (before >> np.uint32(30))) * factor)
+
+
+@inlined
+def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
+    """Seed the generator's `state` from the first `used` words of a key: ``init_by_array`` of the reference code.
+
+    `fresh` is the state that ``init_genrand(19650218)`` makes.
+    """
+    last, j = fresh[0], 0
+    for i in range(1, SIZE):  # as many steps as there are words, less the last one
+        last = np.uint32(mixed(fresh[i], last, np.uint32(1664525)) + key[j] + np.uint32(j))
+        state[i] = last
+        j = j + 1 if j + 1 < used else 0
+    last = np.uint32(mixed(state[1], last, np.uint32(1664525)) + key[j] + np.uint32(j))
+    state[1] = last
+    for i in range(2, SIZE):
+        last = np.uint32(mixed(state[i], last, np.uint32(1566083941)) - np.uint32(i))
+        state[i] = last
+    state[1] = np.uint32(mixed(state[1], last, np.uint32(1566083941)) - np.uint32(1))
+    state[0] = np.uint32(0x80000000)
+
+
+@inlined
+def word(state: Words32, number: int) -> np.uint32:
+    """The generator's next word of 32 bits, where it has given `number` so far."""
+    place = number % SIZE
+    high, low = state[place], state[(place + 1) % SIZE]
+    y = (high & np.uint32(0x80000000)) | (low & np.uint32(0x7FFFFFFF))
+    y = state[(place + APART) % SIZE] ^ (y >> np.uint32(1)) ^ ((y & np.uint32(1)) * np.uint32(0x9908B0DF))
+    state[place] = y
+    y ^= y >> np.uint32(11)
+    y ^= (y << np.uint32(7)) & np.uint32(0x9D2C5680)
+    y ^= (y << np.uint32(15)) & np.uint32(0xEFC60000)
+    tempered: np.uint32 = y ^ (y >> np.uint32(18))
+    return tempered
+
+
+@kernel
+def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
+    """Write to `keys` [deal, seat] two draws of 64 bits from each seed: `key` [deal, word], `used` [deal] words."""
+    for deal in range(len(keys)):
+        begin(key[deal], used[deal], fresh, state)
+        for seat in range(2):
+            low = np.uint64(word(state, 2 * seat))
+            keys[deal, seat] = low | (np.uint64(word(state, 2 * seat + 1)) << np.uint64(32))
+
+
+@kernel
+def draw_cards(
+    key: Words32, used: IntArray, fresh: Words32, state: Words32, deck: int, pooled: bool, cards: IntArray
+) -> None:
+    """Write to `cards` [deal, card] what ``Random.sample(range(deck), …)`` draws from each seed.
+
+    CPython takes cards out of a pool where the sample is a large part of the deck (`pooled`), and otherwise draws until
+    a card is new.
+    """
+    pool = np.empty(deck, dtype=np.int64)
+    for deal in range(len(cards)):
+        begin(key[deal], used[deal], fresh, state)
+        for card in range(deck):
+            pool[card] = card
+        drawn = 0
+        for k in range(cards.shape[1]):
+            below = deck - k if pooled else deck
+            bits = 0
+            while below >> bits:
+                bits += 1
+            while True:
+                place = np.int64(word(state, drawn) >> np.uint32(32 - bits))
+                drawn += 1
+                if place < below and pool[place] >= 0:
+                    break
+            cards[deal, k] = pool[place]
+            pool[place] = pool[below - 1] if pooled else -1

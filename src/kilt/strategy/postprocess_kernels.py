@@ -1,0 +1,66 @@
+"""Post-processing for kernels: the rules of `postprocess` on rows of arrays, digit for digit as `apply` has them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kilt.arrays import FloatArray
+from kilt.jit import inlined
+
+CLASSES = 3  # fold, call and bet: places that `post_process` needs after the actions of a row
+
+
+class RuleNumbers(NamedTuple):
+    """A `Rule` as numbers."""
+
+    fold: float  # fold for sure where folding is more likely than this
+    among: float  # the threshold among classes of actions
+    inside: float  # the threshold inside a class
+    by_kind: bool  # whether all bets are one class; otherwise every action is
+
+
+@inlined
+def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
+    """Drop what is below the threshold in a part of a row and scale the rest to 1; the most likely always stay."""
+    least = row[begin]
+    for place in range(begin + 1, end):
+        least = max(least, row[place])
+    least = min(least, threshold)
+    total = 0.0
+    for place in range(begin, end):
+        if row[place] < least:
+            row[place] = 0.0
+        total += row[place]
+    for place in range(begin, end):
+        row[place] /= total
+
+
+@inlined
+def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
+    """Apply a rule to the first `count` places of a row: probabilities of a decision, fold before call before bets.
+
+    `call` is the place of the call: 1 where a fold comes before it, otherwise 0. `CLASSES` places after `count` are
+    scratch.
+    """
+    bets = call + 1
+    if call == 1 and rule.fold < 1 and row[0] > rule.fold:
+        row[0] = 1.0
+        for place in range(1, count):
+            row[place] = 0.0
+    elif not rule.by_kind:
+        keep(row, 0, count, rule.among)
+    else:
+        total = 0.0
+        for place in range(bets, count):
+            total += row[place]
+        for place in range(bets):
+            row[count + place] = row[place]
+        row[count + bets] = total
+        keep(row, count, count + bets + 1, rule.among)
+        for place in range(bets):
+            row[place] = row[count + place]
+        share = row[count + bets]
+        if share > 0:
+            keep(row, bets, count, rule.inside * total)
+        for place in range(bets, count):
+            row[place] *= share
