@@ -29,7 +29,9 @@ UNIT = "mbb/h"
 Players = Annotated[
     list[str],
     typer.Argument(
-        metavar="PLAYER...", help="Two or more: baselines such as always-call, folders of runs, or FILE.py:CLASS."
+        metavar="PLAYER...",
+        help="Two or more: baselines such as always-call, folders of runs, FILE.py:CLASS, or portfolio:A,B, which "
+        "picks one of these players for each hand.",
     ),
 ]
 GameOption = Annotated[

@@ -46,7 +46,8 @@ def play(
     agent: Annotated[
         str,
         typer.Argument(
-            metavar="PLAYER", help="Who you play: a run that holds a strategy, a baseline, or FILE.py:CLASS."
+            metavar="PLAYER",
+            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, or portfolio:A,B.",
         ),
     ],
     game: Annotated[

@@ -26,7 +26,7 @@ from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHand, StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import readable_hands
-from kilt.play.agent import Agent, KnownAgent
+from kilt.play.agent import Agent, KnownAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
@@ -330,13 +330,6 @@ def _begin(case: LogCase) -> None:
 
 def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
     return _judge_part(_cases[0], first, text)
-
-
-def known(agent: Agent) -> KnownAgent:
-    """An agent that tells its strategy; PlayError where it does not."""
-    if not isinstance(agent, KnownAgent):
-        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
-    return agent
 
 
 def _all(estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:

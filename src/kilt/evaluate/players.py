@@ -1,11 +1,14 @@
 """Agents by name, as commands and configurations are given them.
 
-======================  ==============================================================================================
-``always-call``         a baseline, see `kilt.play.agent.BASELINES`
-``my_agent.py:Mine``    a class of a Python file, made without arguments: it has a `name` and an `act(observation)`
-``runs/demo``           the blueprint of a run, or of what `kilt export` made
-``runs/demo@new-0.2``   … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
-======================  ==============================================================================================
+===============================  =====================================================================================
+``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
+``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
+                                 `act(observation)`
+``runs/demo``                    the blueprint of a run, or of what `kilt export` made
+``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
+``portfolio:runs/a,runs/b``      one that picks one of them for each hand, by what all would have won so far: see
+                                 `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` set it up
+===============================  =====================================================================================
 
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
 >>> agent.name, game.name
@@ -17,20 +20,26 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from kilt.artifact import understood
 from kilt.errors import PlayError
+from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.portfolio import Portfolio
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Agent, RememberingAgent
+from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 
+PORTFOLIO = "portfolio:"
+_SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
@@ -41,8 +50,9 @@ def load_agent(spec: str) -> Agent:
     ----------
     spec : str
         The name of a baseline; ``FILE.py:CLASS``, a class with a `name` and an `act(observation)` that is made without
-        arguments; or the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE`` or
-        ``RUN@RULE@TRANSLATION``.
+        arguments; the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE`` or
+        ``RUN@RULE@TRANSLATION``; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200``
+        among them.
 
     Returns
     -------
@@ -51,6 +61,8 @@ def load_agent(spec: str) -> Agent:
     """
     if spec in BASELINES:
         return BASELINES[spec]
+    if spec.startswith(PORTFOLIO):
+        return _portfolio(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
     return _blueprint_agent(spec)
@@ -98,7 +110,8 @@ def _blueprint_agent(spec: str) -> BlueprintAgent:
     )
     if not place or len(rest) > 2:
         raise PlayError(
-            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS"
+            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS, or "
+            f"{PORTFOLIO}PLAYER,PLAYER"
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
@@ -109,6 +122,27 @@ def _blueprint_agent(spec: str) -> BlueprintAgent:
             str(mapping or said.get("translation", "pseudo-harmonic")),
         )
     return BlueprintAgent(spec.rstrip("/") or spec, blueprint, rule_named(rule), mapping_named(mapping))
+
+
+def _portfolio(spec: str) -> Portfolio:
+    """A portfolio of players with commas between them; what has the name of a setting and ``=`` is one."""
+    components: list[KnownAgent] = []
+    settings: dict[str, Any] = {}
+    for part in filter(None, spec.removeprefix(PORTFOLIO).split(",")):
+        key, _, value = part.partition("=")
+        try:
+            if key in _SETTINGS:
+                settings[key] = _SETTINGS[key](value)
+            else:
+                components.append(known(load_agent(part)))
+        except ValueError:
+            raise PlayError(f"{part!r} of {spec} is no number: use {key}=200, say") from None
+    games = [game for agent in components if (game := own_game(agent))]
+    for game in games:
+        if game.rules != games[0].rules:
+            raise PlayError(f"components of {spec} play different games: {games[0].name} and {game.name}")
+    called = ",".join(agent.name for agent in components)
+    return Portfolio(f"portfolio({called})", tuple(components), **settings)
 
 
 def _own_agent(file: Path, name: str) -> Agent:

@@ -202,6 +202,13 @@ class KnownAgent(Protocol):
         """
 
 
+def known(agent: Agent) -> KnownAgent:
+    """An agent that tells its strategy; PlayError where it does not."""
+    if not isinstance(agent, KnownAgent):
+        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
+    return agent
+
+
 @dataclass(frozen=True)
 class Fixed:
     """An agent of `strategy.fixed`, which looks at no cards; it raises by the least in no-limit games."""

@@ -1,0 +1,177 @@
+"""A player who picks one of several agents for each hand, by what all of them would have won so far [Johanson16 §8].
+
+Polaris beat experts in 2008 by a portfolio of strategies: after each hand every component is scored by an off-policy
+estimator on what was seen of it, whoever has played it (see `evaluate.estimators`), and the scores say who plays next.
+The thesis does not say how; here it is UCB1 [Auer02], with the effective number of hands in place of the number of
+plays: the component i with the largest
+
+    mean score of i + explore · s · √(2 ln t / n_i),        n_i = (Σ w)² / Σ w²
+
+where t is the number of hands so far, s the standard deviation of the scores of those who played, and w the weights of
+the hands for i. A hand counts for i if whoever played it may do all that i does, but for a share of `UNSEEN` of the
+hands of i; one that i has played always does. So for components that never do the same, n_i is the number of hands of
+i: that is UCB1. First each component plays a hand, in the order given. With a window, only the last hands count
+[Garivier11], for opponents who change.
+
+Opponents' cards are seen at showdowns alone: estimates are those with partial information, in which `all-cards` leaves
+a small bias and values other than money a large one; so money is the value unless another one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import TypeAlias
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.errors import PlayError
+from kilt.evaluate.estimators import AIVAT, ENDINGS, Estimator, estimator_named, follow, hand_values
+from kilt.evaluate.values import SeenHand
+from kilt.games.holdem import Holdem
+from kilt.play.agent import KnownAgent, Observation, PlayedHand
+from kilt.play.dealer import Cards, Hand
+
+ESTIMATOR = "all-cards+early-folds"
+UNSEEN = 0.01  # share of a component's hands that another one may never play, and still stand in for it
+
+Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, what is missing
+
+
+def score(
+    game: Holdem, hand: PlayedHand, played: KnownAgent, components: tuple[KnownAgent, ...], estimator: Estimator
+) -> Scores:
+    """What an off-policy estimator makes of one hand for each component.
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played.
+    hand : PlayedHand
+        What was seen of it by the player.
+    played : KnownAgent
+        Who has played it.
+    components : tuple of KnownAgent
+        Who would have played it.
+    estimator : Estimator
+        By which they are scored.
+
+    Returns
+    -------
+    ndarray, shape (6, components)
+        1, the value in chips and its square, the weight of the hand and its square, and the share of the component's
+        hands that `played` never plays, so far as this hand tells.
+    """
+    holes = (hand.hand, hand.shown) if hand.seat == 0 else (hand.shown, hand.hand)
+    payoffs = (hand.won, -hand.won) if hand.seat == 0 else (-hand.won, hand.won)
+    seen = SeenHand(game, Hand(0, hand.position, Cards(holes, hand.board), payoffs, ("", "")), hand.seat, partial=True)
+    found = np.ones((6, len(components)))
+    for place, judged in enumerate(components):
+        line = follow(seen, played, judged, ENDINGS[estimator.endings])
+        (value,), (weight,) = hand_values(seen, line, [estimator])
+        missing = line.missing[estimator.all_cards, estimator.endings]
+        found[1:, place] = value, value**2, weight, weight**2, missing
+    return found
+
+
+def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
+    """UCB1's bounds on what components win: see the top of this module.
+
+    Parameters
+    ----------
+    totals : ndarray, shape (6, components, components)
+        Sums of `score` over hands, by the component that is judged and the one that has played.
+    explore : float
+        Factor of the width; 0 trusts the means.
+
+    Returns
+    -------
+    ndarray, shape (components,)
+        Chips per hand; infinite where nothing is known.
+    """
+    hands, _, _, _, _, missing = totals
+    stands_in = (hands > 0) & (missing <= UNSEEN * hands) | np.eye(len(hands), dtype=bool)
+    count, value, _, weight, squares, _ = (totals * stands_in).sum(axis=2)
+    own = totals[:3].diagonal(axis1=1, axis2=2).sum(axis=1)  # of those who played: hands, values, their squares
+    known = (count > 0) & (weight > 0)
+    bounds = np.full(len(hands), np.inf)
+    if known.any():
+        deviation = np.sqrt(max(own[2] / own[0] - (own[1] / own[0]) ** 2, 0.0))
+        width = deviation * np.sqrt(2 * log(own[0]) * squares[known]) / weight[known]
+        bounds[known] = value[known] / count[known] + explore * width
+    return bounds
+
+
+@dataclass(eq=False)
+class Portfolio:
+    """An agent that picks one of its components for each hand.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and logs.
+    components : tuple of KnownAgent
+        At least one. They play the same game.
+    estimator : Estimator
+        By which components are scored; any but AIVAT.
+    explore : float
+        Factor of the width of UCB1's bounds; 0 picks the best mean.
+    window : int, optional
+        Number of hands that count; left out: all of the match.
+    """
+
+    name: str
+    components: tuple[KnownAgent, ...]
+    estimator: Estimator = field(default_factory=lambda: estimator_named(ESTIMATOR))
+    explore: float = 1.0
+    window: int | None = None
+    chosen: list[int] = field(init=False, default_factory=list)  # [hand] who played, and last who plays next
+    _recent: deque[tuple[int, Scores]] = field(init=False, repr=False, default_factory=deque)
+    _totals: FloatArray = field(init=False, repr=False)  # see `upper_bounds`
+
+    def __post_init__(self) -> None:
+        if not self.components:
+            raise PlayError("a portfolio without components cannot play: give at least one")
+        if self.window is not None and self.window < len(self.components):
+            raise PlayError(
+                f"a window of {self.window} hands does not hold one of each of {len(self.components)} components: "
+                "use a larger one"
+            )
+        if not self.explore >= 0:
+            raise PlayError(f"explore is {self.explore}, the width of bounds: use 0 or more")
+        if self.estimator.value == AIVAT:
+            raise PlayError(f"{self.estimator.name} needs all cards, and players do not see them: use {ESTIMATOR}")
+        self.chosen.append(0)
+        self._totals = np.zeros((6, len(self.components), len(self.components)))
+
+    @property
+    def game(self) -> Holdem | None:
+        """The game that its components play; None where they play any."""
+        return next((game for agent in self.components if (game := getattr(agent, "game", None))), None)
+
+    def begin(self, game: Holdem) -> Portfolio:
+        """A portfolio of the same components that has seen no hands; PlayError where one does not tell its strategy."""
+        for agent in self.components:
+            agent.policy(game.start(), ())
+        return replace(self)
+
+    def act(self, observation: Observation) -> str:
+        """What the component of this hand does."""
+        return self.components[self.chosen[-1]].act(observation)
+
+    def saw(self, hand: PlayedHand) -> str:
+        """Score all components, and choose the next; the name of the one that has played is noted in logs."""
+        player, played = self.chosen[-1], len(self.chosen)
+        with suppress(PlayError):  # one that cannot tell its strategy in this hand: it counts for nobody
+            found = score(Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator)
+            self._totals[:, :, player] += found
+            self._recent.append((player, found))
+        if self.window is not None and len(self._recent) > self.window:
+            before, old = self._recent.popleft()
+            self._totals[:, :, before] -= old
+        bounds = upper_bounds(self._totals, self.explore)
+        self.chosen.append(played if played < len(self.components) else int(bounds.argmax()))
+        return self.components[player].name
