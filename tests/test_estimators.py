@@ -16,6 +16,7 @@ from kilt.abstraction.pipeline import build
 from kilt.errors import PlayError
 from kilt.evaluate import log_estimates
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
+from kilt.evaluate.deserved import deserved
 from kilt.evaluate.estimators import (
     AIVAT,
     ESTIMATORS,
@@ -441,6 +442,13 @@ def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
     assert list(found) == list(ESTIMATORS)
     assert found["all-cards+aivat"]["deviation"] < 0.7 * found["basic"]["deviation"]
     assert both["deviation"] < found["all-cards+aivat"]["deviation"]
+
+    hands = []  # what somebody deserves who plays as always-call does
+    play_match(LEDUC, (BASELINES["always-call"], agent), 200, duplicate=False, sink=hands.append)
+    said = deserved(LEDUC, hands, agent)
+    assert [row.estimator.name for row in said.rows] == ["basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"]
+    assert said.rows[0].won.mean == pytest.approx(np.mean([1000 * hand.payoffs[hand.number % 2] for hand in hands]))
+    assert said.rows[2].won.margin < min(row.won.margin for row in said.rows[:2])
 
 
 def test_logs_in_parts(log_file, monkeypatch):

@@ -17,13 +17,16 @@ from typer.testing import CliRunner
 
 from kilt.cli import table
 from kilt.errors import PlayError
+from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.log_estimates import estimate_from_log
 from kilt.games import load_game
 from kilt.games.game import REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_betting, read_log
 from kilt.play.agent import BASELINES, Observation
-from kilt.play.person import Person, Session, advice, in_words, menu, read_action
+from kilt.play.dealer import Dealer
+from kilt.play.person import Person, Session, advice, duplicate_deals, in_words, menu, read_action
 from loaders import Diary
 
 NOLIMIT, LIMIT, LEDUC = load_game("holdem.nolimit.2p"), load_game("holdem.limit.2p"), load_game("leduc")
@@ -295,6 +298,60 @@ def test_sessions(tmp_path, game, opponent):
     assert "\x1b" not in printed
 
 
+def test_deals_of_a_duplicate_match():
+    for hands in (2, 4, 6, 50):
+        deals = duplicate_deals(hands, seed=hands)
+        assert deals[: hands // 2] == list(range(hands // 2)) == sorted(deals[hands // 2 :])
+        seats = [sorted(number % 2 for number in range(hands) if deals[number] == deal) for deal in range(hands // 2)]
+        assert seats == [[0, 1]] * (hands // 2)
+    assert duplicate_deals(50, seed=1) != duplicate_deals(50, seed=2)
+    with pytest.raises(PlayError, match="a duplicate match of 5 hands cannot be: give an even number"):
+        duplicate_deals(5)
+
+
+def test_a_match_is_judged(tmp_path):
+    """What is printed is what the estimators make of the log, for the other player."""
+    log = tmp_path / "my.log"
+    typed = ["c", "r", "c", "f"] * 200
+    settings = ("probe", "--game", "leduc", "--match", "80", "--duplicate", "--seed", "4", "--log", str(log))
+    printed = at_table(*settings, typed=typed)
+    hands = read_log(log.read_text(), LEDUC).hands
+    assert len(hands) == 80
+    assert all(hand.players == (("You", "probe") if hand.number % 2 == 0 else ("probe", "You")) for hand in hands)
+    in_order = sorted(hands, key=lambda hand: duplicate_deals(80, seed=4)[hand.number])
+    names = "basic", "all-cards+early-folds+bc-divat"
+    rows = [estimator_named(name) for name in names]
+    found = estimate_from_log(LEDUC, in_order, "probe", BASELINES["probe"], estimators=rows)
+    assert found.duplicate and "all deals came twice" in printed
+    for word, name, row in zip(("won", "deserved"), names, found.rows, strict=True):
+        assert f"{word} {-row.won.mean:+,.0f} ± {row.won.margin:,.0f} mbb/h, {name}" in printed
+    assert -found.rows[0].won.mean == pytest.approx(1000 * total(printed) / 80)
+
+
+def test_luck_cancels_where_deals_come_twice():
+    settings = ("always-call", "--game", "leduc", "--match", "20", "--duplicate", "--seed", "4")
+    assert "won +0 ± 0 mbb/h, basic" in at_table(*settings, typed=["c"] * 200)
+
+
+def test_who_does_not_tell_their_strategy_is_no_judge():
+    printed = at_table("random", "--game", "holdem.nolimit.2p", "--match", "4", "--seed", "4", typed=["f", "c"] * 40)
+    assert "4 hands are left out: random raises to any of thousands of levels" in printed
+    printed = at_table(
+        "portfolio:probe,always-call", "--game", "leduc", "--match", "2", "--seed", "4", typed=["c"] * 20
+    )
+    assert "portfolio(probe,always-call) does not tell its strategy: nobody knows what you deserved" in printed
+
+
+@pytest.mark.parametrize("copies", [[], [0, 1, 2, 1, 2, 0]])
+def test_each_half_of_a_duplicate_match_has_its_own_opponent(copies):
+    diary = Diary()
+    session = Session(LEDUC, "Ann", diary, Script(*["c"] * 100), seed=5, duplicate=copies)
+    hands = [session.play() for _ in range(6)]
+    assert [len(copy.seen) for copy in diary.copies] == ([3, 3] if copies else [6])
+    if copies:
+        assert [hand.cards for hand in hands] == [Dealer(LEDUC, 5).deal(deal) for deal in copies]
+
+
 def test_what_a_hand_looks_like():
     printed = at_table("always-call", "-g", "holdem.nolimit.2p", "-n", "1", "--seed", "3", typed=["1x", *"ccc"])
     assert "always-call calls 50" in printed
@@ -335,7 +392,11 @@ def test_bytes_that_are_no_text_are_answered():
         (["nobody", "-g", "leduc"], "unknown player 'nobody'"),
         (["random"], "--game"),
         (["random", "-g", "bluff-1-1"], "is no poker"),
-        (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played"),
+        (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played: use 1 or more, or leave out --hands"),
+        (["random", "-g", "leduc", "--match", "0"], "0 hands cannot be played: use 1 or more, or leave out --match"),
+        (["random", "-g", "leduc", "--match", "5", "--duplicate"], "of 5 hands cannot be: give an even number"),
+        (["random", "-g", "leduc", "--match", "4", "-n", "4"], "leave out one of them"),
+        (["random", "-g", "leduc", "--duplicate"], "say how many hands with --match"),
         (["random", "-g", "leduc", "-l", "{tmp}/there.log"], "is there already"),
         (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "a:b"], "cannot be in a log"),
         (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "random"], "choose another --name"),

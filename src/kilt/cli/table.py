@@ -62,6 +62,18 @@ def play(
     hands: Annotated[
         int | None, typer.Option("--hands", "-n", metavar="N", help="How many hands. Left out: until you leave.")
     ] = None,
+    match: Annotated[
+        int | None,
+        typer.Option(
+            "--match", metavar="N", help="A match of N hands: at its end, what you won and what you deserved."
+        ),
+    ] = None,
+    duplicate: Annotated[
+        bool,
+        typer.Option(
+            "--duplicate", help="With --match: the second half has the deals of the first, with your seats swapped."
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="S", help="Of the cards. Left out: others every time.")
     ] = None,
@@ -79,10 +91,15 @@ def play(
     from kilt.errors import PlayError
     from kilt.evaluate.players import load_holdem, load_player
     from kilt.play.acpc import Score, log_entry, read_names
-    from kilt.play.person import Adviser, Session
+    from kilt.play.person import Adviser, Session, duplicate_deals
 
+    if match is not None and hands is not None:
+        raise PlayError(f"--match {match} and --hands {hands} are given: leave out one of them")
+    if duplicate and match is None:
+        raise PlayError("--duplicate is for matches: say how many hands with --match")
+    option, hands = ("--match", match) if hands is None else ("--hands", hands)
     if hands is not None and hands < 1:
-        raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out --hands")
+        raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out {option}")
     wanted = None if game is None else load_holdem(game)
     with waiting("the agent sits down …"):
         opponent, rules = load_player(agent, wanted)
@@ -90,7 +107,8 @@ def play(
         raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     screen = _TableScreen(opponent.name, rules=rules.rules, advises=isinstance(opponent, Adviser))
-    session = Session(rules, name, opponent, screen, seed)
+    deals = duplicate_deals(match, seed) if match and duplicate else []
+    session = Session(rules, name, opponent, screen, seed, deals)
     with nullcontext() if log is None else closing(NewLog(log)) as lines:
         screen.welcome(session, seed)
         try:
@@ -105,6 +123,8 @@ def play(
             screen.leave()
         finally:
             screen.result(session)
+            if match and session.won:
+                screen.judge(session)
             if lines and lines.begun:
                 lines.write(f"{Score((session.total, -session.total), (name, opponent.name))}\n")
                 screen.line(("the hands are in ", "dim"), str(log), indent=0)
@@ -251,6 +271,26 @@ class _TableScreen:
             need = len(won) * (rate.margin / NARROW) ** 2
             tail = f": for ± {NARROW} it takes some {float(f'{need:.1g}'):,.0f}" if len(won) < need < inf else ""
             self.line(("few hands say little" + tail, "dim"))
+
+    def judge(self, session: Session) -> None:
+        """What the person won and deserved, by estimators."""
+        from kilt.evaluate.deserved import deserved
+        from kilt.play.agent import KnownAgent
+
+        self.line()
+        self.line(("judged", "bold"), indent=0)
+        if not isinstance(session.agent, KnownAgent):
+            self.line(f"{self.opponent} does not tell its strategy: nobody knows what you deserved")
+            return
+        with waiting("learning what states are worth, and judging …"):
+            found = deserved(session.game, session.hands, session.agent, session.duplicate)
+        for what, row in zip(("won", *["deserved"] * len(found.rows)), found.rows, strict=False):
+            margin = f" ± {row.won.margin:,.0f}" if isfinite(row.won.margin) else ""
+            self.line(f"{what:<8}  {row.won.mean:+,.0f}{margin} mbb/h", (f", {row.estimator.name}", "dim"))
+        if found.duplicate:
+            self.line(("all deals came twice: the two hands of one count together", "dim"))
+        for reason, count in found.left_out.items():
+            self.line((f"{count:,} hands are left out: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
         """Print a line, or several below each other where it is long; words are taken as they are, without markup."""

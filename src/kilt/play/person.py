@@ -18,6 +18,7 @@ kilt.errors.PlayError: 150 is too little: raise to 200–20,000 chips
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -312,9 +313,55 @@ class Person:
         self._told = len(played)
 
 
+def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
+    """The deal of each hand of a duplicate match between a person and an agent, who swap seats every hand.
+
+    The second half has the deals of the first with the players swapped, in another order: nobody remembers them all.
+
+    Parameters
+    ----------
+    hands : int
+        Number of hands; even.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    list of int
+
+    Examples
+    --------
+    >>> duplicate_deals(8)  # deals 0 and 2 are those of the person's seat 0 at first, of seat 1 in the second half
+    [0, 1, 2, 3, 1, 0, 3, 2]
+    """
+    if hands < 2 or hands % 2:
+        raise PlayError(f"a duplicate match of {hands} hands cannot be: give an even number, since deals come twice")
+    half, order = hands // 2, random.Random(f"{seed} again")
+    left = [order.sample(range(seat, half, 2), len(range(seat, half, 2))) for seat in (0, 1)]  # [seat at first]
+    return [*range(half), *(left[1 - number % 2].pop() for number in range(half, hands))]
+
+
 class Session:
     """Hands between a person and an agent, who swap seats every hand. A hand that the person leaves does not count.
 
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    name : str
+        Of the person.
+    agent : Agent
+        Whom they play. Of one that remembers, a copy plays.
+    screen : Screen
+        What draws the table and asks the person.
+    seed : int
+        Of the cards and of what the agent draws.
+    duplicate : sequence of int
+        The deal of each hand of a duplicate match: see `duplicate_deals`. Another copy of an agent that remembers
+        plays the second half. Left out: new cards in each hand.
+
+    Examples
+    --------
     >>> from kilt.games import load_game
     >>> from kilt.play.agent import BASELINES
     >>> class Patient:
@@ -326,13 +373,17 @@ class Session:
     ([(0.0, 0.0), (1.0, -1.0), (0.0, 0.0)], [0, -1, 0], -1)
     """
 
-    def __init__(self, game: Holdem, name: str, agent: Agent, screen: Screen, seed: int = 0) -> None:
+    def __init__(
+        self, game: Holdem, name: str, agent: Agent, screen: Screen, seed: int = 0, duplicate: Sequence[int] = ()
+    ) -> None:
         if game.start().actor < 0:
             raise PlayError(f"nobody can act in {game.name}, the blinds take all chips: use a game with larger stacks")
         self.game, self.agent, self.screen = game, begun(agent, game), screen
         self.person = Person(name, screen, self.agent)
         self.won: list[int] = []  # [hand] chips of the person
-        self._dealer = Dealer(game, seed)
+        self.hands: list[Hand] = []
+        self.duplicate = duplicate
+        self._dealer, self._opponent = Dealer(game, seed), agent
 
     @property
     def total(self) -> int:
@@ -354,12 +405,16 @@ class Session:
         number = len(self.won)
         seat = number % 2
         rules, deck = self.game.rules, self.game.deck
-        mine = self._dealer.deal(number).holes[seat]
+        deal = self.duplicate[number] if self.duplicate else number
+        if self.duplicate and 2 * number == len(self.duplicate):
+            self.agent = begun(self._opponent, self.game)
+        mine = self._dealer.deal(deal).holes[seat]
         self.screen.begin(number, rules.seat_names[seat], _cards(deck.name(mine)))
         self.person.forget()
-        hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent))
+        hand = self._dealer.play(number, (self.agent, self.person) if seat else (self.person, self.agent), deal)
         self.person.follow(hand.position, mine, hand.board, seat)
         self.won.append(int(hand.payoffs[seat]))
+        self.hands.append(hand)
         shown = []
         if hand.position.folded is None:
             both = hand.cards.holes[seat], hand.cards.holes[1 - seat]
