@@ -116,19 +116,18 @@ def number_hands(
 
     Returns how many numbers there are. `held` has the board's cards as `bits` has those of the hands.
     """
-    found = 0
     for hand in range(len(bits)):
-        if bits[hand] & held:
-            numbers[hand] = -1
-            continue
-        first = hand
-        if symmetry != 1:
-            for p in range(1, moved.shape[0]):
-                if (symmetry >> p) & 1:
-                    first = min(first, moved[p, hand])
-        if first < hand:
-            numbers[hand] = numbers[first]
-        else:
-            numbers[hand] = found
-            found += 1
+        numbers[hand] = hand
+    for p in range(1, moved.shape[0]):
+        if (symmetry >> p) & 1:
+            for hand in range(len(bits)):
+                numbers[hand] = min(numbers[hand], moved[p, hand])
+    found = 0  # no branches from here on: which hands are alike, or blocked, cannot be foreseen
+    for hand in range(len(bits)):
+        first = np.uint32(numbers[hand])
+        new = first == np.uint32(hand)
+        number = found if new else np.int64(numbers[first])
+        free = (bits[hand] & held) == 0
+        numbers[hand] = number if free else -1
+        found += new & free
     return found
