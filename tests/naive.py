@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, combinations, pairwise, permutations
+from itertools import accumulate, combinations, pairwise, permutations, product
 from math import floor
 
 import numpy as np
 
 from kilt.cards.deck import Deck
-from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
+from kilt.games.holdem import CALL, FOLD, Holdem
+from kilt.play.agent import PublicPolicy
+from kilt.play.dealer import Cards, Dealer
 
 FIVE = [
     "high card",
@@ -571,3 +575,90 @@ def edge(hand, opponent, board, deck, board_size):
         mine, theirs = (hand_value((*held, *board, *more), deck) for held in (hand, opponent))
         signs.append((mine > theirs) - (mine < theirs))
     return sum(signs) / len(signs)
+
+
+# ── whole hands ──
+
+NAMES = ("Ann", "Bob")  # by seat
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A strategy with probabilities drawn for each public state; a share of them is 0 where `gaps` is not."""
+
+    name: str
+    seed: int
+    gaps: float = 0.0
+
+    def policy(self, position, board):
+        return drawn(self, position, board)
+
+    def act(self, observation):
+        raise AssertionError("estimators ask for policies, never for an action")
+
+
+@cache
+def drawn(agent, position, board):
+    actions, deck = position.actions(), position.rules.deck
+    rng = np.random.default_rng([agent.seed, *map(ord, position.history), *board])
+    shares = rng.random((len(actions), len(deck.holes(position.rules.hole_cards)))) ** 2
+    shares *= rng.random(shares.shape) >= agent.gaps
+    shares[-1] += ~shares.any(axis=0)
+    return PublicPolicy(actions, shares / shares.sum(axis=0), np.arange(shares.shape[1]))
+
+
+def ends(game, agents):
+    """All ends of a game that `agents` (by seat) reach, each with its probability."""
+    dealer = Dealer(game)
+    deals = game.deals()
+
+    def walk(position, hands, board, chance):
+        if chance == 0:
+            return
+        if position.actor == TERMINAL:
+            cards = Cards(tuple((hand,) for hand in hands), board)
+            yield dealer.ended(0, position, cards, NAMES), chance
+        elif position.actor == CHANCE:
+            after = position.after(REVEAL)
+            for revealed, share in game.reveals(position, hands, board):
+                yield from walk(after, hands, revealed, chance * share)
+        else:
+            said = agents[position.actor].policy(position, board)
+            for action in position.actions():
+                share = said.share(action)[hands[position.actor]]
+                yield from walk(game.positions.after(position, action), hands, board, chance * share)
+
+    for hands in product(range(len(deals)), repeat=2):
+        yield from walk(game.start(), hands, (), deals[hands])
+
+
+def local_values(agent, position, hand, board, actions):
+    """What LBR with a card expects of each action: a sum over all cards of the opponent and of the board to come."""
+    game, me = Holdem(position.rules), position.actor
+    moves, values, total = list(game.positions.moves(position)), dict.fromkeys(actions, 0.0), 0.0
+    for other in set(range(game.deck.size)) - {hand, *board}:
+        chance = 1.0
+        for before, action in moves:
+            if before.actor == 1 - me:
+                chance *= agent.policy(before, board[: game.rules.board_size(before.round)]).share(action)[other]
+        total += chance
+        for action in actions:
+            after = position.after(action)
+            answers = {CALL: 1.0}
+            if after.actor == 1 - me and after.facing:
+                folds = agent.policy(after, board).share(FOLD)[other]
+                answers = {FOLD: folds, CALL: 1 - folds}
+            for answer, share in answers.items():
+                end = after.after(answer) if after.actor == 1 - me else after
+                values[action] += chance * share * called_down(game, end, (hand, other)[:: 1 - 2 * me], board)[me]
+    return {action: value / total for action, value in values.items()}
+
+
+def called_down(game, position, hands, board):
+    """What each player wins on average if both check and call from here on."""
+    if position.actor == TERMINAL:
+        return np.array(game.payoffs(position, hands, board))
+    if position.actor != CHANCE:
+        return called_down(game, position.after(CALL), hands, board)
+    after = position.after(REVEAL)
+    return sum(share * called_down(game, after, hands, more) for more, share in game.reveals(position, hands, board))

@@ -18,6 +18,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import ArtifactError, PlayError
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
+from kilt.evaluate.lbr import lower_bound
 from kilt.games.game import TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -678,6 +679,15 @@ def test_a_policy_is_the_mean_over_what_bets_may_have_been_taken_for(cards, rule
         assert policy.shares[:, game.deck.hole_index(last.hand)] == pytest.approx(exact, abs=1e-12)
         assert policy.shares.sum(axis=0) == pytest.approx(np.ones(len(policy.column)), abs=1e-12)
     assert several > 10  # branches that were weighted hand by hand
+
+
+def test_a_local_best_response_bets_what_the_tree_does_not_have(cards):
+    """And what it wins from an agent that translates at random is its money, less luck."""
+    game = short("120 120")
+    agent = BlueprintAgent("agent", drawn(game, cards, "1x, a; 1x, a")[1])
+    found = lower_bound(game, agent, 60, bets="40%, 1.3x, a")
+    assert abs(found.won.mean - found.money.mean) < 2 * found.money.margin
+    assert 0 < found.won.margin < 0.5 * found.money.margin and found.won.mean > found.won.margin
 
 
 def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, monkeypatch):

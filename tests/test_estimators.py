@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from kilt.evaluate.estimators import (
 from kilt.evaluate.log_estimates import LogCase, estimate_by_name, estimate_from_log
 from kilt.evaluate.values import SeenHand
 from kilt.games import load_game
-from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES, PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
@@ -40,58 +39,7 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
 from kilt.tree.flat import flat_tree
-
-NAMES = ("Ann", "Bob")  # by seat
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A strategy with probabilities drawn for each public state; a share of them is 0 where `gaps` is not."""
-
-    name: str
-    seed: int
-    gaps: float = 0.0
-
-    def policy(self, position, board):
-        return drawn(self, position, board)
-
-    def act(self, observation):
-        raise AssertionError("estimators ask for policies, never for an action")
-
-
-@cache
-def drawn(agent, position, board):
-    actions, deck = position.actions(), position.rules.deck
-    rng = np.random.default_rng([agent.seed, *map(ord, position.history), *board])
-    shares = rng.random((len(actions), len(deck.holes(position.rules.hole_cards)))) ** 2
-    shares *= rng.random(shares.shape) >= agent.gaps
-    shares[-1] += ~shares.any(axis=0)
-    return PublicPolicy(actions, shares / shares.sum(axis=0), np.arange(shares.shape[1]))
-
-
-def ends(game, agents):
-    """All ends of a game that `agents` (by seat) reach, each with its probability."""
-    dealer = Dealer(game)
-    deals = game.deals()
-
-    def walk(position, hands, board, chance):
-        if chance == 0:
-            return
-        if position.actor == TERMINAL:
-            cards = Cards(tuple((hand,) for hand in hands), board)
-            yield dealer.ended(0, position, cards, NAMES), chance
-        elif position.actor == CHANCE:
-            after = position.after(REVEAL)
-            for revealed, share in game.reveals(position, hands, board):
-                yield from walk(after, hands, revealed, chance * share)
-        else:
-            said = agents[position.actor].policy(position, board)
-            for action in position.actions():
-                share = said.share(action)[hands[position.actor]]
-                yield from walk(game.positions.after(position, action), hands, board, chance * share)
-
-    for hands in product(range(len(deals)), repeat=2):
-        yield from walk(game.start(), hands, (), deals[hands])
+from naive import NAMES, Drawn, ends
 
 
 def moments(game, seat, played, judged, other, estimators, aivat={}, **options):  # noqa: B006

@@ -3,7 +3,8 @@
 Two agents play each other in limit hold'em, and one without post-processing plays itself with it in no-limit hold'em.
 A process on each core has an equal part of the log. The rates are hands of all of them per second of CPU time of one:
 what a machine does that has nothing else to do. Reading of the log is included, starting of processes is not. In the
-same way the two agents of no-limit hold'em play a match; its betting tree is written out meanwhile.
+same way the two agents of no-limit hold'em play a match, whose betting tree is written out meanwhile, and a local best
+response with six bet sizes in all rounds plays against the one without post-processing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.bench.measure import Figure
 from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.log_estimates import LogCase
 from kilt.evaluate.players import load_agent
 from kilt.games.gamedef import ready_made
@@ -63,6 +65,8 @@ def run(*, long: bool = False) -> list[Figure]:
         played = MATCH * (5 if long else 1)
         what = f"match of two blueprints, {NOLIMIT}, {played:,} hands, all cores"
         figures.append(Figure("match_hands_per_second", what, _match_rate(run, played), "hands/s"))
+        rate = _lbr_rate(run, hands // 5)
+        figures.append(Figure("lbr_hands_per_second", f"local best response, {NOLIMIT}, all cores", rate, "hands/s"))
         judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
         money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
         ratio = aivat.deviation / money.deviation
@@ -96,6 +100,23 @@ def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
     with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
         seconds = list(pool.map(partial(_timed, run, game, estimator), parts))
     return len(lines) / max(seconds)
+
+
+def _lbr_rate(run: str, hands: int) -> float:
+    """Hands that local best responses play, in as many processes as there are cores, as in `_rate`."""
+    cores = os.cpu_count() or 1
+    _timed_lbr(run, 2, 0)  # compiles what all others read, and makes a table of edges
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        return cores * hands / max(pool.map(partial(_timed_lbr, run, hands), range(cores)))
+
+
+def _timed_lbr(run: str, hands: int, seed: int) -> float:
+    """CPU seconds of a local best response for some hands, once the agent is loaded and some have been played."""
+    agent = load_agent(run)
+    for number in (2, hands):
+        began = process_time()
+        lower_bound(Holdem(ready_made(NOLIMIT), NOLIMIT), agent, number, seed)
+    return process_time() - began
 
 
 def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:

@@ -84,7 +84,7 @@ def solvers(as_json: AsJson = False, long: Long = False) -> None:
 
 @app.command()
 def estimators(as_json: AsJson = False, long: Long = False) -> None:
-    """Hands of logs that estimators judge per second, on all cores, and how much luck AIVAT takes away."""
+    """Hands that estimators judge and a local best response plays per second, and how much luck AIVAT takes away."""
     from kilt.bench.estimators import run
 
     with waiting("measuring, some minutes …"):

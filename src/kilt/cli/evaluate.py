@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.log import log
+from kilt.cli.log import UNIT, log
+from kilt.cli.match import ProcessesOption, SeedOption
 from kilt.cli.sanity import sanity
-from kilt.cli.show import AsJson, print_json, print_table, waiting
+from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
 from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
+
+if TYPE_CHECKING:
+    from kilt.evaluate.stats import Estimate
+    from kilt.games.gamedef import GameDef
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -106,3 +112,88 @@ def exploitability(
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
     print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)
+
+
+@app.command()
+def lbr(
+    player: Annotated[
+        str, typer.Argument(metavar="PLAYER", help="A run, RUN@RULE@TRANSLATION, a baseline, or FILE.py:CLASS.")
+    ],
+    game: GameOption = None,
+    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands, an even number.")] = 1000,
+    bets: Annotated[
+        str | None,
+        typer.Option(
+            "--bets",
+            metavar="SIZES",
+            help='Raises to consider in no-limit games, such as "1x, a". Left out: 50%, 75%, 1x, 1.5x, 2x, a.',
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="ROUND",
+            help="Check and call before this round, such as river or 4; else bet in all.",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    processes: ProcessesOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
+
+    Luck is taken away, without bias; money is what was won with it. Ctrl-C ends it early, and what was played counts.
+    """
+    from kilt.errors import PlayError
+    from kilt.evaluate.lbr import BETS, lower_bound
+    from kilt.jit import cores
+    from kilt.play.players import load_holdem, load_player
+
+    agent, rules = load_player(player, load_holdem(game) if game else None)
+    if bets is not None and rules.rules.betting == "limit":
+        raise PlayError(f"--bets {bets} is given, and {rules.name} is a limit game with one size: leave it out")
+    first = _round(rules.rules, since)
+    with interrupts(at_once=False) as stopped, ProgressBars() as bar:
+        task = bar.add_task("hands", total=hands, said="")
+        found = lower_bound(
+            rules,
+            player,
+            hands,
+            seed,
+            bets=BETS if bets is None else bets,
+            first_round=first,
+            processes=cores() if processes is None else processes,
+            tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
+            stop=lambda: bool(stopped),
+        )
+    if as_json:
+        menu = {} if rules.rules.betting == "limit" else {"bets": BETS if bets is None else bets}
+        print_json(
+            _figures(found.won)
+            | {"money": _figures(found.money), "hands": found.hands, "unit": UNIT, "game": rules.name}
+            | {"player": agent.name, "seed": seed, "from": rules.rules.round_names[first], **menu}
+        )
+    else:
+        rows = [["wins", str(found.won), UNIT], ["… with luck", str(found.money), UNIT]]
+        title = f"local best response to {agent.name}, {rules.name}, {found.hands:,} hands"
+        print_table(title, ["", "seen", "unit"], rows)
+    if stopped:
+        say("stopped early: the figures are of the hands that were played")
+        raise typer.Exit(128 + stopped[0])
+
+
+def _round(rules: GameDef, named: str | None) -> int:
+    """A round by its name or by its number, which counts from 1."""
+    from kilt.errors import PlayError
+
+    names = {name: r for r, name in enumerate(rules.round_names)} | {str(r + 1): r for r in range(rules.rounds)}
+    if named is not None and named not in names:
+        raise PlayError(f"there is no round {named!r}: use one of {', '.join(names)}")
+    return names[named] if named is not None else 0
+
+
+def _figures(rate: Estimate) -> dict[str, Any]:
+    """A win rate for programs. The interval of a single deal is not known."""
+    known = isfinite(rate.margin)
+    return {"mbb_per_hand": rate.mean, "ci95": list(rate.interval) if known else None}

@@ -11,7 +11,7 @@ from here on has one bet, which is called: the chips at stake then, times the ed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Protocol, TypeAlias
 
@@ -25,6 +25,8 @@ from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
 from kilt.play.dealer import Hand
+
+KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
 
 
 class StateValues(Protocol):
@@ -127,28 +129,37 @@ class SeenHand:
     def free(self, r: int) -> BoolArray:
         """[hand] Whether the player can hold it: no card of it is on the board of round `r` or seen in another hand."""
         if r not in self._free:
-            bits, card_bit = _bits(self.game.rules)
-            used = sum(card_bit[card] for card in (*self.board_of(r), *(self.opponent or ())))
-            self._free[r] = bits & used == 0
+            self._free[r] = hands_apart(self.game.rules, (*self.board_of(r), *(self.opponent or ())))
         return self._free[r]
 
     def edge(self, r: int, hands: IntArray) -> FloatArray:
         """Edge of private `hands` over the opponent's, given the board of round `r`: see `kilt.cards.edges`."""
         rules, last = self.game.rules, self.game.rules.rounds - 1
         assert self.opponent is not None
-        if r == 0 and last > 0:
-            table = pair_edges(rules.deck, rules.hole_cards, rules.board_size(last))
-            row: FloatArray = table[self.their_hand]  # their edge over each hand: the same with the other sign
-            return -row.take(hands)
-        if hands is self.own_hand and r < last and r not in self._edges:
+        if hands is self.own_hand and 0 < r < last and r not in self._edges:
             if r not in self._edge:
                 board, size = self.board_of(r), rules.board_size(last)
                 self._edge[r] = edge(self.hole, self.opponent, board, rules.deck, board_size=size)
             return np.array([self._edge[r]])
         if r not in self._edges:
-            size = rules.board_size(last)
-            self._edges[r] = edges(self.opponent, self.board_of(r), rules.deck, board_size=size)
+            self._edges[r] = edges_over(rules, self.opponent, self.board_of(r))
         return self._edges[r] if hands is self.all_hands else self._edges[r][hands]
+
+
+def hands_apart(rules: GameDef, cards: Sequence[int]) -> BoolArray:
+    """[hand] Whether a private hand has none of some cards."""
+    bits, card_bit = _bits(rules)
+    return np.asarray(bits & sum(card_bit[card] for card in cards) == 0)
+
+
+@lru_cache(maxsize=KEPT_EDGES)
+def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
+    """[hand] Edge of every private hand over the opponent's, given the public cards so far; remembered for a while."""
+    size = rules.board_size(rules.rounds - 1)
+    if not board and size > 0:
+        row: FloatArray = pair_edges(rules.deck, rules.hole_cards, size)[rules.deck.hole_index(opponent)]
+        return -row  # the opponent's edge over each hand, with the other sign
+    return edges(opponent, board, rules.deck, board_size=size)
 
 
 @lru_cache(maxsize=16)

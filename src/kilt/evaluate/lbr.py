@@ -1,0 +1,285 @@
+"""Local best response: a lower bound of what the best opponent wins from an agent, in games of any size [Lisy17].
+
+LBR knows the agent's strategy. It keeps the agent's range: how likely each private hand is, given all that the agent
+has done (Bayes) and the cards that LBR sees. At each of its decisions it takes the action that would be worth most if
+both players checked and called from there on. In chips that it wins in the whole hand,
+
+    fold      what it has put in, lost
+    call      the chips at stake × its edge over the range
+    raise     what the agent has put in × the probability that it folds
+              + the chips at stake when called × the edge over what does not fold × the probability of that
+
+Whatever it wins, a best response wins at least as much. Its bets need not be on the agent's menu, and what it meets is
+the agent as it plays: translation and post-processing are part of the strategy. The bound may be negative, where LBR
+plays badly: it looks no further ahead than to the next answer. With fewer bet sizes, or none in early rounds, it is
+often higher.
+
+What is reported is money with luck taken away, as AIVAT does it [Burch18]: at the deal, at public cards and at each
+action of the agent, what the state after it is worth to LBR, less the mean of that over all that might have happened.
+Each has mean 0, since the agent's strategy is known.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> bound = lower_bound(load_game("leduc"), BASELINES["always-fold"], hands=20)
+>>> print(bound.won)  # an ante of 1 in each hand, where LBR can bet
++1000.0 ± 0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.arrays import FloatArray
+from kilt.errors import PlayError
+from kilt.evaluate.log_estimates import known
+from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.evaluate.values import edges_over, hands_apart
+from kilt.games.game import CHANCE
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
+from kilt.play.agent import Agent, KnownAgent, Observation
+from kilt.play.dealer import Hand
+from kilt.play.match import play_match
+from kilt.play.players import load_agent
+
+NAME = "local-best-response"
+BETS = "50%, 75%, 1x, 1.5x, 2x, a"
+
+
+@dataclass(frozen=True)
+class LocalBestResponse:
+    """The agent that plays a local best response to another one.
+
+    Parameters
+    ----------
+    opponent : KnownAgent
+        Whom it responds to.
+    bets : ActionAbstraction
+        The raises that it considers in no-limit games; in limit games there is one.
+    first_round : int
+        The round from which on it bets and folds; in those before it checks and calls.
+    """
+
+    opponent: KnownAgent
+    bets: ActionAbstraction = field(default_factory=lambda: actions_of(BETS))
+    first_round: int = 0
+    name: str = NAME
+    _starts: dict[tuple[GameDef, int], FloatArray] = field(default_factory=dict, repr=False, compare=False)
+
+    def act(self, observation: Observation) -> str:
+        """The action that is worth most; the first of them if several are."""
+        if observation.position.round < self.first_round:
+            return CALL
+        values = self.action_values(observation)
+        return max(values, key=values.__getitem__)
+
+    def action_values(self, observation: Observation) -> dict[str, float]:
+        """What each action is worth if both players check and call after the opponent's answer to it.
+
+        Parameters
+        ----------
+        observation : Observation
+            A decision of LBR.
+
+        Returns
+        -------
+        dict of str to float
+            By action, chips that LBR wins in the whole hand.
+        """
+        position, board = observation.position, observation.board
+        chances = self.opponents_range(observation)
+        edge = -edges_over(position.rules, observation.hand, board)
+        return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
+
+    def opponents_range(self, observation: Observation) -> FloatArray:
+        """[hand] Probabilities of the opponent's private hands, given its actions and the cards that LBR sees.
+
+        PlayError where no hand is left: the opponent has done what its `policy` says that it never does.
+        """
+        position, rules = observation.position, observation.position.rules
+        chances = hands_apart(rules, (*observation.hand, *observation.board)).astype(np.float64)
+        for before, action in positions_of(rules).moves(position):
+            if before.actor == 1 - position.actor:
+                seen = observation.board[: rules.board_size(before.round)]
+                chances *= self.opponent.policy(before, seen).share(action)
+        return self._normalised(chances, position)
+
+    def without_luck(self, hand: Hand, seat: int) -> float:
+        """Chips that LBR has won in a hand in `seat`, less luck: unbiased, whatever its values of states are.
+
+        Once nobody can bet any more, the mean over the cards to come stands for them; at a showdown, the mean over the
+        opponent's range for its hand.
+        """
+        rules, hole = hand.position.rules, hand.cards.holes[seat]
+        after, board = positions_of(rules).after, hand.board[:0]
+        deal_values = self._start_values(rules, seat)
+        luck = float(deal_values[rules.deck.hole_index(hole)] - deal_values.mean())
+        chances = self._normalised(hands_apart(rules, hole).astype(np.float64), positions_of(rules).start)
+        edge, end = -edges_over(rules, hole, ()), hand.position
+        for before, action in positions_of(rules).moves(hand.position):
+            at = after(before, action)
+            if before.actor == CHANCE:
+                if at.actor < 0:
+                    break
+                luck -= at.stake * float(chances @ edge)
+                board = hand.board[: rules.board_size(at.round)]
+                chances = self._normalised(chances * hands_apart(rules, board), before)
+                edge = -edges_over(rules, hole, board)
+                luck += at.stake * float(chances @ edge)
+            elif before.actor == 1 - seat:
+                luck -= float(self._answer_value(before, board, chances, edge))
+                chances = self._normalised(chances * self.opponent.policy(before, board).share(action), at)
+                luck += float(self._state_value(at, board, chances, edge, seat))
+        return float(self._state_value(end, board, chances, edge, seat)) - luck
+
+    # What follows takes the opponent's range as weights, which need not add up to 1: values are for as much of it.
+    # There may be a row of weights, and one of LBR's edges, for each of several hands of LBR: [hand of LBR, hand].
+
+    def _values(
+        self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
+    ) -> dict[str, FloatArray]:
+        """What each action at a decision of LBR is worth, in chips; [hand of LBR] where there are several."""
+        after, won = positions_of(position.rules).after, chances * edge
+        values = {CALL: after(position, CALL).stake * won.sum(axis=-1)}
+        if position.facing:
+            values[FOLD] = -position.spent[position.actor] * chances.sum(axis=-1)
+        for action in self._raises(position):
+            raised = after(position, action)
+            folds = self.opponent.policy(raised, board).share(FOLD)
+            values[action] = raised.stake * (chances @ folds) + after(raised, CALL).stake * (won @ (1 - folds))
+        return values
+
+    def _state_value(
+        self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray, seat: int
+    ) -> FloatArray:
+        """What a state is worth to LBR in `seat`: the best action at its decisions, elsewhere checking and calling."""
+        if position.folded is not None:
+            return np.asarray((position.stake if position.folded != seat else -position.stake) * chances.sum(axis=-1))
+        if position.actor == seat and position.round >= self.first_round:
+            values = self._values(position, board, chances, edge).values()
+            return np.asarray(np.max(list(values), axis=0))
+        return np.asarray(min(max(position.spent), *position.rules.stacks) * (chances * edge).sum(axis=-1))
+
+    def _answer_value(
+        self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
+    ) -> FloatArray:
+        """What a decision of the opponent is worth to LBR: the mean over what it may do."""
+        policy, total = self.opponent.policy(position, board), np.zeros(chances.shape[:-1])
+        for action in policy.actions:
+            at = positions_of(position.rules).after(position, action)
+            total += self._state_value(at, board, chances * policy.share(action), edge, 1 - position.actor)
+        return total
+
+    def _start_values(self, rules: GameDef, seat: int) -> FloatArray:
+        """[hand of LBR] What the start of a hand is worth to LBR in `seat`; remembered."""
+        if (rules, seat) not in self._starts:
+            start, deck = positions_of(rules).start, rules.deck
+            holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
+            edge = -np.array([edges_over(rules, hole, ()) for hole in holes])
+            chances = np.array([hands_apart(rules, hole) for hole in holes], dtype=np.float64)
+            chances /= chances.sum(axis=1, keepdims=True)
+            self._starts[rules, seat] = (
+                self._state_value(start, (), chances, edge, seat)
+                if start.actor == seat
+                else self._answer_value(start, (), chances, edge)
+            )
+        return self._starts[rules, seat]
+
+    def _normalised(self, chances: FloatArray, position: Betting) -> FloatArray:
+        total = float(chances.sum())
+        if not total > 0:
+            raise PlayError(f"{self.opponent.name} never plays {position.history!r}, as it says: mend its `policy`")
+        return chances / total
+
+    def _raises(self, position: Betting) -> list[str]:
+        """The raises that are considered."""
+        if position.rules.betting == "limit":
+            return [RAISE] if position.raise_bounds() else []
+        return [f"{RAISE}{level}" for level in sorted(self.bets(position))]
+
+
+class LowerBound(NamedTuple):
+    """What a local best response wins from an agent, mean over both seats: at most the agent's exploitability."""
+
+    won: Estimate  # mbb/h, the luck of cards and of the agent's actions taken away
+    money: Estimate  # mbb/h, as it was won
+    hands: int
+
+
+def lower_bound(
+    game: Holdem,
+    agent: Agent | str,
+    hands: int = 1000,
+    seed: int = 0,
+    *,
+    bets: ActionAbstraction | str = BETS,
+    first_round: int = 0,
+    processes: int = 1,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> LowerBound:
+    """Play a local best response against an agent, both in each seat of every deal [Lisy17].
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    agent : Agent or str
+        Whom to exploit: it has to tell its strategy (`KnownAgent`). On several processes better by name, as
+        `kilt.play.players.load_agent` takes it.
+    hands : int
+        Number of hands, even.
+    seed : int
+        Of the cards and of what the agent draws.
+    bets : ActionAbstraction or str
+        The raises that LBR considers in no-limit games.
+    first_round : int
+        The round from which on LBR bets and folds, from 0; in those before it checks and calls.
+    processes : int
+        Number of processes at most. The result does not depend on it.
+    tick : callable
+        Is called with the number of hands so far, now and then.
+    stop : callable
+        Play ends early, with fewer hands, once it returns True.
+
+    Returns
+    -------
+    LowerBound
+        PlayError is raised where the agent cannot tell its strategy, or does what it says that it never does.
+    """
+    if not 0 <= first_round < game.rules.rounds:
+        raise PlayError(f"LBR is to bet from round {first_round} on: {game.name} has 0 to {game.rules.rounds - 1}")
+    menu, chips = actions_of(bets) if isinstance(bets, str) else bets, list[float]()
+    load = partial(_player, str(agent), menu, first_round)
+    lbr = _local_best_response(agent, menu, first_round)
+    match = play_match(
+        game,
+        (NAME, agent) if isinstance(agent, str) else (lbr, agent),
+        hands,
+        seed,
+        load=load,
+        processes=processes,
+        sink=lambda hand: chips.append(lbr.without_luck(hand, hand.number % 2)),
+        tick=tick,
+        stop=stop,
+    )
+    pairs = np.reshape(chips, (-1, 2)).mean(axis=1)
+    return LowerBound(estimate(pairs * (1000 / game.rules.big_blind)), win_rate(match), match.hands)
+
+
+_loaded = lru_cache(maxsize=4)(load_agent)  # in each process; both players of a match know it
+
+
+def _local_best_response(agent: Agent | str, bets: ActionAbstraction, first_round: int) -> LocalBestResponse:
+    return LocalBestResponse(known(_loaded(agent) if isinstance(agent, str) else agent), bets, first_round)
+
+
+def _player(agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
+    """A player of a match between LBR and an agent, by name."""
+    return _local_best_response(agent, bets, first_round) if name == NAME else _loaded(name)
