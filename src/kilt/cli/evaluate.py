@@ -147,8 +147,8 @@ def lbr(
     """
     from kilt.errors import PlayError
     from kilt.evaluate.lbr import BETS, lower_bound
+    from kilt.evaluate.players import load_holdem, load_player
     from kilt.jit import cores
-    from kilt.play.players import load_holdem, load_player
 
     agent, rules = load_player(player, load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":

@@ -37,16 +37,15 @@ import numpy as np
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.log_estimates import known
+from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.evaluate.values import edges_over, hands_apart
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
-from kilt.play.agent import Agent, KnownAgent, Observation
+from kilt.play.agent import Agent, KnownAgent, Observation, known
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
-from kilt.play.players import load_agent
 
 NAME = "local-best-response"
 BETS = "50%, 75%, 1x, 1.5x, 2x, a"
@@ -232,7 +231,7 @@ def lower_bound(
         The rules.
     agent : Agent or str
         Whom to exploit: it has to tell its strategy (`KnownAgent`). On several processes better by name, as
-        `kilt.play.players.load_agent` takes it.
+        `kilt.evaluate.players.load_agent` takes it.
     hands : int
         Number of hands, even.
     seed : int
