@@ -329,6 +329,14 @@ def start_run(
     Run
         Iterate over it to solve: each `Step` says where it stands. Whoever stops early can go on later: see
         `resume_run`. At the end the folder is an agent: see `load_agent`.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp()) / "leduc"
+    >>> run = start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=2000)
+    >>> [step.iterations for step in run][-1], load_agent(str(folder)).game.name
+    (2000, 'leduc')
     """
     budget = Budget(iterations, seconds) if iterations or seconds else None
     return configured_run(resolve(_config(config), Path(folder)), Path(folder), budget=budget, tick=tick)
@@ -355,6 +363,20 @@ def resume_run(
         Left out: as the configuration says, or 1.
     tick : callable
         Hears what is being built of the cards, where they are not finished.
+
+    Returns
+    -------
+    Run
+        As `start_run` makes it.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp()) / "leduc"
+    >>> start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=1000).finish().iterations
+    1000
+    >>> resume_run(folder, iterations=3000).finish().iterations
+    3000
     """
     budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
     return continued_run(Path(folder), budget=budget, threads=threads, tick=tick)
@@ -367,6 +389,21 @@ def open_blueprint(folder: str | Path) -> Blueprint:
     ----------
     folder : str or Path
         Of a run, or what ``kilt export`` made.
+
+    Returns
+    -------
+    Blueprint
+        ``row(node, bucket)`` has the probabilities of a decision, ``bucket(player, round, hand, board)`` the bucket.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp()) / "leduc"
+    >>> _ = start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=1000).finish()
+    >>> blueprint = open_blueprint(folder)
+    >>> king = blueprint.game.deck.cards("Ks")
+    >>> len(blueprint.row(0, blueprint.bucket(0, 0, king, ()))), blueprint.labels(0)  # check or bet
+    (2, ['c', 'r'])
     """
     return Blueprint.load(folder)
 
@@ -403,6 +440,12 @@ def play_match(
     -------
     Match
         `win_rate` gives what the first player wins in mbb/h, with its 95% interval.
+
+    Examples
+    --------
+    >>> match = play_match("always-raise", "always-fold", hands=100, game="holdem.nolimit.2p")
+    >>> float(match.results.mean()) * 1000 / match.big_blind  # mbb/h: half a blind or a whole one, by seat
+    750.0
     """
     rules = load_holdem(game) if isinstance(game, str) else game
     if rules is not None and not isinstance(rules, Holdem):
