@@ -17,9 +17,12 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import ArtifactError, PlayError
+from kilt.evaluate import head_to_head
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.lbr import lower_bound
-from kilt.games.game import TERMINAL
+from kilt.evaluate.matchup import meet
+from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
+from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play import batch
@@ -730,7 +733,7 @@ def test_batches_play_as_agents_do_hand_by_hand(cards, game, menus, specs, at_ra
     )
     for duplicate in (True, False):
         table = MatchSetup(game, (first, second), seed=5, duplicate=duplicate)
-        results, found = table.play(7, 107, keep=True)
+        results, _, found = table.play(7, 107, keep=True)
         units = [list(table.hands(unit)) for unit in range(7, 107)]
         assert found == [hand for unit in units for hand in unit]
         assert results == [sum(map(table.won, unit)) / len(unit) for unit in units]
@@ -756,3 +759,74 @@ def test_agents_that_are_more_than_blueprints_are_asked_hand_by_hand(cards):
     for other in (BASELINES["probe"], Other("other", agent.blueprint), own_classes):
         assert MatchSetup(short(), (agent, other)).batch is None
         assert play_match(short(), (agent, other), 20).hands == 20
+
+
+# ── what is expected over all actions ──
+
+
+def expected(agents, position, deal):
+    """Chips that seat 0 is expected to win from a position on, where agents draw from what they tell."""
+    if position.actor == CHANCE:
+        return expected(agents, position.after("/"), deal)
+    if position.actor == TERMINAL:
+        return Dealer(Holdem(position.rules)).ended(0, position, deal, ("", "")).payoffs[0]
+    board = deal.board[: position.rules.board_size(position.round)]
+    observation = Observation(position, deal.holes[position.actor], board, 0)
+    if isinstance(agents[position.actor], BlueprintAgent):
+        shares = agents[position.actor].shares(observation)
+    else:
+        shares = [(agents[position.actor].act(observation), 1.0)]
+    return sum(share * expected(agents, position.after(action), deal) for action, share in shares if share)
+
+
+@pytest.mark.parametrize(
+    ("game", "menu", "rules"),
+    [
+        (LIMIT, None, ("threshold-0.15", "new-0.2-after-first")),
+        (short(), "1x, a; a", ("none", "purification")),
+        (short(), "1x, a", ("new-0.2", "always-call")),
+    ],
+)
+def test_what_is_expected_over_all_actions(cards, game, menu, rules):
+    """On the deals of matches, after post-processing; against a caller too."""
+    agents = tuple(
+        BASELINES.get(rule) or BlueprintAgent(rule, drawn(game, cards, menu, seed)[1], rule_named(rule))
+        for seed, rule in enumerate(rules)
+    )
+    deals = [Dealer(game, 3).deal(unit) for unit in range(2)]
+    exact = np.array(
+        [[expected(agents, game.start(), deal), -expected(agents[::-1], game.start(), deal)] for deal in deals]
+    )
+    match = meet(game, agents, 4, seed=3)
+    assert match.way == "expected" and match.hands == 4 and match.players == tuple(agent.name for agent in agents)
+    assert match.results == pytest.approx(exact.mean(axis=1), abs=1e-4)
+    assert match.played.tolist() == play_match(game, agents, 4, seed=3).results.tolist()
+    alone = meet(game, agents, 2, seed=3, duplicate=False)
+    assert alone.results == pytest.approx(exact[[0, 1], [0, 1]], abs=1e-4)
+
+
+def test_players_who_bet_by_different_trees_play_hands(cards):
+    first, second = (BlueprintAgent(menu, drawn(short(), cards, menu)[1]) for menu in ("1x, a", "2x"))
+    for other in (second, BASELINES["always-raise"], BASELINES["random"]):
+        assert meet(short(), (first, other), 4, way="played").way == "played"
+        with pytest.raises(PlayError, match="do not bet by one tree"):
+            meet(short(), (first, other), 4, way="expected")
+    assert meet(short(), (first, BASELINES["always-fold"]), 4).way == "expected"
+    with pytest.raises(PlayError, match="unknown way 'guess': use one of best"):
+        meet(short(), (first, second), 4, way="guess")
+
+
+def test_how_matches_are_stopped_and_shared(cards, monkeypatch):
+    """What is expected does not depend on threads, and counts as far as it went; intervals tell hands to be played."""
+    monkeypatch.setattr(head_to_head, "PART", 10)
+    agents = tuple(BlueprintAgent(rule, drawn(LIMIT, cards, None)[1], rule_named(rule)) for rule in ("none", "new-0.2"))
+    ticks = []
+    one = meet(LIMIT, agents, 200, tick=ticks.append)
+    assert ticks == [*range(20, 201, 20)]
+    assert meet(LIMIT, agents, 200, processes=2).results.tolist() == one.results.tolist()
+    few = meet(LIMIT, agents, 200, stop=lambda: True)
+    assert few.results.tolist() == one.results[:10].tolist()
+    assert one.seconds > 0 and one.cpu_seconds > 0
+    played = estimate(one.played * 500)
+    assert played_hands(one) == pytest.approx(200 * (played.margin / win_rate(one).margin) ** 2)
+    assert played_rate(one) == played

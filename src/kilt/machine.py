@@ -1,10 +1,12 @@
-"""The machine that kilt runs on: locks between processes, and how much memory a process may still take."""
+"""The machine that kilt runs on: locks between processes, time, and how much memory a process may still take."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 PROCESS = (
@@ -12,6 +14,24 @@ PROCESS = (
 )
 LIBRARIES = 600_000_000  # bytes of address space: what Python, NumPy and the compiler take before any work
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
+
+
+def cpu_seconds() -> float:
+    """Seconds of CPU time so far: of this process, on all its threads, and of those started by it that have ended."""
+    ended = os.times()
+    return process_time() + ended.children_user + ended.children_system
+
+
+class Stopwatch:
+    """Wall time and CPU time from now on."""
+
+    def __init__(self) -> None:
+        self._began = perf_counter(), cpu_seconds()
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Seconds of wall time and of CPU time so far."""
+        return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
 
 
 @contextmanager

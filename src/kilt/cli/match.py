@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from kilt.play.match import Match
 
 UNIT = "mbb/h"
+WORDS = {  # how a match came about
+    "played": "hands were played",
+    "expected": "expected over all actions of both players, on dealt cards",
+    "aivat": "hands were played, and luck taken out by AIVAT",
+}
 
 Players = Annotated[
     list[str],
@@ -55,6 +60,18 @@ ProcessesOption = Annotated[
         "--processes", metavar="P", help="How many processes; the result is the same on any. Left out: all cores."
     ),
 ]
+WayOption = Annotated[
+    str,
+    typer.Option(
+        "--way",
+        metavar="WAY",
+        help="How it is found out who wins: `expected` averages over all actions, for players who bet by one tree; "
+        "`played` counts what is won; `best` takes the first of these that the players allow.",
+    ),
+]
+PlayedOption = Annotated[
+    bool, typer.Option("--played", help="Play all hands, whatever the way is, and print what was won beside it.")
+]
 
 
 def match(
@@ -63,6 +80,8 @@ def match(
     hands: HandsOption = 10_000,
     duplicate: DuplicateOption = True,
     seed: SeedOption = 0,
+    way: WayOption = "best",
+    played: PlayedOption = False,
     processes: ProcessesOption = None,
     engine: EngineOption = None,
     address: AddressOption = "",
@@ -77,19 +96,20 @@ def match(
     Ctrl-C ends a match early, and what was played counts.
     """
     from kilt.errors import PlayError
-    from kilt.evaluate.stats import win_rate
     from kilt.jit import cores
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
     with opened(engine, address, processes or cores()) as found:
-        rules, matches, stopped = first_meets_others(players, game, hands, duplicate, seed, processes, log, found)
+        rules, matches, stopped = first_meets_others(
+            players, game, hands, duplicate, seed, processes, log, found, way=way, also_play=played
+        )
     if as_json:
-        said = [_figures(win_rate(played)) | {"hands": played.hands, "players": played.players} for played in matches]
+        said = [_match_figures(each, beside=played or log is not None) for each in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
         print_json((said[0] if len(players) == 2 else {}) | settings | {"matches": said})
     else:
-        print_matches(rules.name, matches)
+        print_matches(rules.name, matches, beside=played or log is not None)
     _end(stopped)
 
 
@@ -102,10 +122,13 @@ def first_meets_others(
     processes: int | None = None,
     log: Path | None = None,
     engine: Engine | None = None,
+    *,
+    way: str = "best",
+    also_play: bool = False,
 ) -> tuple[Holdem, list[Match], list[int]]:
     """Matches of the first player with each of the others; what stopped them early comes last."""
+    from kilt.evaluate.matchup import meet
     from kilt.jit import cores
-    from kilt.play.match import play_match
 
     rules = _common_game(players, game)
     matches: list[Match] = []
@@ -116,11 +139,13 @@ def first_meets_others(
                 break
             pair = (players[0], opponent)
             with _Log(log, f"{rules.name} {hands} {seed}") as sink:
-                played = play_match(
+                played = meet(
                     rules,
                     pair,
                     hands,
                     seed,
+                    way=way,
+                    also_play=also_play,
                     duplicate=duplicate,
                     load=_load,
                     processes=cores() if processes is None else processes,
@@ -130,20 +155,34 @@ def first_meets_others(
                     stop=lambda: bool(stopped),
                 )
                 matches.append(played)
-                if played.hands == hands:
-                    sink.end(played)
+                sink.end(played, hands)
     return rules, matches, stopped
 
 
-def print_matches(title: str, matches: list[Match]) -> None:
-    """A table of win rates."""
-    from kilt.evaluate.stats import win_rate
+def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
+    """A table of win rates, with what was won by playing `beside` them where it is wanted, and what they took."""
+    from kilt.evaluate.stats import played_rate, win_rate
 
-    rows = [
-        [*played.players, str(win_rate(played)), UNIT, f"{played.hands:,}", "yes" if played.duplicate else "no"]
-        for played in matches
-    ]
-    print_table(title, ["player", "against", "wins", "unit", "hands", "duplicate"], rows)
+    heads = ["player", "against", f"wins, {UNIT}", "hands", "duplicate", "way"]
+    rows = []
+    for each in matches:
+        row = [*each.players, str(win_rate(each)), f"{each.hands:,}", "yes" if each.duplicate else "no", each.way]
+        rows.append([*row, str(played_rate(each))] if beside else row)
+    print_table(title, [*heads, "played"] if beside else heads, rows)
+    for each in matches:
+        _say_how(each)
+
+
+def _say_how(match: Match) -> None:
+    """How many hands would have to be played for such an interval, and the time that the match took."""
+    from kilt.evaluate.stats import played_hands, win_rate
+
+    number, margin = played_hands(match), win_rate(match).margin
+    same = (
+        f"± {margin:.1f} would take some {number:,.0f} hands that are played; " if number > 1.05 * match.hands else ""
+    )
+    took = f"{match.seconds:.1f} seconds, {match.cpu_seconds:.1f} of CPU time"
+    say(f"{match.players[0]}, {match.players[1]}: {WORDS[match.way]}; {same}{took}")
 
 
 def crosstable(
@@ -152,6 +191,7 @@ def crosstable(
     hands: HandsOption = 10_000,
     duplicate: DuplicateOption = True,
     seed: SeedOption = 0,
+    way: WayOption = "best",
     processes: ProcessesOption = None,
     engine: EngineOption = None,
     address: AddressOption = "",
@@ -176,6 +216,7 @@ def crosstable(
             players,
             hands,
             seed,
+            way=way,
             duplicate=duplicate,
             load=_load,
             processes=cores() if processes is None else processes,
@@ -192,6 +233,7 @@ def crosstable(
             | {"rates": [[rate and _figures(rate) for rate in row] for row in rates]}
             | {"means": [mean and _figures(mean) for mean in means]}
             | {"hands": sum(played.hands for played in table.matches.values())}
+            | {"matches": [_match_figures(each, beside=False) for each in table.matches.values()]}
         )
     else:
         rows = [
@@ -200,6 +242,8 @@ def crosstable(
         ]
         title = f"{rules.name}, {UNIT}, {hands:,} hands a match"
         print_table(title, ["", *table.players, "mean"], rows, numbers=True)
+        for each in table.matches.values():
+            _say_how(each)
     _end(stopped)
 
 
@@ -237,6 +281,23 @@ def _figures(rate: Estimate) -> dict[str, Any]:
     }
 
 
+def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
+    """A match for programs; what was won by playing is `beside` it where all hands were played."""
+    from kilt.evaluate.stats import played_hands, played_rate, win_rate
+
+    same = played_hands(match)
+    return {
+        **_figures(win_rate(match)),
+        "hands": match.hands,
+        "players": match.players,
+        "way": match.way,
+        "played": _figures(played_rate(match)) if beside else None,
+        "played_hands": same if isfinite(same) else None,
+        "seconds": match.seconds,
+        "cpu_seconds": match.cpu_seconds,
+    }
+
+
 def _end(stopped: list[int]) -> None:
     if stopped:
         say("stopped early: the figures are of the hands that were played")
@@ -266,12 +327,14 @@ class _Log:
         if self.file:
             self.file.write(log_entry(hand))
 
-    def end(self, match: Match) -> None:
-        """Add the score."""
+    def end(self, match: Match, hands: int) -> None:
+        """Add the score, if all hands of the match were played."""
         from kilt.play.acpc import Score
 
-        if self.file:
-            chips = round(float(match.results.sum()) * match.hands / len(match.results), 6)
+        results = match.results if match.played is None else match.played
+        per_unit = match.hands // len(match.results)
+        if self.file and per_unit * len(results) == hands:
+            chips = round(float(results.sum()) * per_unit, 6)
             self.file.write(f"{Score((chips, -chips), match.players)}\n")
 
 

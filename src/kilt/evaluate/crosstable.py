@@ -20,10 +20,11 @@ import numpy as np
 
 from kilt.engines import Engine
 from kilt.errors import PlayError
+from kilt.evaluate.matchup import meet
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
-from kilt.play.match import Load, Match, play_match
+from kilt.play.match import PLAYED, Load, Match
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,7 @@ def crosstable(
     hands: int,
     seed: int = 0,
     *,
+    way: str = PLAYED,
     duplicate: bool = True,
     load: Load | None = None,
     processes: int = 1,
@@ -76,7 +78,7 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play a match between any two of the players, all on the same deals.
+    """Let any two of the players meet, all on the same deals.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ def crosstable(
         At least two; names are for `load`.
     hands : int
         Of each match.
+    way : str
+        How matches come about: see `kilt.evaluate.matchup.meet`.
     seed, duplicate, load, processes, engine, stop
         As in `kilt.play.match.play_match`.
     tick : callable
@@ -103,11 +107,12 @@ def crosstable(
     for done, (one, other) in enumerate(combinations(range(len(players)), 2)):
         if stop():
             break
-        match = play_match(
+        match = meet(
             game,
             (players[one], players[other]),
             hands,
             seed,
+            way=way,
             duplicate=duplicate,
             load=load,
             processes=processes,

@@ -8,24 +8,34 @@ interval of the same width.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
-from kilt.arrays import Array, FloatArray
+from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGame
+from kilt.arrays import Array, BoolArray, FloatArray
 from kilt.errors import GameError
 from kilt.evaluate.head_to_head_kernels import Seat, meet
 from kilt.evaluate.stats import Estimate, estimate
-from kilt.games.holdem import CALL, FOLD, RAISE
+from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
+from kilt.machine import Stopwatch
+from kilt.play.agent import Agent, Fixed
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.dealer import Dealer
+from kilt.play.match import EXPECTED, Match, ahead, units_of
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
-from kilt.strategy.fixed import chances
-from kilt.tree.betting import after_chance, call_place
+from kilt.solve.external_kernels import deal_cards
+from kilt.strategy.fixed import chances, raises
+from kilt.strategy.postprocess_kernels import CLASSES, post_process_table
+from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place
 
 SEED = 2**63  # far from those of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
+PART = 256  # deals of a match that a thread takes at a time
 AGAINST_FIXED = 6 * DEALS  # deals on which these are met
 
 
@@ -52,6 +62,88 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
     return AbstractStrategy(abstract, shares)
 
 
+def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
+    """The strategy that an agent plays by in its own betting tree: its blueprint after post-processing.
+
+    None where the rule has classes of a user's own.
+    """
+    blueprint, rule = agent.blueprint, agent.rule.numbers
+    if rule is None:
+        return None
+    abstract = AbstractGame(blueprint.game, blueprint.cards, blueprint.actions)
+    nodes = blueprint.nodes
+    decisions = np.flatnonzero(nodes.actor >= 0)
+    count, call = nodes.children[decisions].astype(np.int64), blueprint.faces_bet(decisions).astype(np.int64)
+    ruled = np.full(len(decisions), not agent.rule.idle)
+    if agent.rule.after_first:
+        ruled &= _acted(nodes)[decisions]
+    shares = np.empty(len(blueprint.shares), dtype=np.float32)
+    first = np.append(blueprint.first[decisions], len(shares))
+    scratch = np.empty(int(count.max()) + CLASSES)
+    post_process_table(rule, first, count, call, ruled, np.asarray(blueprint.shares), scratch, shares)
+    return AbstractStrategy(abstract, shares)
+
+
+def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
+    """The strategies of two agents where both bet by one betting tree, so that no bet is ever translated; else None.
+
+    That are two blueprints with the same bets; or a blueprint and an agent of `strategy.fixed`, in limit games or where
+    it never raises.
+    """
+    blueprints = [agent for agent in agents if type(agent) is BlueprintAgent]
+    if not blueprints:
+        return None
+    base = blueprint_strategy(blueprints[0])
+    if base is None or not _same_bets(blueprints[0], base.abstract.betting):
+        return None
+    found = []
+    for agent in agents:
+        if agent is blueprints[0]:
+            strategy: AbstractStrategy | None = base
+        elif type(agent) is BlueprintAgent:
+            strategy = blueprint_strategy(agent) if _same_bets(agent, base.abstract.betting) else None
+            if strategy is not None:
+                vars(strategy.abstract)["betting"] = base.abstract.betting
+        elif type(agent) is Fixed and (blueprints[0].blueprint.limit or not raises(agent.habits)):
+            strategy = fixed_strategy(base.abstract, agent.habits)
+        else:
+            strategy = None
+        found.append(strategy)
+    first, second = found
+    return (first, second) if first and second else None
+
+
+class HeadToHead:
+    """Two abstract strategies that bet by one tree, ready to meet on deals; one thread at a time may use it.
+
+    Attributes
+    ----------
+    cards : ndarray of int, shape (DEALS, cards)
+        The deals to be written there: private cards of seat 0, of seat 1, then the board of all rounds.
+    """
+
+    def __init__(self, one: AbstractStrategy, other: AbstractStrategy) -> None:
+        if not one.abstract.betting.same_bets(other.abstract.betting):
+            raise GameError("the two strategies have other bets: let them meet in a match, where bets are translated")
+        self.one, self.other = one, other
+        self._rules, self._theirs = rules_of(one.abstract, 1), rules_of(other.abstract, 1)
+        self._call = _calls(one.abstract)
+        self._mine, self._yours = WalkWorkspace(one.abstract), WalkWorkspace(other.abstract)
+        self.cards = self._yours.cards = self._mine.cards
+
+    def meet(self, won: FloatArray) -> None:
+        """Write to `won` [deal, seat] chips that `one` is expected to win in each seat, on the first deals of `cards`.
+
+        The expectation is over all actions of both players.
+        """
+        bucket, outcome = self._mine.settle(len(won), self.one.abstract)
+        seats = (
+            Seat(self._rules.nodes, bucket, self.one.shares),
+            Seat(self._theirs.nodes, self._yours.settle(len(won), self.other.abstract)[0], self.other.shares),
+        )
+        meet(self._rules, *seats, outcome, self._call, self._mine.queue, won)
+
+
 def expected_winnings(
     one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int = SEED, threads: int = 1
 ) -> FloatArray:
@@ -73,26 +165,75 @@ def expected_winnings(
     ndarray, shape (deals, 2)
         Chips that `one` wins in seat 0 and in seat 1: the expectation over the actions of both players.
     """
-    if not one.abstract.betting.same_bets(other.abstract.betting):
-        raise GameError("the two strategies have other bets: let them meet in a match, where bets are translated")
-    won = np.empty((deals, 2))
-    rules, theirs = rules_of(one.abstract, 1), rules_of(other.abstract, 1)
-    call = _calls(one.abstract)
+    won, deck = np.empty((deals, 2)), one.abstract.game.deck.size
+    pairs = [HeadToHead(one, other) for _ in range(threads)]
 
     def work(thread: int) -> None:
-        mine, yours = WalkWorkspace(one.abstract), WalkWorkspace(other.abstract)
         for start in range(thread * DEALS, deals, threads * DEALS):
             part = won[start : start + DEALS]
-            bucket, outcome = mine.deal(np.uint64(seed), start, len(part))
-            seats = (
-                Seat(rules.nodes, bucket, one.shares),
-                Seat(theirs.nodes, yours.deal(np.uint64(seed), start, len(part))[0], other.shares),
-            )
-            meet(rules, *seats, outcome, call, mine.queue, part)
+            deal_cards(np.uint64(seed), start, deck, pairs[thread].cards[: len(part)])
+            pairs[thread].meet(part)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))
     return won
+
+
+def expected_match(
+    game: Holdem,
+    agents: tuple[Agent, Agent],
+    strategies: tuple[AbstractStrategy, AbstractStrategy],
+    hands: int,
+    seed: int = 0,
+    *,
+    duplicate: bool = True,
+    threads: int = 1,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Match:
+    """A match in which nobody draws an action: the deals of `play_match`, with what is expected on each.
+
+    Parameters
+    ----------
+    game, hands, seed, duplicate, tick, stop
+        As in `kilt.play.match.play_match`.
+    agents : pair of Agent
+        The players.
+    strategies : pair of AbstractStrategy
+        What they play by: see `in_one_tree`.
+    threads : int
+        Number of threads that share the deals. The result does not depend on it.
+
+    Returns
+    -------
+    Match
+        Its results are the means, over all actions of both players, of what `play_match` plays on the same deals.
+    """
+    units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
+    dealer, idle, watch = Dealer(game, seed), SimpleQueue[HeadToHead](), Stopwatch()
+    for _ in range(threads):
+        idle.put(HeadToHead(*strategies))
+    bounds = [(first, min(first + PART, units)) for first in range(0, units, PART)]
+
+    def work(first: int, last: int) -> FloatArray:
+        pair = idle.get()
+        won = np.empty((last - first, 2))
+        pair.cards[: len(won)] = dealer.deal_many(first, last)[0]
+        pair.meet(won)
+        idle.put(pair)
+        seats = np.arange(first, last) % 2  # where each player sits once, the first one swaps seats
+        return won.mean(axis=1) if duplicate else won[np.arange(len(won)), seats]
+
+    results: list[float] = []
+    with ThreadPoolExecutor(threads) as pool:
+        for part in ahead(lambda part: pool.submit(work, *part).result, bounds, threads):
+            results += part.tolist()
+            tick(per_unit * len(results))
+            if stop():
+                pool.shutdown(wait=True, cancel_futures=True)
+                break
+    names = agents[0].name, agents[1].name
+    return Match(names, np.array(results), duplicate, game.rules.big_blind, EXPECTED, None, *watch.spent)
 
 
 class FixedOpponents:
@@ -126,3 +267,18 @@ def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
     acts = np.flatnonzero(nodes.actor >= 0)
     call[acts] = call_place(nodes, betting.level, acts)
     return call[after_chance(nodes)]
+
+
+def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:
+    """Whether the betting tree of a blueprint has the same nodes and actions as another."""
+    nodes, level = agent.blueprint.nodes, agent.blueprint.level
+    return np.array_equal(nodes.parent, betting.nodes.parent) and np.array_equal(level, betting.level)
+
+
+def _acted(nodes: BettingNodes) -> BoolArray:
+    """[node] whether the player who acts there has acted before in the hand."""
+    acted, above = np.zeros(len(nodes.actor), dtype=bool), nodes.parent
+    while (above >= 0).any():
+        acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
+        above = np.where(above >= 0, nodes.parent[above], -1)
+    return acted

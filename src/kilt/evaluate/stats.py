@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -73,6 +73,24 @@ def win_rate(match: Match) -> Estimate:
         In mbb/h, thousandths of a big blind per hand; ten of them are one bb/100.
     """
     return estimate(match.results * (1000 / match.big_blind))
+
+
+def played_rate(match: Match) -> Estimate:
+    """Win rate of the first player in the hands of a match that were played: in mbb/h, with its 95% interval."""
+    played = match.results if match.played is None else match.played
+    return estimate(played * (1000 / match.big_blind))
+
+
+def played_hands(match: Match) -> float:
+    """How many hands would have to be played for an interval as narrow as that of a match; nan where nobody knows.
+
+    Hands that were played say how much they vary.
+    """
+    played, margin = match.results if match.played is None else match.played, win_rate(match).margin
+    if not 0 < margin < inf or len(played) < 2:
+        return nan
+    units = (WIDTH * float(played.std(ddof=1)) * 1000 / match.big_blind / margin) ** 2
+    return units * match.hands / len(match.results)
 
 
 def in_pairs(hands: Sequence[Hand]) -> bool:

@@ -23,7 +23,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, islice
 from multiprocessing import get_context, parent_process
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -39,16 +39,27 @@ from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
+from kilt.machine import Stopwatch
 from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
 from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
 
 CHUNK = 64  # units that a process plays before it reports, where hands are played one by one
+PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # how results of a match come about: see `Match`
 WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which takes one or two
 
+T = TypeVar("T")
 Load: TypeAlias = Callable[[str], Agent]
-Chunk: TypeAlias = tuple[list[float], list[Hand]]  # results of units, and the hands if they are wanted
+HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[float]]
+
+
+class Chunk(NamedTuple):
+    """Some units of a match."""
+
+    results: list[float]  # chips per hand that the first player won
+    judged: list[float]  # what a `HandJudge` says of them, where there is one
+    hands: list[Hand]  # if they are wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +76,23 @@ class Match:
         Whether units are pairs of hands with the same cards and the players swapped.
     big_blind : int
         In chips.
+    way : str
+        How the results came about: PLAYED, by playing; EXPECTED, on dealt cards by averaging over all actions; or
+        AIVAT, from hands that were played, with much of their luck taken out. The mean is the same in each.
+    played : ndarray, shape (units,), or None
+        Results of hands that were played, where `results` are others.
+    seconds, cpu_seconds : float
+        What it took: wall time, and CPU time of all processes on this machine.
     """
 
     players: tuple[str, str]
     results: FloatArray
     duplicate: bool
     big_blind: int
+    way: str = PLAYED
+    played: FloatArray | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     @property
     def hands(self) -> int:
@@ -87,6 +109,9 @@ class MatchSetup:
     seed: int = 0
     duplicate: bool = True
     load: Load | None = None
+    judge: HandJudge | None = (
+        None  # values of hands in chips to the first player, where more than what was won is wanted
+    )
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
@@ -136,16 +161,22 @@ class MatchSetup:
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """Results of units `first` to `last` − 1 in chips per hand, and their hands if they are to be kept."""
+        """Units `first` to `last` − 1, with their hands if they are to be kept."""
+        wanted = keep or self.judge is not None
         if self.batch:
-            return self.batch.play(first, last, keep)
-        results, kept = [], []
-        for unit in range(first, last):
-            hands = list(self.hands(unit))
-            results.append(sum(map(self.won, hands)) / len(hands))
-            if keep:
-                kept += hands
-        return results, kept
+            results, hands = self.batch.play(first, last, wanted)
+        else:
+            results, hands = [], []
+            for unit in range(first, last):
+                played = list(self.hands(unit))
+                results.append(sum(map(self.won, played)) / len(played))
+                if wanted:
+                    hands += played
+        judged: list[float] = []
+        if self.judge is not None:
+            values = np.array(self.judge(self.agents, hands))
+            judged = values.reshape(len(results), -1).mean(axis=1).tolist()
+        return Chunk(results, judged, hands if keep else [])
 
     def _agent(self, player: Agent | str) -> Agent:
         if not isinstance(player, str):
@@ -165,6 +196,7 @@ def play_match(
     load: Load | None = None,
     processes: int = 1,
     engine: Engine | None = None,
+    judge: HandJudge | None = None,
     sink: Callable[[Hand], None] | None = None,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
@@ -191,6 +223,9 @@ def play_match(
         Number of processes at most. Short matches stay in this process, and so do those of players who remember.
     engine : Engine, optional
         Where the processes run; left out: on this machine.
+    judge : callable, optional
+        Says what hands are worth to the first player, in chips, where less luck is in that than in what was won: of the
+        agents and some hands it makes a value for each. For several processes it is pickled.
     sink : callable, optional
         Is called with every `Hand`, in order.
     tick : callable
@@ -203,25 +238,35 @@ def play_match(
     Match
         `kilt.evaluate.stats.win_rate` makes a win rate with its 95% interval of it.
     """
-    table = MatchSetup(game, players, seed, duplicate, load)
-    per_unit = 2 if duplicate else 1
-    if hands < 1 or hands % per_unit:
-        remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
-        raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")
+    table, watch = MatchSetup(game, players, seed, duplicate, load, judge), Stopwatch()
+    units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
     if processes < 1:
         raise PlayError(f"a match cannot be played on {processes} processes: use 1 or more")
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
-    with closing(_chunks(table, hands // per_unit, processes, engine, keep=sink is not None)) as chunks:
-        for part, kept in chunks:
-            results += part
-            for hand in kept:
+    judged: list[float] = []
+    with closing(_chunks(table, units, processes, engine, keep=sink is not None)) as chunks:
+        for chunk in chunks:
+            results += chunk.results
+            judged += chunk.judged
+            for hand in chunk.hands:
                 if sink:
                     sink(hand)
             tick(per_unit * len(results))
             if stop():
                 break
-    return Match(names, np.array(results), duplicate, game.rules.big_blind)
+    said = (np.array(judged), np.array(results)) if judge else (np.array(results), None)
+    way = AIVAT if judge else PLAYED
+    return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent)
+
+
+def units_of(hands: int, *, duplicate: bool) -> int:
+    """Number of units of a match: hands, or pairs of them; PlayError where there can be no such match."""
+    per_unit = 2 if duplicate else 1
+    if hands < 1 or hands % per_unit:
+        remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
+        raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")
+    return hands // per_unit
 
 
 def _chunks(
@@ -251,7 +296,7 @@ def _on_engine(
     """The rest of a match on workers of an engine, each with a copy of the setup."""
     turns = count()
     with Crew(engine, Job(replace, (_fresh(table),)), workers) as crew:
-        yield from _ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
+        yield from ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
 
 
 def _on_processes(
@@ -260,7 +305,7 @@ def _on_processes(
     """The rest of a match on processes that are started for it."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
     try:
-        yield from _ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
+        yield from ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
     except BrokenProcessPool:
         raise PlayError(
             "a process of the match has ended without a word: it may have run out of memory, or a script lacks "
@@ -285,14 +330,14 @@ def _fresh(table: MatchSetup) -> MatchSetup:
     return fresh
 
 
-def _ahead(
-    ask: Callable[[tuple[int, int]], Callable[[], Chunk]], bounds: list[tuple[int, int]], processes: int
-) -> Iterator[Chunk]:
-    """Results of all parts, in order; enough parts are asked for ahead that no process waits."""
-    waiting: deque[Callable[[], Chunk]] = deque()
+def ahead(
+    ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
+) -> Iterator[T]:
+    """Results of all parts, in order; enough parts are asked for ahead that no worker waits."""
+    waiting: deque[Callable[[], T]] = deque()
     rest = iter(bounds)
     while True:
-        waiting.extend(ask(part) for part in islice(rest, 4 * processes - len(waiting)))
+        waiting.extend(ask(part) for part in islice(rest, 4 * workers - len(waiting)))
         if not waiting:
             return
         yield waiting.popleft()()

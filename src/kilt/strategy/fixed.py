@@ -54,6 +54,11 @@ def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
     return share
 
 
+def raises(agent: str) -> bool:
+    """Whether an agent ever raises."""
+    return any(RAISE in habit for habit in habits_of(agent))
+
+
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
     """[slot] The strategy of an agent on a flat tree: probabilities."""
     return np.concatenate([chances(agent, actions) for actions in tree.actions])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kilt.arrays import FloatArray
-from kilt.jit import inlined
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.jit import inlined, kernel
 
 CLASSES = 3  # fold, call and bet: places that `post_process` needs after the actions of a row
 
@@ -64,3 +67,35 @@ def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> N
             keep(row, bets, count, rule.inside * total)
         for place in range(bets, count):
             row[place] *= share
+
+
+@kernel
+def post_process_table(
+    rule: RuleNumbers,
+    first: IntArray,
+    count: IntArray,
+    call: IntArray,
+    ruled: BoolArray,
+    shares: npt.NDArray[Any],
+    scratch: FloatArray,
+    after: npt.NDArray[np.float32],
+) -> None:
+    """Write to `after` [slot] the probabilities of all decisions after a rule; where all weights are 0 they stay so.
+
+    `first` [decision + 1] are the first slots of decisions in `shares` [slot] and in `after`, `count` [decision] their
+    numbers of actions, `call` the places of their calls, and `ruled` tells where the rule is applied. `scratch` has
+    `CLASSES` places more than any decision has actions.
+    """
+    for decision in range(len(count)):
+        n = count[decision]
+        for slot in range(first[decision], first[decision + 1], n):
+            whole = 0.0
+            for action in range(n):
+                whole += shares[slot + action]
+            if whole > 0:
+                for action in range(n):
+                    scratch[action] = shares[slot + action] / whole
+                if ruled[decision]:
+                    post_process(rule, call[decision], scratch, n)
+            for action in range(n):
+                after[slot + action] = scratch[action] if whole > 0 else 0.0
