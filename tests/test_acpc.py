@@ -45,7 +45,7 @@ from kilt.play.agent import BASELINES, Observation
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
-from kilt.play.phh import write_phh, write_phhs
+from kilt.play.phh import read_phhs, write_phh, write_phhs
 from loaders import Diary
 
 GAMES = {
@@ -533,14 +533,41 @@ def test_pokerkit_reads_the_logs(played):
 def test_pokerkit_reads_the_hands_as_phh(played):
     game, _, outcome = played
     hands = read_log(outcome.log, game).hands[:200]
-    theirs = list(pokerkit.HandHistory.loads_all("".join(write_phhs(hands))))
+    text = "".join(write_phhs(hands))
+    theirs = list(pokerkit.HandHistory.loads_all(text))
     assert len(theirs) == len(hands)
+    assert list(map(log_line, read_phhs(text, game)[0])) == list(map(log_line, hands))
     for ours, history in zip(hands, theirs, strict=True):
         *_, end = history
         assert not end.status
         assert tuple(map(float, end.payoffs)) == ours.payoffs
         assert history.finishing_stacks == end.stacks
         assert (history.hand, history.players) == (ours.number, list(ours.players))
+
+
+def test_hands_of_phh_that_cannot_be_read():
+    """Each is told, and the others are read."""
+    game = load_game("holdem.nolimit.2p")
+    line = "STATE:0:cr300c/r600c/cc/cc:8dJd|Td4d/As9d6s/2c/3c:600|-600:Ann|Bob"
+    good = write_phh(read_hand(line, game))
+    for old, new, fault in (
+        ("[50, 100]", "[1, 2]", "`blinds_or_straddles` is '[1, 2]', and holdem.nolimit.2p has [50, 100]"),
+        ('"p2 cc", "d db As9d6s"', '"d db As9d6s"', "'d db As9d6s' cannot follow 'cr300'"),
+        ('"p1 cbr 300"', '"p1 cbr 120"', "not legal"),
+        ('"p1 cbr 300"', '"p2 cbr 300"', "'p2 cbr 300' cannot follow 'c'"),
+        ("8dJd", "????", "card"),
+        ("8dJd", "4dJd", "4d"),
+        ('"d dh p1 8dJd", ', "", "the cards of a player are missing"),
+        (', "p1 sm 8dJd", "p2 sm Td4d"]', "", "no TOML"),
+        (', "p2 cc", "p1 sm', ', "p1 sm', "the rest is missing"),
+        ("19400", "19500", "`finishing_stacks` are [20600, 19500], but [20600, 19400] follow"),
+        ("actions", "moves", "no list of `actions`"),
+    ):
+        assert old in good
+        hands, faults = read_phhs(f"[1]\n{good}\n[2]\n{good.replace(old, new)}\n[3]\n{good}", game)
+        assert list(map(log_line, hands)) == [line, line]
+        assert len(faults) == 1 and faults[0].startswith("hand 2: ") and fault in faults[0]
+    assert list(map(log_line, read_phhs(good, game)[0])) == [line]
 
 
 def test_phh_knows_only_texas_holdem():

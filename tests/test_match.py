@@ -450,6 +450,12 @@ def test_logs_are_read_back(tmp_path):
     assert said["mbb_per_hand"] == pytest.approx(-played["mbb_per_hand"])  # of always-call, the first by name
     assert (said["hands"], said["complete"], said["players"]) == (60, True, ["always-call", "probe"])
     assert other.read_text().count("variant") == 60
+    assert answer("evaluate", "log", other, "--game", "holdem.nolimit.2p") == said  # PHH is read too
+    judged = [
+        answer("evaluate", "log", file, "--game", "holdem.nolimit.2p", "--player", "probe", "-e", "all-cards")
+        for file in (path, other)
+    ]
+    assert judged[0] == judged[1] and judged[0]["hands"] == 60
     path.write_text("\n".join(path.read_text().splitlines()[:11]))
     assert "broke off" in kilt("evaluate", "log", path, "--game", "holdem.nolimit.2p").stderr
     assert "is there already" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--phh", other)

@@ -60,7 +60,7 @@ class NewLog:
 
 
 def log(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it, or hands in PHH.")],
     game: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +150,11 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
     from kilt.play.acpc import read_log
     from kilt.play.phh import write_phhs
 
+    text, faults = _acpc_log(text, rules)
+    if faults:
+        raise PlayError(f"{faults[0]}: check {file}")
     found = read_log(text, rules, source=str(file))
+    complete = found.score is not None or faults is not None
     if not found.hands:
         raise PlayError(f"{file} has no hands: it is no log of a match, or of one that never began")
     names = sorted({name for hand in found.hands for name in hand.players})
@@ -168,7 +172,7 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
     if as_json:
         print_json(
             {"game": rules.name, "players": names, "mbb_per_hand": rate.mean, "ci95": rate.interval}
-            | {"hands": len(won), "duplicate": duplicate, "complete": found.score is not None}
+            | {"hands": len(won), "duplicate": duplicate, "complete": complete}
         )
         return
     row = [*names, str(rate), UNIT, f"{len(won):,}", "yes" if duplicate else "no"]
@@ -177,10 +181,21 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
         ["player", "against", "wins", "unit", "hands", "duplicate"],
         [row],
     )
-    if found.score is None:
+    if not complete:
         say("the log has no score: the match broke off")
     if phh:
         say(f"the hands are in {phh}")
+
+
+def _acpc_log(text: str, game: Holdem) -> tuple[str, list[str] | None]:
+    """Hands in PHH as lines of an ACPC log, and what is wrong with others; a log as it is, and None."""
+    from kilt.play.acpc import log_line
+    from kilt.play.phh import is_phh, read_phhs
+
+    if not is_phh(text):
+        return text, None
+    hands, faults = read_phhs(text, game)
+    return "".join(f"{log_line(hand)}\n" for hand in hands), faults
 
 
 def _judge(
@@ -207,6 +222,7 @@ def _judge(
         load_player(spec, rules)  # it has to play the same game
     called, judged = name or played.name, others["judged"] or played.name
     rows = tuple(estimator_named(each) for each in estimators) or None
+    text, unread = _acpc_log(text, rules)
     case = LogCase(rules, called, player, **others, estimators=rows, partial=partial)
     with waiting("loading players, and for AIVAT learning or reading values of states …"):
         _ = case.judge
@@ -215,7 +231,7 @@ def _judge(
         found = estimate_by_name(
             case, text, processes, tick=lambda done: bar.update(task, completed=done, said=f"{done:,}")
         )
-    faults, names = found.faults, sorted(found.players)
+    faults, names = [*(unread or ()), *found.faults], sorted(found.players)
     if called not in names:
         said = f"its players are {', '.join(names)}: say with --name who it was" if names else "no hand can be read"
         raise PlayError(f"{called} does not play in {file}; {said}{''.join(f'; {fault}' for fault in faults[:1])}")

@@ -20,14 +20,18 @@ finishing_stacks = [20300, 19700]
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Iterable, Iterator
 
-from kilt.errors import PlayError
-from kilt.games.game import REVEAL
+from kilt.errors import CardError, GameError, PlayError, quoted
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import TEXAS_BOARD, GameDef
-from kilt.games.holdem import CALL, FOLD, positions_of
-from kilt.play.dealer import Hand
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
+from kilt.play.dealer import Cards, Dealer, Hand
 
+_TABLE = re.compile(r"^\[[^\[\]\n]+\][ \t]*$", re.MULTILINE)  # where a hand of a file with several begins
+_KEY = re.compile(r"^(variant|actions)[ \t]*=", re.MULTILINE)
 MOST_RAISES = 4  # in a round of limit hold'em, as readers of the format have it
 
 
@@ -42,10 +46,101 @@ def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
         yield f"[{number}]\n{write_phh(hand)}\n"
 
 
-def _fields(hand: Hand) -> dict[str, object]:
-    """The fields of a hand. Player 1 of the format is seat 0, the big blind; blinds are listed from the small one."""
-    rules = hand.position.rules
-    _check(rules)
+def is_phh(text: str) -> bool:
+    """Whether a text looks like hands in this format, and not like the log of an ACPC dealer."""
+    return bool(_KEY.search(text))
+
+
+def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
+    r"""The hands of a ``.phh`` or ``.phhs`` file that can be read, and what is wrong with each other one.
+
+    Parameters
+    ----------
+    text : str
+        One hand, or hands in tables of their own. All cards of both players have to be known.
+    game : Holdem
+        What was played; hands of another game are faults.
+
+    Returns
+    -------
+    hands : list of Hand
+    faults : list of str
+        One per hand that cannot be read.
+
+    >>> from kilt.games import load_game
+    >>> from kilt.play.acpc import log_line, read_hand
+    >>> game, line = load_game("holdem.nolimit.2p"), "STATE:0:cr300c/r600f:8dJd|Td4d/As9d6s:300|-300:Ann|Bob"
+    >>> hands, faults = read_phhs("".join(write_phhs([read_hand(line, game)])) + "[2]\nactions = [", game)
+    >>> log_line(hands[0]) == line, faults
+    (True, ['hand 2: it is no TOML: Invalid value (at end of document)'])
+    """
+    _check(game.rules)
+    starts = [found.start() for found in _TABLE.finditer(text)] or [0]
+    hands: list[Hand] = []
+    faults: list[str] = []
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(text)], strict=True), start=1):
+        try:
+            hands.append(_read(_TABLE.sub("", text[start:end]), game, number - 1))
+        except (PlayError, GameError, CardError) as error:
+            faults.append(f"hand {number}: {error}")
+    return hands, faults
+
+
+def _read(text: str, game: Holdem, number: int) -> Hand:
+    """One hand; `number` is its own unless it says another."""
+    try:
+        fields = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlayError(f"it is no TOML: {error}") from None
+    for name, value in _rules_fields(game.rules).items():
+        if name in fields and fields[name] != value:
+            raise PlayError(
+                f"`{name}` is {quoted(str(fields[name]))}, and {game.name} has {value}: say what was played"
+            )
+    actions, players = fields.get("actions"), fields.get("players", ["p1", "p2"])
+    if not isinstance(actions, list) or not isinstance(players, list) or len(players) != 2:
+        raise PlayError("it has no list of `actions`, or not two `players`")
+    position, dealt = _followed(game, [str(action).partition("#")[0].split() for action in actions])
+    if position.actor != TERMINAL:
+        raise PlayError(f"it ends after {position.history!r}, where somebody has to act: the rest is missing")
+    if not all(dealt[:2]):
+        raise PlayError("the cards of a player are missing")
+    cards = Cards((dealt[0], dealt[1]), dealt[2])
+    number = fields["hand"] if isinstance(fields.get("hand"), int) else number
+    hand = Dealer(game).ended(number, position, cards, (str(players[0]), str(players[1])))
+    finished = fields.get("finishing_stacks")
+    if finished is not None and finished != _finishing_stacks(hand):
+        raise PlayError(f"`finishing_stacks` are {finished}, but {_finishing_stacks(hand)} follow from its actions")
+    return hand
+
+
+def _followed(game: Holdem, actions: Iterable[list[str]]) -> tuple[Betting, list[tuple[int, ...]]]:
+    """The position after actions of the format, and cards: those of both players, then the board."""
+    deck, rules, after = game.deck, game.rules, game.positions.after
+    position = game.start()
+    dealt: list[tuple[int, ...]] = [(), (), ()]
+    for words in actions:
+        dead = [card for cards in dealt for card in cards]
+        match words:
+            case ["d", "dh", ("p1" | "p2") as player, cards]:
+                dealt[int(player[1]) - 1] = deck.cards(cards, rules.hole_cards, dead=dead)
+            case ["d", "db", cards] if position.actor == CHANCE:
+                position = after(position, REVEAL)
+                dealt[2] += deck.cards(cards, rules.board_cards[position.round], dead=dead)
+            case [player, ("f" | "cc") as action] if player == f"p{position.actor + 1}":
+                position = after(position, FOLD if action == "f" else CALL)
+            case [player, "cbr", chips] if player == f"p{position.actor + 1}" and chips.isdecimal():
+                limit = rules.betting == "limit"
+                position = after(position, RAISE if limit else f"{RAISE}{position.opened_at + int(chips)}")
+            case [] | [_, "sm", *_]:
+                pass
+            case _:
+                raise PlayError(f"{quoted(' '.join(words))} cannot follow {position.history!r}")
+    return position, dealt
+
+
+def _rules_fields(rules: GameDef) -> dict[str, object]:
+    """The fields that say what is played. Blinds are listed from the small one."""
     fields: dict[str, object] = {"variant": "NT" if rules.betting == "nolimit" else "FT", "antes": [0, 0]}
     fields["blinds_or_straddles"] = [rules.blinds[1], rules.blinds[0]]
     if rules.betting == "nolimit":
@@ -53,11 +148,25 @@ def _fields(hand: Hand) -> dict[str, object]:
     else:
         fields |= {"small_bet": rules.raise_sizes[0], "big_bet": rules.raise_sizes[-1]}
     fields["starting_stacks"] = list(rules.stacks)
-    fields["actions"] = list(_actions(hand))
-    fields |= {"hand": hand.number, "players": list(hand.players)}
-    # Kilt pays in whole chips: two players share a pot that they put in equal parts of.
-    fields["finishing_stacks"] = [stack + int(won) for stack, won in zip(rules.stacks, hand.payoffs, strict=True)]
     return fields
+
+
+def _finishing_stacks(hand: Hand) -> list[int]:
+    """Kilt pays in whole chips: two players share a pot that they put in equal parts of."""
+    return [stack + int(won) for stack, won in zip(hand.position.rules.stacks, hand.payoffs, strict=True)]
+
+
+def _fields(hand: Hand) -> dict[str, object]:
+    """The fields of a hand. Player 1 of the format is seat 0, the big blind."""
+    rules = hand.position.rules
+    _check(rules)
+    return {
+        **_rules_fields(rules),
+        "actions": list(_actions(hand)),
+        "hand": hand.number,
+        "players": list(hand.players),
+        "finishing_stacks": _finishing_stacks(hand),
+    }
 
 
 def _actions(hand: Hand) -> Iterator[str]:
