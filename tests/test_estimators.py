@@ -13,7 +13,7 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.errors import PlayError
-from kilt.evaluate import log_estimates
+from kilt.evaluate import aivat, log_estimates, matchup
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.deserved import deserved
 from kilt.evaluate.estimators import (
@@ -25,11 +25,13 @@ from kilt.evaluate.estimators import (
     hand_values,
 )
 from kilt.evaluate.log_estimates import LogCase, estimate_by_name, estimate_from_log
+from kilt.evaluate.matchup import meet
+from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
 from kilt.evaluate.values import SeenHand
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
-from kilt.play.agent import BASELINES, PublicPolicy
+from kilt.play.agent import BASELINES, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
@@ -397,6 +399,52 @@ def test_logs_are_judged_by_aivat(blueprint, tmp_path, monkeypatch):
     assert [row.estimator.name for row in said.rows] == ["basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"]
     assert said.rows[0].won.mean == pytest.approx(np.mean([1000 * hand.payoffs[hand.number % 2] for hand in hands]))
     assert said.rows[2].won.margin < min(row.won.margin for row in said.rows[:2])
+
+
+class Playing(Drawn):
+    """An agent of somebody's own that tells its strategy, and plays by it."""
+
+    def act(self, observation):
+        position, hand = observation.position, observation.position.rules.deck.hole_index(observation.hand)
+        said = self.policy(position, observation.board)
+        return pick(said.actions, said.shares[:, hand].tolist(), observation.draw(len(position.history)))
+
+
+def test_aivat_and_what_is_won_agree_in_matches(blueprint, tmp_path, monkeypatch):
+    """In 20 matches with different seeds; on the same hands, and on any number of processes' chunks."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path))
+    monkeypatch.setattr(aivat, "DEALS", 4096)
+    monkeypatch.setattr(matchup, "WORTH_LEARNING", 1000)
+    agent, other = BlueprintAgent("agent", blueprint), Playing("other", 3, gaps=0.2)
+    assert meet(LEDUC, (agent, other), 4).way == "played"  # too short to learn values of states
+    pairs = []
+    for seed in range(20):
+        match = meet(LEDUC, (agent, other) if seed % 2 else (other, agent), 60, seed, way="aivat")
+        lucky = play_match(LEDUC, (agent, other) if seed % 2 else (other, agent), 60, seed)
+        assert (match.way, match.hands, match.played.tolist()) == ("aivat", 60, lucky.results.tolist())
+        pairs.append((win_rate(match), played_rate(match)))
+        assert played_hands(match) == pytest.approx(60 * (pairs[-1][1].margin / pairs[-1][0].margin) ** 2)
+    assert all(abs(one.mean - two.mean) <= one.margin + two.margin for one, two in pairs)
+    assert np.mean([one.margin / two.margin for one, two in pairs]) < 0.6
+    truth = 500 * sum(value(LEDUC, seat, agent, other) for seat in (0, 1))
+    signs = [1 if seed % 2 else -1 for seed in range(20)]
+    held = [abs(sign * one.mean - truth) <= one.margin for sign, (one, _) in zip(signs, pairs, strict=True)]
+    assert sum(held) >= 17
+    assert meet(LEDUC, (agent, other), 4).way == "aivat"  # they are there now
+    assert meet(LEDUC, (agent, BASELINES["random"]), 4).way == "played"
+    with pytest.raises(PlayError, match="neither random nor probe is a run"):
+        meet(LEDUC, (BASELINES["random"], BASELINES["probe"]), 4, way="aivat")
+
+
+@pytest.mark.parametrize("way", ["played", "expected"])
+def test_intervals_of_short_matches_hold_the_value(blueprint, way):
+    """Those of 200 matches of 100 hands, which are the parts of a long one: in 90% to 99% of them."""
+    agent, other = BlueprintAgent("agent", blueprint), BlueprintAgent("other", blueprint, rule_named("new-0.2"))
+    truth = 500 * sum(value(LEDUC, seat, agent, other) for seat in (0, 1))
+    match = meet(LEDUC, (agent, other), 200 * 100, seed=1, way=way)
+    assert abs(win_rate(match).mean - truth) <= 1.5 * win_rate(match).margin
+    found = [estimate(1000 * part) for part in match.results.reshape(200, 50)]
+    assert 0.90 <= np.mean([abs(each.mean - truth) <= each.margin for each in found]) <= 0.99
 
 
 def test_logs_in_parts(log_file, monkeypatch):

@@ -73,8 +73,8 @@ def demo(
     blueprint = Blueprint.load(out)
 
     players = [str(out), *BASELINES, f"{out}{WITHOUT}"]
-    _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate")
-    rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed)
+    _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate --way played")
+    rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed, way="played")
     print_matches(f"{rules.name}: what the agent wins", matches)
     if stopped:
         raise typer.Exit(128 + stopped[0])

@@ -66,7 +66,8 @@ WayOption = Annotated[
         "--way",
         metavar="WAY",
         help="How it is found out who wins: `expected` averages over all actions, for players who bet by one tree; "
-        "`played` counts what is won; `best` takes the first of these that the players allow.",
+        "`aivat` takes luck out of hands that a run has played; `played` counts what is won; `best` takes the first of "
+        "these that the players allow and that pays.",
     ),
 ]
 PlayedOption = Annotated[
@@ -163,6 +164,7 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
     """A table of win rates, with what was won by playing `beside` them where it is wanted, and what they took."""
     from kilt.evaluate.stats import played_rate, win_rate
 
+    beside |= any(each.way == "aivat" for each in matches)
     heads = ["player", "against", f"wins, {UNIT}", "hands", "duplicate", "way"]
     rows = []
     for each in matches:
@@ -291,7 +293,7 @@ def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
         "hands": match.hands,
         "players": match.players,
         "way": match.way,
-        "played": _figures(played_rate(match)) if beside else None,
+        "played": _figures(played_rate(match)) if beside or match.way == "aivat" else None,
         "played_hands": same if isfinite(same) else None,
         "seconds": match.seconds,
         "cpu_seconds": match.cpu_seconds,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -22,17 +23,19 @@ from kilt.cards.deck import subsets
 from kilt.cards.edges import edges
 from kilt.cards.equity import completions, hand_list
 from kilt.errors import ArtifactError
-from kilt.evaluate.aivat_kernels import add_values
-from kilt.evaluate.self_play import Deals, seen_by, shuffled, strategy_rows
+from kilt.evaluate.aivat_kernels import LearningScratch, LearningTree, add_values, learn
+from kilt.evaluate.self_play import Deals, seen_by, shuffled
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
+from kilt.play.batch import bytes_of
 from kilt.strategy.blueprint import Blueprint
 from kilt.tree.betting import label_of
 
 KIND = "values of states of a blueprint"
-GROUPS, DEALS, BATCH, BOARDS = 12, 98_304, 4096, 64
+GROUPS, DEALS, BOARDS = 12, 98_304, 64
+COMPONENTS = 4  # tables that make up all those of decisions after the first board
 KEPT_ROWS = 256  # groups of all hands on a board
-UNLIKELY = 1e-4  # states that no deal of a batch reaches more often are not walked
+UNLIKELY = 1e-4  # states that a deal reaches less often are not walked
 PRIOR = 4.0  # deals that what a state is worth without more bets counts as, where a table is learnt
 
 _subsets: Callable[[int, int], ByteArray] = lru_cache(maxsize=64)(subsets)
@@ -112,18 +115,17 @@ class BlueprintValues:
         opened = [node for node, position in enumerate(self.positions) if position.history.endswith(REVEAL)]
         self.opened = [node for node in opened if self.positions[node].round == 1]  # decisions after the first board
         self._rows: dict[tuple[int, int, tuple[int, ...]], IntArray] = {}
-        name = artifact.fingerprint(
-            KIND, f"{groups} {deals} {seed}", blueprint.fingerprint, np.asarray(blueprint.shares)
-        )
-        place = artifact.cache_folder() / f"states-{name}"
+        place = _kept_at(blueprint, groups, deals, seed)
         try:
             arrays = artifact.read(place, KIND).arrays
             self.group = [(arrays[f"group-{r}-0"], arrays[f"group-{r}-1"]) for r in range(self.game.rules.rounds)]
         except (ArtifactError, KeyError):
             found = seen_by(blueprint, shuffled(blueprint, deals, np.random.default_rng(seed)))
             self.group = _groups(blueprint, found, groups)
-            arrays = dict(zip(("edge", "table"), self._learn(found), strict=True))
-            arrays["first"] = self._first_boards(arrays["edge"], arrays["table"])
+            edge, table = self._learn(found)
+            basis, mix = self._few_tables(edge[1:2], table[self.opened])
+            table[self.opened] = np.tensordot(mix, basis, axes=1)
+            arrays = {"edge": edge, "table": table, "mix": mix, "first": self._first_boards(basis)}
             arrays |= {f"group-{r}-{seat}": each[seat] for r, each in enumerate(self.group) for seat in (0, 1)}
             artifact.write(place, KIND, arrays, inputs={"game": blueprint.fingerprint})
         # [round][seat][bucket] the group; kernels take no arrays that are read-only
@@ -131,8 +133,9 @@ class BlueprintValues:
         self.edge: FloatArray = np.asarray(arrays["edge"])  # [round, group of seat 0, group of seat 1] of seat 0
         self.table: SingleArray = np.asarray(arrays["table"])  # [node, …, …] chips to seat 0
         self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))  # [seat] as that player sees it
-        # [opened + 1, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; then those of `edge`
+        # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; that of `edge` is first
         self.first: SingleArray = np.asarray(arrays["first"])
+        self.mix: SingleArray = np.asarray(arrays["mix"])  # [opened, basis] how they make up the values after it
         table, groups_of = self._table(self.game.start(), 0), [self._row(0, seat, ()) for seat in (0, 1)]
         self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
 
@@ -150,8 +153,9 @@ class BlueprintValues:
         other, r = deck.hole_index(opponent), after.round
         if not board:
             node = self.node.get(after.history)
-            pairs = self.first[-1] * after.stake if node is None else self.first[self.opened.index(node)]
-            return np.asarray(pairs[:, other] if seat == 0 else -pairs[other], dtype=np.float64)
+            pairs = self.first[:, :, other] if seat == 0 else -self.first[:, other]
+            mix = self.mix[self.opened.index(node)] if node is not None else after.stake * np.eye(len(pairs))[0]
+            return np.asarray(mix @ pairs, dtype=np.float64)
         left = np.ones(deck.size, dtype=bool)
         left[[*board, *opponent]] = False
         rest = np.flatnonzero(left)
@@ -189,26 +193,58 @@ class BlueprintValues:
 
     def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
         """What `edge` and `table` are, from deals."""
-        groups, nodes, rounds = self.groups, len(self.positions), self.game.rules.rounds
-        total, mass = np.zeros((nodes, groups**2)), np.zeros((nodes, groups**2))
-        sign, met = np.zeros((rounds, groups**2)), np.zeros((rounds, groups**2))
-        for start in range(0, len(deals.outcome), BATCH):
-            some = Deals(deals.bucket[start : start + BATCH], deals.outcome[start : start + BATCH])
-            pair = [
-                first[some.bucket[:, r, 0]] * groups + second[some.bucket[:, r, 1]]
+        groups, blueprint, rounds = self.groups, self.blueprint, self.game.rules.rounds
+        nodes, positions = blueprint.nodes, self.positions
+        pair = np.stack(
+            [
+                first[deals.bucket[:, r, 0]] * groups + second[deals.bucket[:, r, 1]]
                 for r, (first, second) in enumerate(self.group)
-            ]
-            for r in range(rounds):
-                sign[r] += np.bincount(pair[r], some.outcome, groups**2)
-                met[r] += np.bincount(pair[r], minlength=groups**2)
-            self._walk(some, pair, 0, np.ones(len(some.outcome)), total, mass)
+            ],
+            axis=1,
+        )
+        sign, met = (
+            np.stack([np.bincount(pair[:, r], weights, groups**2) for r in range(rounds)])
+            for weights in (deals.outcome, None)
+        )
         edge = sign / np.maximum(met, 1)
-        stakes = np.array([position.stake for position in self.positions])
-        prior = stakes[:, None] * edge[self.blueprint.nodes.round]
+        stakes = np.array([position.stake for position in positions], dtype=np.float64)
+        shares, width = bytes_of(blueprint)
+        tree = LearningTree(
+            np.array(nodes.actor),
+            np.array(nodes.round),
+            np.array(nodes.first_child),
+            np.array(nodes.children),
+            stakes,
+            np.array([0.0 if position.folded is None else 2.0 * position.folded - 1 for position in positions]),
+            call_places(blueprint),
+            np.array(blueprint.first),
+            shares,
+            width,
+        )
+        total, mass = np.zeros((len(positions), groups**2)), np.zeros((len(positions), groups**2))
+        node, begin, end = np.empty((3, len(positions)), dtype=np.int64)
+        walk = LearningScratch(node, begin, end, *np.empty((3, len(positions))))
+        learn(tree, deals.bucket, deals.outcome, pair, UNLIKELY, walk, total, mass)
+        prior = stakes[:, None] * edge[nodes.round]
         table = (total + PRIOR * prior) / (mass + PRIOR)
-        return edge.reshape(rounds, groups, groups), table.reshape(nodes, groups, groups).astype(np.float32)
+        return edge.reshape(rounds, groups, groups), table.reshape(-1, groups, groups).astype(np.float32)
 
-    def _first_boards(self, edge: FloatArray, table: SingleArray) -> SingleArray:
+    def _few_tables(self, edge: FloatArray, tables: SingleArray) -> tuple[SingleArray, SingleArray]:
+        """Few tables that make up many: [basis, …, …], the first one is `edge`, and [table, basis] how.
+
+        Means over the first board take most of the time of learning, for each table. Those of decisions after it are
+        alike: the principal components of what `edge` does not explain stand for them.
+        """
+        if self.game.rules.rounds == 1:
+            return np.zeros((0, self.groups, self.groups), dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
+        unit, rows = edge.reshape(1, -1), tables.reshape(len(tables), -1).astype(np.float64)
+        along = rows @ unit.T / float((unit**2).sum() or 1.0)
+        _, _, components = np.linalg.svd(rows - along * unit, full_matrices=False)
+        basis = np.concatenate([unit, components[: COMPONENTS - 1]]).astype(np.float32)
+        mix = np.hstack([along, (rows - along * unit) @ basis[1:].T])
+        return basis.reshape(-1, self.groups, self.groups), mix.astype(np.float32)
+
+    def _first_boards(self, tables: SingleArray) -> SingleArray:
         """What `first` is: sums over canonical boards, as matrix products since values depend on groups alone.
 
         The mean over all permutations of suits stands for the other boards.
@@ -217,7 +253,6 @@ class BlueprintValues:
         if rules.rounds == 1:
             return np.zeros((0, 0, 0), dtype=np.float32)
         ways = completions((), deck, board_size=rules.board_size(1), hole_cards=rules.hole_cards)
-        tables = np.concatenate([table[self.opened], edge[1:2]]).astype(np.float32)
         total = np.zeros((len(tables), len(holes), len(holes)), dtype=np.float32)
         one = np.eye(self.groups, dtype=np.float32)
         for start in range(0, len(ways.boards), BOARDS):
@@ -236,31 +271,26 @@ class BlueprintValues:
             into[:] = sum((into[np.ix_(to, to)].astype(np.float64) for to in moved), np.zeros(into.shape))
         return total / np.float32(len(moved) * comb(deck.size - 2 * rules.hole_cards, rules.board_size(1)))
 
-    def _walk(
-        self, deals: Deals, pair: list[IntArray], node: int, reach: FloatArray, total: FloatArray, mass: FloatArray
-    ) -> FloatArray:
-        """[deal] Chips that seat 0 may expect at a node; adds them to the tables of all nodes from there on."""
-        nodes, position = self.blueprint.nodes, self.positions[node]
-        if position.folded is not None:
-            return np.full(len(reach), float(position.stake if position.folded == 1 else -position.stake))
-        if position.actor == TERMINAL or reach.max() < UNLIKELY:
-            return position.stake * deals.outcome.astype(np.float64)
-        r, first = position.round, int(nodes.first_child[node])
-        if position.actor == CHANCE:
-            value = self._walk(deals, pair, first, reach, total, mass)
-        else:
-            shares = self._strategy(node).take(deals.bucket[:, r, position.actor], axis=1)
-            value = np.zeros(len(reach))
-            for action, share in enumerate(shares):
-                value += share * self._walk(deals, pair, first + action, reach * share, total, mass)
-        total[node] += np.bincount(pair[r], reach * value, total.shape[1])
-        mass[node] += np.bincount(pair[r], reach, total.shape[1])
-        return value
 
-    def _strategy(self, node: int) -> FloatArray:
-        """[action, bucket] probabilities at a decision."""
-        buckets = self.blueprint.cards.each[int(self.blueprint.nodes.actor[node])].numbers[self.positions[node].round]
-        return strategy_rows(self.blueprint, np.full(buckets, node), np.arange(buckets))[0].T
+def call_places(blueprint: Blueprint) -> IntArray:
+    """[node] The place of the call among the actions of a decision; 0 where nobody acts."""
+    nodes = blueprint.nodes
+    acts = np.flatnonzero(nodes.actor >= 0)
+    places = np.zeros(len(nodes.actor), dtype=np.int64)
+    places[acts] = blueprint.faces_bet(acts)
+    return places
+
+
+def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> Path:
+    """Where the values that are learnt from a blueprint are kept."""
+    how = f"{groups} {deals} {seed} {COMPONENTS}"
+    name = artifact.fingerprint(KIND, how, blueprint.fingerprint, np.asarray(blueprint.shares))
+    return artifact.cache_folder() / f"states-{name}"
+
+
+def is_learnt(blueprint: Blueprint) -> bool:
+    """Whether `BlueprintValues` of a blueprint were learnt before, and are kept."""
+    return artifact.exists(_kept_at(blueprint))
 
 
 def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import FloatArray, IntArray, SingleArray
+from kilt.arrays import ByteArray, FloatArray, IntArray, SingleArray
+from kilt.games.game import CHANCE, TERMINAL
 from kilt.jit import kernel
+from kilt.play.batch_kernels import weight_of
+
+
+class LearningTree(NamedTuple):
+    """A blueprint's betting tree and strategy, as `learn` walks them."""
+
+    actor: ByteArray  # [node]
+    round: ByteArray  # [node]
+    first_child: npt.NDArray[np.int32]  # [node]
+    children: npt.NDArray[np.int32]  # [node] how many
+    stake: FloatArray  # [node] chips that the loser would lose
+    sign: FloatArray  # [node] 1 where seat 1 has folded, −1 where seat 0 has, 0 elsewhere
+    call: IntArray  # [node] the place of the call among the actions
+    first: IntArray  # [node] the first slot
+    shares: npt.NDArray[np.uint8]  # [byte] weights of slots
+    width: int  # bytes of each
+
+
+class LearningScratch(NamedTuple):
+    """The nodes that a walk has come to: arrays with a place for each node of the tree."""
+
+    node: IntArray
+    begin: IntArray  # the place of its first child that is reached
+    end: IntArray  # one after that of the last
+    share: FloatArray  # probability of the action that led there
+    reach: FloatArray  # … of all actions that did
+    value: FloatArray
 
 
 @kernel
@@ -37,3 +67,62 @@ def add_values(
                         counted |= same == hand
                 if not counted:
                     total[hand] -= table[group[bucket[b, hand]], other]
+
+
+@kernel
+def learn(
+    tree: LearningTree,
+    bucket: IntArray,
+    outcome: IntArray,
+    pair: IntArray,
+    unlikely: float,
+    walk: LearningScratch,
+    total: FloatArray,
+    mass: FloatArray,
+) -> None:
+    """Add to `total` and `mass` [node, pair of groups] what states were worth to seat 0, and how likely they were.
+
+    Each deal is walked with the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] 1 where
+    seat 0 wins a showdown and −1 where seat 1 does, `pair` [deal, round] the groups of both players. States that are
+    less likely than `unlikely` are worth what a showdown without more bets is.
+    """
+    for deal in range(len(outcome)):
+        walk.node[0], walk.reach[0] = 0, 1.0
+        free = 1
+        place = 0
+        while place < free:
+            node, reach = walk.node[place], walk.reach[place]
+            actor, count, child = tree.actor[node], tree.children[node], np.int64(tree.first_child[node])
+            walk.begin[place] = free
+            if actor == TERMINAL or reach < unlikely:
+                sign = tree.sign[node] if tree.sign[node] != 0 else float(outcome[deal])
+                walk.value[place] = tree.stake[node] * sign
+            elif actor == CHANCE:
+                walk.node[free], walk.share[free], walk.reach[free] = child, 1.0, reach
+                free += 1
+            else:
+                seen = np.int64(bucket[deal, tree.round[node], actor])
+                slot = np.uint64(tree.first[node] + seen * count)
+                whole = 0.0
+                for action in range(count):
+                    whole += weight_of(tree.shares, tree.width, slot + np.uint64(action))
+                for action in range(count):
+                    share = 1.0 if action == tree.call[node] else 0.0  # where nobody has been
+                    if whole > 0:
+                        share = weight_of(tree.shares, tree.width, slot + np.uint64(action)) / whole
+                    if share > 0:
+                        walk.node[free], walk.share[free] = child + action, share
+                        walk.reach[free] = reach * share
+                        free += 1
+            walk.end[place] = free
+            place += 1
+        for back in range(free):
+            place = free - 1 - back
+            if walk.begin[place] < walk.end[place]:
+                node, value = walk.node[place], 0.0
+                for below in range(walk.begin[place], walk.end[place]):
+                    value += walk.share[below] * walk.value[below]
+                walk.value[place] = value
+                groups = pair[deal, tree.round[node]]
+                total[node, groups] += walk.reach[place] * value
+                mass[node, groups] += walk.reach[place]

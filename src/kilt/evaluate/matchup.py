@@ -3,27 +3,35 @@
 ==============  ====================================================================================================
 ``expected``    both bet by one tree (see `head_to_head.in_one_tree`): cards are dealt, and what is expected on them
                 over all actions of both is computed
+``aivat``       one player is a blueprint: hands are played, and AIVAT [Burch18] takes much of their luck away. It costs
+                some milliseconds a hand, and once for each blueprint the time in which values of states are learnt
 ``played``      hands are played, and what is won counts
 ==============  ====================================================================================================
 
-All have the same mean; the 95% interval of one is as good as that of another.
+All have the same mean. `meet` has the choice between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from kilt.engines import Engine
 from kilt.errors import PlayError
+from kilt.evaluate.aivat import BlueprintValues, is_learnt
+from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.head_to_head import expected_match, in_one_tree
+from kilt.evaluate.values import SeenHand
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent
+from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent
+from kilt.play.batch import BatchMatch
+from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
-from kilt.play.match import EXPECTED, PLAYED, Load, Match, play_match
+from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, play_match
 
 BEST = "best"
-WAYS = (BEST, EXPECTED, PLAYED)
+WAYS = (BEST, EXPECTED, AIVAT, PLAYED)
+WORTH_LEARNING = 8_000  # hands of a match that pay for learning values of states
 SAMPLE = 2_000  # hands that are played to see how much luck they have, where they need not be
 
 
@@ -50,8 +58,10 @@ def meet(
     game, players, hands, seed, duplicate, load, engine, sink, tick, stop
         As in `kilt.play.match.play_match`. With a `sink` hands are always played.
     way : str
-        One of `WAYS`; ``best`` is the first of the others that the players allow. PlayError where they do not allow the
-        one that is asked for.
+        One of `WAYS`; ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay
+        where more hands are cheaper: against baselines, and between blueprints, which are compiled; nor in matches of
+        less than `WORTH_LEARNING` hands, unless values were learnt before. PlayError where players do not allow the way
+        that is asked for.
     also_play : bool
         Play all hands, whatever the way is. Otherwise some are played, to tell how much luck they have.
     processes : int
@@ -65,7 +75,7 @@ def meet(
     if way not in WAYS:
         raise PlayError(f"unknown way {way!r}: use one of {', '.join(WAYS)}")
 
-    def play(number: int, tick: Callable[[int], None]) -> Match:
+    def play(number: int, tick: Callable[[int], None], judge: HandJudge | None = None) -> Match:
         return play_match(
             game,
             players,
@@ -75,21 +85,32 @@ def meet(
             load=load,
             processes=processes,
             engine=engine,
+            judge=judge,
             sink=sink,
             tick=tick,
             stop=stop,
         )
 
-    strategies = None
-    if way == EXPECTED or (way == BEST and not engine):
-        agents = _agent(players[0], load), _agent(players[1], load)
-        strategies = in_one_tree(agents)
-    if strategies is None:
-        if way == EXPECTED:
+    agents = _agent(players[0], load), _agent(players[1], load)
+    strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
+    if way == BEST:
+        way = EXPECTED if strategies else _way_to_play(game, agents, hands)
+    if way == EXPECTED and strategies is None:
+        raise PlayError(
+            f"{agents[0].name} and {agents[1].name} do not bet by one tree, so that bets are translated: "
+            f"use --way {AIVAT} or --way {PLAYED}"
+        )
+    if way == AIVAT:
+        judged = _blueprint_of(agents)
+        if judged is None:
             raise PlayError(
-                f"{agents[0].name} and {agents[1].name} do not bet by one tree, so that bets are translated: "
-                "use --way played"
+                f"neither {agents[0].name} nor {agents[1].name} is a run, whose values AIVAT could learn: "
+                f"use --way {PLAYED}"
             )
+        judge = AivatJudge(game, judged)
+        judge.values(agents)  # learnt here, and read by others
+        return play(hands, tick, judge)
+    if strategies is None:
         return play(hands, tick)
     whole = also_play or sink is not None
 
@@ -109,6 +130,69 @@ def meet(
         seconds=match.seconds + played.seconds,
         cpu_seconds=match.cpu_seconds + played.cpu_seconds,
     )
+
+
+@dataclass(frozen=True)
+class AivatJudge:
+    """A `HandJudge`: values of hands by AIVAT with all cards, for matches in which one player is a blueprint.
+
+    Parameters
+    ----------
+    game : Holdem
+    judged : int
+        Which of the two players that is. The other's actions are corrected for where it tells its strategy.
+    """
+
+    game: Holdem
+    judged: int
+
+    def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
+        """[hand] Chips to the first player."""
+        player, states, opponent = self.values(agents)
+        found = []
+        for hand in hands:
+            seen = SeenHand(self.game, hand, (hand.number + self.judged) % 2)
+            line = follow(seen, player, player, ())
+            value = float(hand_values(seen, line, (ALL_CARDS_AIVAT,), states, opponent)[0, 0])
+            found.append(value if self.judged == 0 else -value)
+        return found
+
+    def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, KnownAgent | None]:
+        """The judged player, values of states that are learnt from it, and the other one where it is known."""
+        player, other = agents[self.judged], agents[1 - self.judged]
+        assert isinstance(player, BlueprintAgent)
+        if player.name not in _values or _values[player.name].blueprint is not player.blueprint:
+            _values[player.name] = BlueprintValues(player.blueprint)
+        return player, _values[player.name], other if _tells(other, self.game) else None  # type: ignore[return-value]
+
+
+ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
+_values: dict[str, BlueprintValues] = {}  # of this process, by the name of the player
+
+
+def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
+    """Whether AIVAT pays for players who do not bet by one tree."""
+    judged = _blueprint_of(agents)
+    if judged is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - judged], Fixed | Random):
+        return PLAYED
+    blueprint = agents[judged].blueprint  # type: ignore[attr-defined]
+    return AIVAT if hands >= WORTH_LEARNING or is_learnt(blueprint) else PLAYED
+
+
+def _blueprint_of(agents: tuple[Agent, Agent]) -> int | None:
+    """Which of two players is a blueprint: the first one where both are."""
+    return next((place for place, agent in enumerate(agents) if type(agent) is BlueprintAgent), None)
+
+
+def _tells(agent: Agent, game: Holdem) -> bool:
+    """Whether an agent tells its strategy, which depends on the state alone."""
+    if not isinstance(agent, KnownAgent) or isinstance(agent, RememberingAgent):
+        return False
+    try:
+        agent.policy(game.start(), ())
+    except PlayError:
+        return False
+    return True
 
 
 def _agent(player: Agent | str, load: Load | None) -> Agent:

@@ -24,6 +24,7 @@ from kilt.play.agent import Agent
 from kilt.play.batch_kernels import EDGE, FOLDED, SHOWN, STATE, Records, Side, play_hands
 from kilt.play.blueprint import BlueprintAgent, Place, action_draw, translation_draw
 from kilt.play.dealer import Cards, Dealer, Hand
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess_kernels import CLASSES
 
 UNITS = 1024  # of a match, that are played in one call of the kernels
@@ -192,11 +193,16 @@ class BatchMatch:
 
 
 def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
-    shares, rule = agent.blueprint.shares, agent.rule.numbers
+    rule = agent.rule.numbers
     assert rule is not None
-    content = np.ascontiguousarray(shares).view(np.uint8)
-    content.flags.writeable = False  # as a table that is mapped from disk: kernels are compiled for one kind of array
-    return Side(content, shares.dtype.itemsize, rule, bucket)
+    return Side(*bytes_of(agent.blueprint), rule, bucket)
+
+
+def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
+    """The weights of a blueprint for kernels that are compiled once for all kinds of them: bytes, and bytes of each."""
+    content = np.ascontiguousarray(blueprint.shares).view(np.uint8)
+    content.flags.writeable = False  # as a table that is mapped from disk
+    return content, blueprint.shares.dtype.itemsize
 
 
 def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:

@@ -55,18 +55,24 @@ class Side(NamedTuple):
 
 
 @inlined
+def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
+    """The weight of a slot as a number: `shares` has `width` bytes for each, the lowest first."""
+    weight = 0.0
+    for byte in range(width - 1, -1, -1):
+        weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]
+    return weight
+
+
+@inlined
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
     """The place of the action that a uniform random number `draw` picks at a decision: as `agent.pick` does."""
-    begin = (first + np.uint64(bucket) * np.uint64(count)) * np.uint64(side.width)
+    slot = first + np.uint64(bucket) * np.uint64(count)
     whole = 0.0
     for action in range(count):
-        weight = 0.0
-        for byte in range(side.width - 1, -1, -1):
-            weight = 256 * weight + side.shares[begin + np.uint64(action * side.width + byte)]
-        row[action] = weight
-        whole += weight
+        row[action] = weight_of(side.shares, side.width, slot + np.uint64(action))
+        whole += row[action]
     if whole == 0:  # nobody has been there
         return call
     for action in range(count):
