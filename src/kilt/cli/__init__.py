@@ -13,7 +13,22 @@ from typing import Annotated
 import typer
 
 from kilt import __version__
-from kilt.cli import abstraction, bench, cards, check, demo, evaluate, game, match, plan, play, reproduce, solve, table
+from kilt.cli import (
+    abstraction,
+    bench,
+    cards,
+    check,
+    demo,
+    evaluate,
+    game,
+    match,
+    plan,
+    play,
+    reproduce,
+    solve,
+    spot,
+    table,
+)
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError, shortened
 from kilt.machine import LIBRARIES, too_little_address_space
@@ -42,6 +57,7 @@ app.command()(match.crosstable)
 app.command()(table.play)
 app.command()(play.dealer)
 app.command()(play.agent)
+app.add_typer(spot.app, name="spot")
 app.add_typer(evaluate.app, name="evaluate")
 app.command()(reproduce.reproduce)
 app.add_typer(bench.app, name="bench")

@@ -224,7 +224,7 @@ def _abstract(
     from kilt.runs.run import configured_run, with_overrides
     from kilt.solve.distributed.solver import Distributed
 
-    folder = folder or _free(config.stem if config else "")
+    folder = folder or free_folder(config.stem if config else "")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
     with waiting("counting …"):
         plan = resolve(said, folder)
@@ -315,10 +315,10 @@ def _budget(iterations: int | None, minutes: float | None, target: float | None)
 
 def _new_folder(identity: RunIdentity) -> Path:
     """A folder for a run that was given none: it is needed when the run is stopped."""
-    return _free(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-"))
+    return free_folder(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-"))
 
 
-def _free(name: str) -> Path:
+def free_folder(name: str) -> Path:
     """A folder of that name, or with a number after it, that is not there yet."""
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 

@@ -153,6 +153,10 @@ class VectorJudge(Judge[VectorProblem]):
         """What a best response wins in each seat, in chips per game."""
         return self.problem.game.response_values(strategy)
 
+    def exploitability(self, strategy: Array) -> float:
+        """What best responses win more than the strategy on average over both seats, in chips per game; at least 0."""
+        return self.problem.game.exploitability(strategy)
+
     def responses(self, strategy: Array) -> Array:
         """[row, hand] a strategy that takes a best response in each seat."""
         return self.problem.game.responses(strategy)

@@ -309,6 +309,15 @@ class Holdem:
         return np.ones((2, len(self.numbers)))
 
     @property
+    def marks(self) -> FloatArray:
+        """[mark, hand] what else tells hands apart: suits that differ in it are not alike. Here, nothing."""
+        return np.zeros((0, len(self.numbers)))
+
+    def rake(self, stakes: FloatArray) -> FloatArray:
+        """Chips that the house takes from pots to which both players have put in `stakes` each: here, none."""
+        return np.zeros(np.shape(stakes))
+
+    @property
     def definition(self) -> str:
         """All that the game is, but for its name, as a text: games with the same one are the same."""
         return str(self.rules)

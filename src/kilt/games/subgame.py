@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import GameError
-from kilt.games.game import Board
+from kilt.games.game import Board, Hands, Position
 from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
@@ -42,11 +43,18 @@ class Subgame(Holdem):
         The public cards that are there already.
     ranges : ndarray, shape (2, hands of the deck)
         Weights of the players' hands, at least 0.
+    rake_share, rake_cap : float
+        The house takes this share of a pot from whoever wins it, and this many chips at most.
+    told : ndarray, shape (marks, hands of the deck), optional
+        What else tells hands apart: see `Holdem.marks`.
     """
 
     first: Betting = field(kw_only=True)
     board: Board = field(kw_only=True)
     ranges: FloatArray = field(kw_only=True, compare=False, repr=False)
+    rake_share: float = field(default=0.0, kw_only=True)
+    rake_cap: float = field(default=inf, kw_only=True)
+    told: FloatArray | None = field(default=None, kw_only=True, compare=False, repr=False)
     _weighed: bytes = field(init=False, repr=False)  # the ranges, for comparisons
 
     def __post_init__(self) -> None:
@@ -69,9 +77,26 @@ class Subgame(Holdem):
         return np.ascontiguousarray(self.ranges[:, self.numbers])
 
     @property
+    def marks(self) -> FloatArray:
+        """[mark, hand] what else tells hands apart."""
+        return super().marks if self.told is None else self.told[:, self.numbers]
+
+    def rake(self, stakes: FloatArray) -> FloatArray:
+        """Chips that the house takes from pots to which both players have put in `stakes` each."""
+        return np.minimum(2 * self.rake_share * stakes, self.rake_cap)
+
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """Chips that each player wins at the end of a hand, after rake."""
+        first, second = super().payoffs(position, hands, board)
+        assert isinstance(position, Betting)
+        taken, share = float(self.rake(np.array(float(position.stake)))), (np.sign(first) + 1) / 2
+        return first - taken * share, second - taken * (1 - share)
+
+    @property
     def definition(self) -> str:
         """All that the subgame is, but for its name: games with the same text are the same."""
-        return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}"
+        rake = f"{self.rake_share} {self.rake_cap}" if self.rake_share else ""
+        return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}{rake}"
 
     @cached_property
     def positions(self) -> Positions:

@@ -54,10 +54,12 @@ def run(
     stop: Callable[[], bool] = lambda: False,
     tick: Callable[[int, float], None] = lambda iterations, seconds: None,
     warn: Callable[[str], None] = lambda what: None,
+    schedule: Callable[[int], int] = scheduled,
 ) -> Iterator[Step]:
     """Run a new solver until the budget is spent or `stop` says so, from the last checkpoint of `folder` if it has one.
 
-    The last `Step` is that of the end, the others are those of the schedule; `judge` measures their strategies.
+    The last `Step` is that of the end, the others are those of the schedule, which gives the first iteration to measure
+    from a number on; `judge` measures their strategies.
     `tick` hears of the iterations and seconds so far several times a second. When a part of the solver is lost, the run
     goes back to its last checkpoint, which `warn` hears of.
     """
@@ -65,7 +67,7 @@ def run(
     with folder.working() if folder else nullcontext():
         began = clock() - (folder.restore(solver, budget, warn) if folder else 0.0)
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
-        due, losses = scheduled(solver.iterations), 0
+        due, losses = schedule(solver.iterations), 0
         while True:
             try:
                 now, seconds = solver.iterations, clock() - began
@@ -85,7 +87,7 @@ def run(
                     yield step
                     if over or (budget.target is not None and step.exploitability <= budget.target):
                         break
-                due = scheduled(now + 1)
+                due = schedule(now + 1)
                 chunk = max(1, min(min(due, budget.iterations or sys.maxsize) - now, int(CHUNK / pace)))
                 before = clock()
                 solver.step(chunk)
@@ -99,6 +101,6 @@ def run(
                 solver.mend()
                 folder.restore(solver, budget)
                 warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
-                due = scheduled(solver.iterations)
+                due = schedule(solver.iterations)
         if folder:
             folder.finish(solver, judge.problem, step)

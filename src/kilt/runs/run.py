@@ -34,7 +34,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, Problem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
-from kilt.solve.solver import InParts, Solver
+from kilt.solve.solver import InParts, Solver, scheduled
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 
@@ -60,6 +60,8 @@ class Run:
         Where log, checkpoints and strategy are kept; None where they are not.
     exact : bool
         Whether the solver is done after one step, as linear programmes are.
+    schedule : callable
+        The first iteration to measure at, from a number of iterations on.
     """
 
     problem: Problem
@@ -68,6 +70,7 @@ class Run:
     budget: Budget
     folder: RunFolder | None = None
     exact: bool = False
+    schedule: Callable[[int], int] = scheduled
     judge: Judge[Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +97,16 @@ class Run:
         warn : callable
             Hears of parts of the solver that were lost, and what was done about it.
         """
-        loop = run_solver(self.solver, self.judge, self.budget, folder=self.folder, stop=stop, tick=tick, warn=warn)
+        loop = run_solver(
+            self.solver,
+            self.judge,
+            self.budget,
+            folder=self.folder,
+            stop=stop,
+            tick=tick,
+            warn=warn,
+            schedule=self.schedule,
+        )
         with self.closing():
             yield from loop
 

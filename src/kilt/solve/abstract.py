@@ -123,4 +123,5 @@ def _layout(game: VectorGame, abstraction: CardAbstraction, most: int) -> TableL
             cards = tree.board[board, : tree.board_size[r]].tolist()
             bucket[board] = np.where(this.holdings.row(cards)[1] < 0, most, this.row(cards))
     counts = np.diff(tree.table_start) // np.diff(tree.board_start)
-    return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket)
+    none = np.empty(0, dtype=np.bool_)
+    return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket, none)

@@ -184,7 +184,9 @@ def _hybrid(game: VectorGame, trunk: int) -> _Opponent:
     rows, start = tree.rows.copy(), tree.table_start.copy()
     if trunk == rounds - 1:
         start[-1], rows[-1] = start[-2] + rows[-1], 0
-    return _Opponent(tasks, Scheme(boards=True, rounds=trunk), TableLayout(rows, start, identity.bucket))
+    return _Opponent(
+        tasks, Scheme(boards=True, rounds=trunk), TableLayout(rows, start, identity.bucket, identity.given)
+    )
 
 
 class VectorCfr(TableState):

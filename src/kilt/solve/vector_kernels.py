@@ -133,12 +133,15 @@ def add_average(
 ) -> None:
     """Add the opponent's strategy in a block, weighted by the opponent's own reach, to the average."""
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
+    given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
     begin, end = np.uint64(scope.theirs[visit.depth, 0]), np.uint64(scope.theirs[visit.depth, 1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] != player:
             child, first = nodes.first_child[node] + shift, row + nodes.row[node]
+            if len(given) > 0 and given[first]:
+                continue
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_reach(
@@ -172,11 +175,14 @@ def add_regrets(
 ) -> None:
     """Add to the regrets of the player's actions in a block what each is worth more than the strategy."""
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
+    given = own.layout.given
     begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] == player:
             here, child, first = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
+            if len(given) > 0 and given[first]:
+                continue
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_regrets(

@@ -7,10 +7,10 @@ what is still put in; a fold is worth 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,82 @@ class TreePlace:
     hands: IntArray  # [hand on the board by number] which hand it stands for
 
 
+class SpotTree(NamedTuple):
+    """The public tree of a spot, and the way through it."""
+
+    game: VectorGame
+
+    @property
+    def subgame(self) -> Subgame:
+        """The spot as a game."""
+        assert isinstance(self.game.game, Subgame)
+        return self.game.game
+
+    def go(self, line: str) -> TreePlace:
+        """Where a line leads; RunError where the tree has no such action."""
+        game, deck = self.subgame, self.subgame.deck
+        start = TreePlace(game.start(), 0, ((0, 0),), game.board, np.arange(deck.size), np.arange(len(game.numbers)))
+        place, rest = start, line_words(line)
+        while rest:
+            word = rest.pop(0)
+            position = place.position
+            if word == REVEAL:
+                if not rest or position.actor != CHANCE:
+                    why = "no cards follow" if position.actor == CHANCE else "a round is not over there"
+                    raise RunError(f"the line {quoted(line)} has a / where {why}")
+                place = self.deal(place, rest.pop(0))
+                continue
+            if position.actor < 0:
+                raise RunError(f"the line {quoted(line)} has {word!r} where nobody acts: rounds are split by /")
+            try:
+                label = action_of(position, word, self.game.menu)
+            except RunError as error:
+                raise RunError(f"the line {quoted(line)}: {error}") from None
+            number = on_menu(position, self.game.menu).index(label)
+            node = int(self.game.tree.nodes.first_child[place.node]) + number
+            place = TreePlace(position.after(label), node, place.path, place.board, place.cards, place.hands)
+        return place
+
+    def deal(self, place: TreePlace, text: str) -> TreePlace:
+        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
+        tree, deck = self.game.tree, self.subgame.deck
+        depth, board = len(place.path), place.path[-1][1]
+        position = place.position.after(REVEAL)
+        dealt = deck.cards(text, self.subgame.rules.board_cards[position.round], dead=place.board)
+        entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
+        wanted = set(np.flatnonzero(np.isin(place.cards, dealt)).tolist())
+        renamed = card_permutations(deck)
+        known, size = tree.board_size[depth - 1 : depth + 1]
+        for following in range(tree.first_board[board], tree.first_board[board + 1]):
+            for p in range(len(renamed)):
+                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
+                    return TreePlace(
+                        position,
+                        int(tree.nodes.block[tree.entry_block[entry]]),
+                        (*place.path, (entry, following)),
+                        (*place.board, *dealt),
+                        place.cards[renamed[p]],
+                        place.hands[tree.moved[p]],
+                    )
+        raise AssertionError(f"no board stands for {text}")
+
+    def row(self, place: TreePlace) -> int:
+        """The first row of a decision in tables of the tree."""
+        tree, depth = self.game.tree, len(place.path) - 1
+        entry, board = place.path[-1]
+        first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
+        return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
+
+
+def line_words(line: str) -> list[str]:
+    """The words of a line.
+
+    >>> line_words("b50% c/7d")
+    ['b50%', 'c', '/', '7d']
+    """
+    return line.replace("/", " / ").split()
+
+
 @dataclass(frozen=True, eq=False)
 class SpotNode:
     """What a solution does at a decision. Arrays over hands are in the order of `hands`.
@@ -58,7 +134,7 @@ class SpotNode:
     words : tuple of str
         In words, for people.
     hands : tuple of str
-        That one of the players may hold on this board.
+        That one of the players may hold on this board, such as ``AsKh``: the higher card comes first.
     reach : ndarray, shape (2, hands)
         Weights of the players' hands here: their ranges times what they have done.
     strategy : ndarray, shape (hands, actions)
@@ -119,10 +195,55 @@ class SpotNode:
         )
         return first, second
 
+    def rows(self) -> list[dict[str, Any]]:
+        """What is known of every hand that a player holds here, for programs: the actor's hands first.
+
+        Returns
+        -------
+        list of dict
+            Keys ``player``, ``hand``, ``weight``, ``equity``, ``ev``; for the actor ``strategy`` and ``action_ev`` too,
+            both by action.
+        """
+        found = []
+        for player in (self.actor, 1 - self.actor):
+            for hand in np.flatnonzero(self.reach[player] > 0).tolist():
+                row: dict[str, Any] = {
+                    "player": player + 1,
+                    "hand": self.hands[hand],
+                    "weight": float(self.reach[player, hand]),
+                    "equity": float(self.equity[player, hand]),
+                    "ev": float(self.ev[player, hand]),
+                }
+                if player == self.actor:
+                    row["strategy"] = dict(zip(self.actions, self.strategy[hand].tolist(), strict=True))
+                    row["action_ev"] = dict(zip(self.actions, self.action_ev[hand].tolist(), strict=True))
+                found.append(row)
+        return found
+
+    def classes(self, player: int) -> dict[str, IntArray]:
+        """The hands that a player holds here by the ranks and suitedness of their cards, strongest names first.
+
+        Returns
+        -------
+        dict
+            Of a name such as ``AKs`` the places in `hands`.
+        """
+        deck, found = self.game.deck, dict[str, list[int]]()
+        held = np.flatnonzero(self.reach[player] > 0)
+        cards = deck.holes(self.game.rules.hole_cards)[self.numbers[held]]
+        for place, hand in sorted(
+            zip(held.tolist(), cards.tolist(), strict=True), key=lambda one: one[1], reverse=True
+        ):
+            ranks = [card // deck.suits for card in sorted(hand, reverse=True)]
+            alike = len({card % deck.suits for card in hand}) == 1
+            suits = "" if len(set(ranks)) < 2 else "s" if alike else "o"
+            found.setdefault("".join(deck.rank_names[rank] for rank in ranks) + suits, []).append(place)
+        return {name: np.array(places) for name, places in found.items()}
+
     def __getitem__(self, hand: str) -> dict[str, float]:
         """The probability of each action with a hand, such as ``AsKh``."""
         deck = self.game.deck
-        name = deck.name(sorted(deck.cards(hand, self.game.rules.hole_cards)))
+        name = deck.name(sorted(deck.cards(hand, self.game.rules.hole_cards), reverse=True))
         if name not in self.hands:
             raise RunError(f"nobody holds {name} on {self.board}: it is in neither range, or has a card of the board")
         return dict(zip(self.actions, self.strategy[self.hands.index(name)].tolist(), strict=True))
@@ -155,10 +276,13 @@ class SpotSolution:
     steps: tuple[Step, ...]
 
     @property
+    def _tree(self) -> SpotTree:
+        return SpotTree(self.game)
+
+    @property
     def subgame(self) -> Subgame:
         """The spot as a game."""
-        assert isinstance(self.game.game, Subgame)
-        return self.game.game
+        return self._tree.subgame
 
     @property
     def pot(self) -> float:
@@ -205,12 +329,11 @@ class SpotSolution:
         SpotNode
             RunError is raised where nobody decides there, or the tree has no such action.
         """
-        words = line.replace("/", " / ").split()
-        place = self._go(words, line)
+        place = self._tree.go(line)
         if place.position.actor < 0:
             where = "the round is over: add / and cards" if place.position.actor == CHANCE else "the hand is over"
             raise RunError(f"nobody decides after {quoted(line)}: {where}")
-        return self._node(place, " ".join(words))
+        return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> Iterator[NextCards]:
         """What happens after each card, or flop, that may follow a line which ends a round.
@@ -225,8 +348,8 @@ class SpotSolution:
         iterator of NextCards
             A row for each board up to suits that neither the board nor the ranges tell apart.
         """
-        words = line.replace("/", " / ").split()
-        place = self._go(words[:-1] if words[-1:] == ["/"] else words, line)
+        line = line.strip().removesuffix("/")
+        place = self._tree.go(line)
         if place.position.actor != CHANCE or place.position.after(REVEAL).actor < 0:
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
         tree, deck = self.game.tree, self.subgame.deck
@@ -234,66 +357,16 @@ class SpotSolution:
         for following in range(tree.first_board[board], tree.first_board[board + 1]):
             new = tree.board[following, known : tree.board_size[len(place.path)]]
             cards = deck.name(place.cards[new].tolist())
-            after = self._deal(place, cards, line)
-            yield NextCards(cards, int(tree.weight[following]), self._node(after, " ".join([*words, "/", cards])))
-
-    def _go(self, words: Sequence[str], line: str) -> TreePlace:
-        """Follow the words of a line."""
-        game, deck = self.subgame, self.subgame.deck
-        start = TreePlace(game.start(), 0, ((0, 0),), game.board, np.arange(deck.size), np.arange(len(game.numbers)))
-        place, rest = start, list(words)
-        while rest:
-            word = rest.pop(0)
-            position = place.position
-            if word == REVEAL:
-                if not rest or position.actor != CHANCE:
-                    why = "no cards follow" if position.actor == CHANCE else "a round is not over there"
-                    raise RunError(f"the line {quoted(line)} has a / where {why}")
-                place = self._deal(place, rest.pop(0), line)
-                continue
-            if position.actor < 0:
-                raise RunError(f"the line {quoted(line)} has {word!r} where nobody acts: rounds are split by /")
-            try:
-                label = action_of(position, word, self.game.menu)
-            except RunError as error:
-                raise RunError(f"the line {quoted(line)}: {error}") from None
-            number = on_menu(position, self.game.menu).index(label)
-            node = int(self.game.tree.nodes.first_child[place.node]) + number
-            place = TreePlace(position.after(label), node, place.path, place.board, place.cards, place.hands)
-        return place
-
-    def _deal(self, place: TreePlace, text: str, line: str) -> TreePlace:
-        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
-        tree, deck = self.game.tree, self.subgame.deck
-        depth, board = len(place.path), place.path[-1][1]
-        position = place.position.after(REVEAL)
-        dealt = deck.cards(text, self.subgame.rules.board_cards[position.round], dead=place.board)
-        entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
-        wanted = set(np.flatnonzero(np.isin(place.cards, dealt)).tolist())
-        renamed = card_permutations(deck)
-        known, size = tree.board_size[depth - 1 : depth + 1]
-        for following in range(tree.first_board[board], tree.first_board[board + 1]):
-            for p in range(len(renamed)):
-                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
-                    return TreePlace(
-                        position,
-                        int(tree.nodes.block[tree.entry_block[entry]]),
-                        (*place.path, (entry, following)),
-                        (*place.board, *dealt),
-                        place.cards[renamed[p]],
-                        place.hands[tree.moved[p]],
-                    )
-        raise AssertionError(f"no board stands for {text} in {line}")
+            after = self._node(self._tree.deal(place, cards), " ".join([*line_words(line), "/", cards]))
+            yield NextCards(cards, int(tree.weight[following]), after)
 
     def _node(self, place: TreePlace, line: str) -> SpotNode:
         tree, game, position = self.game.tree, self.subgame, place.position
-        (entry, board), depth = place.path[-1], len(place.path) - 1
         looks = self.game.look(self.table, place.path)
-        begin = int(tree.nodes.block[tree.entry_block[entry]])
+        begin = int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
         here, child = place.node - begin, int(tree.nodes.first_child[place.node]) - begin
         labels = on_menu(position, self.game.menu)
-        row = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth] + tree.entry_row[entry]
-        row += tree.nodes.row[place.node]
+        row = self._tree.row(place)
         weights = np.maximum(self.table[row : row + len(labels)].astype(np.float64).T, 0.0)
         total = weights.sum(axis=1, keepdims=True)
         strategy = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(labels))
@@ -310,7 +383,7 @@ class SpotSolution:
             actor=position.actor,
             actions=tuple(word_of(position, label) for label in labels),
             words=tuple(described(position, label) for label in labels),
-            hands=tuple(game.deck.name(hand) for hand in holes.tolist()),
+            hands=tuple(game.deck.name(hand[::-1]) for hand in holes.tolist()),
             reach=reach[:, order],
             strategy=strategy[order],
             ev=ev[:, order],

@@ -96,7 +96,10 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
             return Expansion(CHANCE, [(row[h], state._replace(theirs=h)) for h in np.flatnonzero(row).tolist()])
         hands, actor, history = (mine, theirs), position.actor, position.history
         if actor == TERMINAL:
-            return Expansion(actor, payoff=game.payoffs(position, hands, board)[0])
+            won, other = game.payoffs(position, hands, board)
+            if won + other:
+                raise GameError(f"{game.name} is not zero-sum: a flat tree has the payoffs of one player alone")
+            return Expansion(actor, payoff=won)
         if history not in following:
             following[history] = [position.after(action) for action in position.actions()]
         if actor == CHANCE:

@@ -32,6 +32,12 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
         value[here, hand] = 0
 
 
+@subkernel
+def after_rake(won: float, rake: float) -> float:
+    """What a player wins at a leaf, less the rake; who loses pays none."""
+    return won - rake if won > 0 else won
+
+
 @spliced
 def one_hand(scope: Scope) -> bool:
     """Whether one of the players has a single hand, which was drawn."""
@@ -101,14 +107,16 @@ def pairwise_values(
         here, kind = node + shift, nodes.kind[node]
         if kind >= FOLD and alive[here]:
             above, stake = source[here], nodes.stake[node] * (sign if kind == FOLD else 1.0)
+            rake = nodes.rake[node] if stake > 0 else 0.0
             for i in range(mine, mine_end):
-                total = 0.0
+                total, taxed = 0.0, 0.0
                 if not visit.held & bits[i]:
                     for j in range(theirs, theirs_end):
                         if not (visit.held | bits[i]) & bits[j]:
                             won = np.sign(strength[i] - strength[j]) if kind == SHOWDOWN else 1
                             total += won * reach[above, j]
-                value[here, i] = stake * total
+                            taxed += (won + 1) * reach[above, j]
+                value[here, i] = stake * total - 0.5 * rake * taxed
 
 
 @spliced
@@ -122,7 +130,7 @@ def fold_values(
         here = node + shift
         if nodes.kind[node] == FOLD and vectors.alive[here]:
             compatible(live, cards, reach[vectors.source[here]], by_card, value[here])
-            won = sign * nodes.stake[node]
+            won = after_rake(sign * nodes.stake[node], nodes.rake[node])
             for hand in live:
                 value[here, hand] *= won
 
@@ -175,13 +183,15 @@ def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Wo
                     lane, current = lane + np.uint64(1), source[here]
                 fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
                 if kinds[leaf] == FOLD:
-                    won = value.dtype.type(sign * nodes.stake[leaf])
+                    won = value.dtype.type(after_rake(sign * nodes.stake[leaf], nodes.rake[leaf]))
                     for i in range(np.uint64(0), live):
                         value[here, order[i]] = won * whole[lanes * i + lane]
                 else:
-                    won = value.dtype.type(nodes.stake[leaf])
+                    # In the result, what is beaten counts twice and ties once: so does rake that winners pay.
+                    won, half = value.dtype.type(nodes.stake[leaf]), value.dtype.type(0.5 * nodes.rake[leaf])
                     for i in range(np.uint64(0), live):
-                        value[here, order[i]] = won * (result[lanes * i + lane] - whole[lanes * i + lane])
+                        beaten = result[lanes * i + lane]
+                        value[here, order[i]] = won * (beaten - whole[lanes * i + lane]) - half * beaten
 
 
 @subkernel

@@ -106,8 +106,10 @@ class VectorGame:
             )
         self.game, self.menu = game, menu
         self.tree = vector_tree(game, menu, by_board=by_board)
-        identity = TableLayout(self.tree.rows, self.tree.table_start, np.empty((0, 0), dtype=np.int32))
+        none = np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.bool_)
+        identity = TableLayout(self.tree.rows, self.tree.table_start, *none)
         self.layouts = identity, identity  # of each player's tables
+        self._given: dict[int, FloatArray] = {}  # [action, hand] strategies by their first row
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._lock = Lock()
@@ -167,8 +169,27 @@ class VectorGame:
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """A table of zeros: the uniform strategy."""
-        return np.zeros(self.shape, dtype=dtype)
+        """A table of zeros, which is the uniform strategy, but for what is given."""
+        table = np.zeros(self.shape, dtype=dtype)
+        for row, strategy in self._given.items():
+            table[row : row + len(strategy)] = strategy
+        return table
+
+    def give(self, row: int, strategy: FloatArray) -> None:
+        """Fix the strategy of a decision on a board: solvers leave it as it is, and best responses follow it.
+
+        Parameters
+        ----------
+        row : int
+            Of its first action, in tables over (board, row).
+        strategy : ndarray, shape (actions, hands)
+            Probabilities. Suits that nothing else tells apart must be alike in it.
+        """
+        self._given[row] = strategy
+        given = np.zeros(self.shape[0], dtype=np.bool_)
+        given[list(self._given)] = True
+        identity = self.layouts[0]._replace(given=given)
+        self.layouts = identity, identity
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
         """Every decision: its round, the first of its rows among those of a board, and the position."""
@@ -331,7 +352,7 @@ class VectorGame:
         return response
 
     def exploitability(self, strategy: Table) -> float:
-        """What best responses win, mean over both seats [Johanson16 §2.4].
+        """What best responses win more than the strategy itself, mean over both seats [Johanson16 §2.4].
 
         Parameters
         ----------
@@ -343,7 +364,10 @@ class VectorGame:
         float
             Chips per game, at least 0; times 1000 over the big blind in mbb/g.
         """
-        return max(sum(self.response_values(strategy)) / 2, 0.0)  # rounding may leave −1e-17
+        won = sum(self.response_values(strategy))
+        if self.tree.nodes.rake.any():  # what both win is not 0 then
+            won -= sum(self.expected_values(strategy))
+        return max(won / 2, 0.0)  # rounding may leave −1e-17
 
     def look(self, strategy: Table, path: Sequence[tuple[int, int]]) -> tuple[Look, Look]:
         """What both players reach and are worth in the block of betting at the end of a path.

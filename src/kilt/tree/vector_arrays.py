@@ -29,6 +29,7 @@ class TableLayout(NamedTuple):
     rows: npt.NDArray[np.int32]  # [round] from one board to the next; 0 where boards share their rows
     start: IntArray  # [round + 1] where the rows of a round begin
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
+    given: Flags  # [row] whether the strategy of the decision that begins there is given; empty where none is
 
 
 class Policy(NamedTuple):
@@ -48,6 +49,7 @@ class Nodes(NamedTuple):
     row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block
     place: npt.NDArray[np.int32]  # [node] in the workspace; the blocks of the last round share theirs
     stake: FloatArray  # [node] chips that change hands at a leaf; after a fold, what player 0 wins
+    rake: FloatArray  # [node] chips that the house takes from whoever wins, half from each where they tie
     face: npt.NDArray[np.int32]  # [node] of a called bid
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
 

@@ -363,10 +363,13 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Pull the values of a block up from its leaves and chance nodes: those of the player who does the `task` there."""
+    """Pull the values of a block up from its leaves and chance nodes: those of the player who does the `task` there.
+
+    Where a strategy is given, the player follows it whatever the task.
+    """
     value, scale = vectors.value, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
-    bucketed = len(bucket) > 0
+    bucketed, given = len(bucket) > 0, policy.layout.given
     begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
@@ -380,7 +383,7 @@ def pull_values(
             copy_value(value, child, begin, end, here)
             for a in range(1, actions):
                 add_value(value, child + a, begin, end, here)
-        elif task != FOLLOW:
+        elif task != FOLLOW and not (len(given) > 0 and given[first]):
             copy_value(value, child, begin, end, here)
             for a in range(1, actions):
                 raise_value(value, child + a, begin, end, here)

@@ -44,6 +44,7 @@ class ActionBlocks(NamedTuple):
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
     kind: npt.NDArray[np.int8]  # [node] of a leaf
     stake: FloatArray  # [node]
+    rake: FloatArray  # [node]
     face: npt.NDArray[np.int32]  # [node]
     called: npt.NDArray[np.int32]  # [node] which of the payoffs
     payoffs: FloatArray  # of called bids: see `Dice`
@@ -99,6 +100,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         row=np.where(deciding, before[:-1] - before[begins], actions.called).astype(np.int32),
         place=place.astype(np.int32),
         stake=actions.stake,
+        rake=actions.rake,
         face=actions.face,
         block=actions.block,
     )
@@ -171,9 +173,10 @@ def _deal_cards(game: Holdem) -> Dealing:
 def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
     """[permutation, hand] which hand becomes which when suits are renamed, and the set of permutations that count.
 
-    These are those that change neither the board nor the ranges, a bit each. For others the row may be nonsense.
+    These are those that change neither the board nor weights and marks of hands, a bit each. Rows of others may be
+    nonsense.
     """
-    deck, prior = game.deck, game.weights
+    deck, told = game.deck, np.concatenate([game.weights, game.marks])
     every, symmetry = hand_permutations(deck, game.rules.hole_cards), symmetry_of(deck, game.known_board)
     place = np.full(every.shape[1], -1, dtype=np.int32)
     place[game.numbers] = np.arange(len(game.numbers))
@@ -181,7 +184,7 @@ def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
     kept = [
         p
         for p in range(len(moved))
-        if symmetry >> p & 1 and (moved[p] >= 0).all() and (prior[:, moved[p]] == prior).all()
+        if symmetry >> p & 1 and (moved[p] >= 0).all() and (told[:, moved[p]] == told).all()
     ]
     return np.maximum(moved, 0), sum(1 << p for p in kept)
 
@@ -209,7 +212,7 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
     rounds = nodes.round - np.int8(game.start().round)
     fields = (nodes.actor, rounds, nodes.first_child, nodes.children, opens, nodes.block)
-    return ActionBlocks(*fields, kind, stake, none, none, payoffs)
+    return ActionBlocks(*fields, kind, stake, game.rake(np.abs(stake)), none, none, payoffs)
 
 
 class _Bid(NamedTuple):
@@ -265,6 +268,7 @@ def _bids(game: Bluff) -> ActionBlocks:
         opens,
         np.array([*block, len(nodes)], dtype=np.int32),
         kind.astype(np.int8),
+        np.zeros(len(nodes)),
         np.zeros(len(nodes)),
         face,
         called,

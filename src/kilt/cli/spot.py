@@ -1,0 +1,412 @@
+"""``kilt spot``: solve a subgame of hold'em, and look at what was found."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict
+from math import isnan
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kilt.cli.show import (
+    AsJson,
+    ProgressBars,
+    duration,
+    in_bytes,
+    interrupts,
+    print_json,
+    print_line,
+    print_table,
+    say,
+    waiting,
+)
+
+if TYPE_CHECKING:
+    from kilt.runs.budget import Step
+    from kilt.runs.run import Run
+    from kilt.spots.solution import SpotNode, SpotSolution
+    from kilt.spots.spot import Spot, SpotEstimate
+
+app = typer.Typer(help="Spots: solve a subgame of hold'em with all hands, and look at it.", no_args_is_help=True)
+
+
+@app.command()
+def solve(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[SPOT]", help="A .toml file with the spot; options override what it says.")
+    ] = None,
+    board: Annotated[str | None, typer.Option("--board", "-b", metavar="B", help="Public cards, like QsJh2h.")] = None,
+    pot: Annotated[float | None, typer.Option("--pot", metavar="P", help="Chips in the pot.")] = None,
+    stacks: Annotated[
+        float | None, typer.Option("--stacks", metavar="S", help="Chips that each player has left (effective).")
+    ] = None,
+    ranges: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--ranges",
+            "-r",
+            metavar="R R",
+            help="Hands of the player out of position, then in position: 'QQ+,AKs,A5s-A2s:0.5'.",
+        ),
+    ] = None,
+    bets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bets", metavar="SIZES", help="Like '50%, 1x, a', for both players; given twice, for each of them."
+        ),
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option("--near", metavar="SHARE", help="Bets of more than this share of a stack are all-in."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="LINE", help="What was done in this round already, like 'b3' or 'x'."),
+    ] = None,
+    big_blind: Annotated[
+        float | None,
+        typer.Option("--big-blind", metavar="C", help="Chips of the big blind: the least bet. Left out: 1."),
+    ] = None,
+    game: Annotated[
+        str | None,
+        typer.Option("--game", "-g", metavar="NAME", help="Left out: holdem.nolimit.2p, heads-up no-limit hold'em."),
+    ] = None,
+    rake: Annotated[
+        float | None, typer.Option("--rake", metavar="E", help="The house takes E% of the pot from whoever wins it,")
+    ] = None,
+    rake_cap: Annotated[float | None, typer.Option("--rake-cap", metavar="C", help="but C chips at most.")] = None,
+    locks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lock", metavar="LOCK", help="A strategy that is given: 'b50% = f: 22-66; c: rest'. May be repeated."
+        ),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", "-t", metavar="E", help="Stop at an exploitability of E% of the pot. Left out: 0.5."),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="Stop after S seconds.")] = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="T", help="That share the boards to come.")] = 1,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", "-o", metavar="FOLDER", help="A new folder for the solution: see `kilt spot show`."),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option("--resume", metavar="FOLDER", help="Go on with a spot that was stopped, or to a finer target."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Solve a spot: from a board, a pot, stacks, two ranges and bet sizes to strategies that neither can improve on.
+
+    Exploitability is what perfect opponents would win more, mean over both players, in per cent of the pot.
+    Ctrl-C keeps what is there; --resume goes on with it.
+    """
+    from kilt.errors import RunError
+    from kilt.records import record_of
+    from kilt.runs.folder import RunFolder
+    from kilt.spots.spot import SPOT, Spot, SpotBudget, estimate_of, read_spot, solution_of
+
+    said = {
+        "board": board,
+        "pot": pot,
+        "stacks": stacks,
+        "ranges": ranges,
+        "bets": bets or None,
+        "near": near,
+        "after": after,
+        "big_blind": big_blind,
+        "game": game,
+        "rake": rake,
+        "rake_cap": rake_cap,
+        "locks": locks or None,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    if resume and (file or said or save):
+        raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --seconds")
+    known = resume / SPOT if resume else file
+    whole = asdict(read_spot(known)) if known else {}
+    spot = record_of(Spot, whole | said)
+    begun = RunFolder.open(resume) if resume else None
+    budget = SpotBudget(target, iterations, seconds)
+    with waiting("writing out the tree …"):
+        estimate = estimate_of(spot.tree(threads))
+        run = spot.begin(budget, threads=threads, save=save, begun=begun)
+    say(_words(spot, estimate, threads))
+    steps, stopped = _solve(spot, run)
+    solution = solution_of(run, steps)
+    if stopped:
+        folder = run.folder.path if run.folder else _keep(spot, run, steps)
+        say(f"stopped; to go on: kilt spot solve --resume {quote(str(folder))}")
+    _print_solution(spot, solution, run, estimate, as_json=as_json)
+    if stopped:
+        raise typer.Exit(130)
+
+
+def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
+    """What a spot takes, in a line."""
+    first, second = spot.hands
+    return (
+        f"{first} and {second} hands, {estimate.nodes:,} nodes, {estimate.boards:,} boards up to suits: "
+        f"{estimate.cells:,} infoset-actions, {in_bytes(estimate.memory)}, {_time(estimate.seconds / threads)}"
+    )
+
+
+def _time(seconds: float) -> str:
+    """A guess at a time, in words."""
+    return f"about {seconds:.1g} s" if seconds < 60 else f"about {duration(seconds)} min"
+
+
+def _solve(spot: Spot, run: Run) -> tuple[list[Step], bool]:
+    """Run it with a bar on the terminal."""
+    from kilt.runs.budget import time_left
+    from kilt.spots.spot import in_chips
+
+    steps: list[Step] = []
+    with interrupts(at_once=False) as stopped, ProgressBars() as bar:
+        task = bar.add_task(spot.name, total=None, said="starting …")
+
+        def tick(iterations: int, seconds: float) -> None:
+            said = [f"{iterations:,} iterations"]
+            if steps:
+                said.append(f"exploitability {100 * in_chips(steps[-1]).exploitability / spot.pot:.3g}% of the pot")
+            left = time_left(run.budget, steps, iterations, seconds)
+            if left is not None:
+                said.append(f"{duration(left)} left")
+            total = None if left is None else seconds + left
+            bar.update(task, total=total, completed=seconds, said=" · ".join(said))
+
+        for step in run.steps(stop=lambda: bool(stopped), tick=tick, warn=say):
+            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
+    return steps, bool(stopped)
+
+
+def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
+    """Keep a run that had no folder."""
+    from kilt.cli.solve import free_folder
+
+    folder = free_folder(f"kilt-spot-{spot.board or spot.game}")
+    run.keep(folder, steps)
+    spot.keep(folder)
+    return folder
+
+
+def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: SpotEstimate, *, as_json: bool) -> None:
+    node = solution.at()
+    values, folder = solution.values, run.folder
+    frequencies = dict(zip(node.actions, node.frequencies.tolist(), strict=True))
+    if as_json:
+        print_json(
+            {
+                "board": spot.board,
+                "pot": spot.pot,
+                "exploitability_percent": solution.exploitability_percent,
+                "exploitability": solution.exploitability,
+                "exploitability_mbb": solution.exploitability_mbb,
+                "values": values,
+                "iterations": solution.iterations,
+                "seconds": solution.steps[-1].seconds,
+                "actor": node.actor + 1,
+                "actions": frequencies,
+                "memory": estimate.memory,
+            }
+            | ({} if folder is None else {"folder": str(folder.path)})
+        )
+        return
+    rows = [
+        ["exploitability", f"{solution.exploitability_percent:.4g}", "% of the pot"],
+        ["", f"{solution.exploitability:.4g}", "chips"],
+        ["", f"{solution.exploitability_mbb:.4g}", "mbb"],
+        *[[f"value to player {n}", f"{value:.5g}", "chips of the pot"] for n, value in enumerate(values, 1)],
+        *[
+            [f"player {node.actor + 1}: {words}", f"{share:.1%}", ""]
+            for words, share in zip(node.words, frequencies.values(), strict=True)
+        ],
+        ["iterations", f"{solution.iterations:,}", ""],
+        ["time", f"{solution.steps[-1].seconds:.2f}", "s"],
+    ]
+    print_table(spot.name, ["", "seen", "unit"], rows)
+    if folder:
+        say(f"all of it is in {folder.path}; look at it with: kilt spot show {quote(str(folder.path))}")
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="As `kilt spot solve --save FOLDER` made it.")],
+    line: Annotated[
+        str,
+        typer.Option(
+            "--line",
+            "-l",
+            metavar="LINE",
+            help="Which decision: 'b50% c / 7d x'. One that ends with / reports on all cards that may come.",
+        ),
+    ] = "",
+    hands: Annotated[
+        str,
+        typer.Option("--hands", metavar="RANGE", help="Show these hands one by one. Left out: all, by their ranks."),
+    ] = "",
+    to_csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write all hands to a file.")] = None,
+    grid: Annotated[
+        Path | None, typer.Option("--grid", metavar="FILE", help="Draw the 13×13 grid: .png, .svg or .pdf.")
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="T", help="That share walks over boards.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Strategy, equity and expected value (EV) of every hand at a decision of a spot that was solved.
+
+    EV is in chips from here on: a fold is worth 0. A line that ends with / shows what is done after each card.
+    """
+    from kilt.errors import RunError
+    from kilt.spots.spot import open_spot
+
+    with waiting("opening the spot …"):
+        spot, solution = open_spot(folder, threads)
+    if line.strip().endswith("/"):
+        if hands or grid:
+            raise RunError("--hands and --grid are about one decision: name the cards after the / in --line")
+        _report(solution, line, to_csv, as_json=as_json)
+        return
+    with waiting("looking …"):
+        node = solution.at(line)
+    wanted = _wanted(node, hands) if hands else None
+    if to_csv:
+        _write_csv(to_csv, _flat_rows(node))
+    if grid:
+        from kilt.viz.ranges import plot_ranges
+        from kilt.viz.spots import spot_grid
+
+        plot_ranges([spot_grid(node, _title(node))], spot.name, grid)
+    if as_json:
+        rows = [row for row in node.rows() if wanted is None or row["hand"] in wanted]
+        print_json(
+            {"line": node.line, "board": node.board, "pot": node.pot, "actor": node.actor + 1}
+            | {"actions": dict(zip(node.actions, node.frequencies.tolist(), strict=True))}
+            | {"ev": node.mean(node.ev), "equity": node.mean(node.equity), "hands": rows}
+        )
+        return
+    _print_node(node, wanted)
+
+
+def _title(node: SpotNode) -> str:
+    from kilt.spots.spot import SEATS
+
+    return f"player {node.actor + 1} ({SEATS[node.actor]})" + (f" after {node.line}" if node.line else "")
+
+
+def _wanted(node: SpotNode, hands: str) -> set[str]:
+    """The names of hands in a range."""
+    deck, held = node.game.deck, node.game.rules.hole_cards
+    weights = deck.range(hands, held)
+    return {name for name, number in zip(node.hands, node.numbers, strict=True) if weights[number] > 0}
+
+
+def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
+    ev, equity = node.mean(node.ev), node.mean(node.equity)
+    print_line(f" · {_title(node)} · pot {node.pot:g}", bold=node.board)
+    for player in (0, 1):
+        print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {ev[player]:.4g} chips")
+    actor, own = node.actor, node.reach[node.actor]
+    columns = ["hand", "weight", "eq %", "EV", *(f"{word} %" for word in node.actions)]
+    columns += [f"EV {word}" for word in node.actions]
+    rows = [["all", f"{own.sum():.3g}", _share(equity[actor]), _chips(ev[actor])]]
+    rows[0] += [*map(_share, node.frequencies.tolist()), *[""] * len(node.actions)]
+    for name, places in node.classes(actor).items():
+        if wanted is None:
+            rows.append(_row(node, name, places.tolist()))
+        else:
+            rows += [_row(node, node.hands[place], [place]) for place in places.tolist() if node.hands[place] in wanted]
+    print_table("", columns, rows, numbers=True)
+
+
+def _row(node: SpotNode, name: str, places: list[int]) -> list[str]:
+    """The mean over some hands, by how likely they are."""
+    import numpy as np
+
+    actor = node.actor
+    weight = node.chance[actor, places]
+    if not weight.any():
+        weight = np.ones(len(places))
+    weight = weight / weight.sum()
+
+    def mean(values: Any) -> float:
+        return float(weight @ np.nan_to_num(values))
+
+    return [
+        name,
+        f"{node.reach[actor, places].sum():.3g}",
+        _share(mean(node.equity[actor, places])),
+        _chips(mean(node.ev[actor, places])),
+        *(_share(mean(node.strategy[places, a])) for a in range(len(node.actions))),
+        *(_chips(mean(node.action_ev[places, a])) for a in range(len(node.actions))),
+    ]
+
+
+def _share(value: float) -> str:
+    return "" if isnan(value) else f"{100 * value:.1f}"
+
+
+def _chips(value: float) -> str:
+    return "" if isnan(value) else f"{value:.2f}"
+
+
+def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: bool) -> None:
+    """What is done after each card that may come."""
+    with waiting("looking at all cards …"):
+        found = list(solution.next_cards(line))
+    rows: list[dict[str, Any]] = []
+    for cards, alike, node in found:
+        ev, equity = node.mean(node.ev), node.mean(node.equity)
+        rows.append(
+            {"cards": cards, "alike": alike}
+            | dict(zip(node.actions, node.frequencies.tolist(), strict=True))
+            | {"ev_1": ev[0], "ev_2": ev[1], "equity_1": equity[0], "equity_2": equity[1]}
+        )
+    if to_csv:
+        _write_csv(to_csv, rows)
+    if as_json:
+        print_json({"line": line, "actor": found[0].node.actor + 1, "cards": rows})
+        return
+    actions = found[0].node.actions
+    columns = ["card", "alike", *(f"{word} %" for word in actions), "EV 1", "EV 2", "eq 1 %", "eq 2 %"]
+    print_table(
+        f"player {found[0].node.actor + 1} after {line}",
+        columns,
+        [
+            [
+                row["cards"],
+                str(row["alike"]),
+                *(_share(row[word]) for word in actions),
+                *(_chips(row[name]) for name in ("ev_1", "ev_2")),
+                *(_share(row[name]) for name in ("equity_1", "equity_2")),
+            ]
+            for row in rows
+        ],
+        numbers=True,
+    )
+
+
+def _flat_rows(node: SpotNode) -> list[dict[str, Any]]:
+    """Rows of hands with a column for each action."""
+    rows = []
+    for row in node.rows():
+        strategy, action_ev = row.pop("strategy", {}), row.pop("action_ev", {})
+        rows.append(row | strategy | {f"ev {word}": value for word, value in action_ev.items()})
+    return rows
+
+
+def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows under the names of their values."""
+    rows = list(rows)
+    columns = dict.fromkeys(name for row in rows for name in row)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,95 @@
+"""Locks: strategies of a decision that are given, and that the solver leaves as they are.
+
+A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads
+to the decision, and the ranges have the weights with which hands take an action; those of a hand are scaled to add up
+to 1. ``rest`` stands for all hands that no other action has. A hand that no action has is refused.
+
+After a ``/`` a lock is about the cards that it names; suits that it tells apart are not alike any more.
+
+>>> read_lock("b3 = f: 22-66; c: rest").actions
+(('f', '22-66'), ('c', 'rest'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.cards.deck import Deck
+from kilt.errors import CardError, RunError, quoted
+from kilt.spots.line import action_of
+from kilt.spots.solution import SpotTree, line_words
+from kilt.tree.betting import on_menu
+from kilt.tree.vector import VectorGame
+
+REST = "rest"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A strategy that is given at the end of a line: the actions, and the ranges that take them, as texts."""
+
+    text: str
+    line: str
+    actions: tuple[tuple[str, str], ...]
+
+    def _weights(self, deck: Deck, hole_cards: int) -> FloatArray:
+        """[action, hand of the deck] how often each hand takes each action, not scaled yet."""
+        rows = [np.zeros(len(deck.holes(hole_cards)))] * len(self.actions)
+        for number, (_, hands) in enumerate(self.actions):
+            if hands != REST:
+                try:
+                    rows[number] = deck.range(hands, hole_cards)
+                except CardError as error:
+                    raise RunError(f"the lock {quoted(self.text)}: {error}") from None
+        weights = np.stack(rows)
+        free = weights.sum(axis=0) == 0
+        for number, (_, hands) in enumerate(self.actions):
+            if hands == REST:
+                weights[number] = free
+        return weights
+
+    def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
+        """[mark, hand of the deck] what the lock tells apart: its ranges, and the cards of its line."""
+        holes, words = deck.holes(hole_cards), line_words(self.line)
+        dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/"]
+        held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
+        return np.stack([*self._weights(deck, hole_cards), *held])
+
+    def apply(self, game: VectorGame) -> None:
+        """Give the strategy to a tree; RunError where it has no such decision or actions."""
+        tree = SpotTree(game)
+        try:
+            place = tree.go(self.line)
+            if place.position.actor < 0:
+                raise RunError("nobody decides there")
+            labels = on_menu(place.position, game.menu)
+            taken = [labels.index(action_of(place.position, word, game.menu)) for word, _ in self.actions]
+        except RunError as error:
+            raise RunError(f"the lock {quoted(self.text)}: {error}") from None
+        found, own = tree.subgame, place.position.actor
+        strategy = np.zeros((len(labels), len(found.numbers)))
+        rows = self._weights(found.deck, found.rules.hole_cards)[:, found.numbers[place.hands]]
+        for action, row in zip(taken, rows, strict=True):
+            strategy[action] += row
+        total = strategy.sum(axis=0)
+        names = found.hands(own)
+        free = [names[hand] for hand in np.flatnonzero((total == 0) & (found.weights[own, place.hands] > 0))]
+        if free:
+            raise RunError(
+                f"the lock {quoted(self.text)} says nothing of {', '.join(free[:3])}: add `{self.actions[0][0]}: rest`"
+            )
+        game.give(tree.row(place), strategy / np.where(total > 0, total, 1.0))
+
+
+def read_lock(text: str) -> Lock:
+    """Read a lock: see above."""
+    line, equals, said = text.partition("=")
+    parts = [part.partition(":") for part in said.split(";") if part.strip()]
+    actions = tuple((word.strip(), hands.strip()) for word, _, hands in parts)
+    if not equals or not actions or not all(word and hands for word, hands in actions):
+        raise RunError(f"the lock {quoted(text)} cannot be read: write 'LINE = ACTION: RANGE; ACTION: rest'")
+    return Lock(text, line.strip(), actions)
