@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
+from kilt.cards.deck import FULL
 from kilt.errors import KiltError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
@@ -89,6 +90,13 @@ def test_spots_are_worth_what_the_linear_programme_says(game, history, board):
     first, second = solver.game.response_values(solver.average())
     assert -second - 1e-9 <= exact.value <= first + 1e-9
     assert solver.game.exploitability(solver.average()) < 2e-3
+
+
+def test_hands_of_ranges_are_not_drawn_as_if_they_were_alike():
+    weights = np.full((2, 6), 0.5)
+    spot = VectorGame(subgame(load_game("leduc"), load_game("leduc").start(), "", weights))
+    with pytest.raises(KiltError, match="has ranges"):
+        VectorCfr(spot, scheme="cs").step(1)
 
 
 def test_suits_that_neither_board_nor_ranges_tell_apart_are_one():
@@ -213,7 +221,10 @@ def test_solutions_are_kept(solution):
 
 def test_limit_games_have_spots():
     """A river of limit hold'em: bets are one big bet, and the pot counts."""
-    spot = Spot(board="QsJh2hTc7d", pot=8, ranges=("AK,QQ", "KK,98s,65s"), game="holdem.limit.2p")
+    ranges = FULL.range("AK,QQ:0.25"), "KK,98s,65s"
+    spot = Spot(board="QsJh2hTc7d", pot=8, ranges=ranges, game="holdem.limit.2p")
+    assert spot == Spot(board="QsJh2hTc7d", pot=8, ranges=spot.ranges, game="holdem.limit.2p")
+    assert sorted(spot.subgame.weights[0])[::-1] == [1.0] * 16 + [0.25] * 3 + [0.0] * 14
     found = spot.solve(iterations=50)
     assert found.at().actions == ("x", "b")
     assert found.at("b r r r").actions == ("f", "c")
@@ -275,7 +286,7 @@ def test_commands(solution, tmp_path, monkeypatch):
 def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000)
     with pytest.raises(KiltError, match="GB of memory"):
-        Spot(**GOOD).solve()
+        Spot(**(GOOD | {"board": "QsJh2h"})).solve()
 
 
 @pytest.mark.parametrize(
@@ -289,6 +300,10 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"ranges": ("AsKs", "AsQh")}, "share no deal"),
         ({"ranges": ("QsQh", "AK")}, "range of player 1"),
         ({"ranges": ("AK",)}, "one for each"),
+        ({"ranges": (np.ones(7), "AK")}, "shape"),
+        ({"ranges": (3, "AK")}, "it takes a list"),
+        ({"game": 3}, "it takes a text"),
+        ({"rake": 100}, "less than 100"),
         ({"ranges": ("AKx", "AK")}, "not a hand"),
         ({"bets": "10%"}, "the least is 1"),
         ({"bets": "big"}, "bet size"),

@@ -93,6 +93,16 @@ def estimators(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def spots(as_json: AsJson = False, long: Long = False) -> None:
+    """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
+    from kilt.bench.spots import run
+
+    with waiting("measuring, a minute; with --long, some …"):
+        figures = run(long=long)
+    _print("kilt bench spots", figures, as_json=as_json)
+
+
+@app.command()
 def start(as_json: AsJson = False, long: Long = False) -> None:
     """CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is."""
     from kilt.bench.start import run

@@ -147,7 +147,7 @@ def solve(
         say(f"stopped; to go on: kilt spot solve --resume {quote(str(folder))}")
     _print_solution(spot, solution, run, estimate, as_json=as_json)
     if stopped:
-        raise typer.Exit(130)
+        raise typer.Exit(128 + stopped)
 
 
 def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
@@ -161,11 +161,13 @@ def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
 
 def _time(seconds: float) -> str:
     """A guess at a time, in words."""
-    return f"about {seconds:.1g} s" if seconds < 60 else f"about {duration(seconds)} min"
+    if seconds >= 60:
+        return f"about {duration(seconds)} min"
+    return f"about {seconds:.0f} s" if seconds >= 1 else "less than a second"
 
 
-def _solve(spot: Spot, run: Run) -> tuple[list[Step], bool]:
-    """Run it with a bar on the terminal."""
+def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
+    """Run it with a bar on the terminal; where it stands, and the signal that stopped it, or 0."""
     from kilt.runs.budget import time_left
     from kilt.spots.spot import in_chips
 
@@ -185,7 +187,7 @@ def _solve(spot: Spot, run: Run) -> tuple[list[Step], bool]:
 
         for step in run.steps(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
-    return steps, bool(stopped)
+    return steps, stopped[0] if stopped else 0
 
 
 def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:

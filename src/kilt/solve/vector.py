@@ -293,7 +293,7 @@ class VectorCfr(TableState):
         """Run `iterations` more CFR iterations; both players are updated, in turn."""
         game, drawn = self._vectors, self.scheme.boards
         rows = discounts(self.variant, self.iterations + 1, iterations, sampled=drawn)
-        alone = game.threads == 1 or (drawn and self.opponent == "abstract")
+        alone = game.threads == 1 or len(game.tree.rows) == 1 or (drawn and self.opponent == "abstract")
         if alone and self.other.dtype == self.regret.dtype:
             self._iterate(rows)
             return

@@ -13,7 +13,7 @@ from functools import cached_property
 from math import inf, isfinite, nan
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,8 @@ ALGORITHM, DISCOUNTS = "dcfr+", Variant(alpha=1.5, beta=-inf, gamma=4)
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SPOT = "spot.toml"
-USUAL, SECONDS = 100, 4e-9  # iterations to the usual target, and seconds for each infoset-action in each of them
+SMALL = 50_000_000  # bytes that any machine has
+USUAL, SECONDS = 80, 1.2e-8  # iterations to the usual target, and seconds for each infoset-action in each of them
 SEATS = ("out of position", "in position")
 
 
@@ -143,11 +144,15 @@ class Spot(Record):
         """The ranges as texts; what is neither text nor weights is left for the check of types."""
         if not isinstance(ranges, list | tuple) or len(ranges) != 2:
             raise RunError(f"`ranges` are {shortened(repr(ranges))}: give one for each of the two players")
+        return tuple(self._text(own) if isinstance(own, np.ndarray) else own for own in ranges)
+
+    def _text(self, weights: npt.NDArray[Any]) -> str:
+        """Weights of all hands as a text."""
         deck, held = self._family.deck, self._family.rules.hole_cards
-        return tuple(
-            deck.range_text(np.asarray(own, dtype=np.float64), held) if isinstance(own, np.ndarray) else own
-            for own in ranges
-        )
+        hands = len(deck.holes(held))
+        if weights.shape != (hands,):
+            raise RunError(f"a range has weights of shape {weights.shape}: give one for each of {hands} hands")
+        return deck.range_text(weights.astype(np.float64), held)
 
     @property
     def limit(self) -> bool:
@@ -342,7 +347,7 @@ class SpotEstimate(NamedTuple):
 
     def require_memory(self) -> None:
         """Raise RunError where memory does not suffice."""
-        there = machine.available_memory()
+        there = machine.available_memory() if self.memory > SMALL else SMALL  # asking takes as long as a river
         if self.memory > there:
             raise RunError(
                 f"the spot takes {self.memory / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB are available: use "
@@ -363,11 +368,11 @@ def estimate_of(game: VectorGame) -> SpotEstimate:
 def measured(iteration: int) -> int:
     """The first iteration to measure at that is not before this one: every eighth, later every tenth part more.
 
-    >>> [measured(iteration) for iteration in (0, 1, 9, 100, 201)]
-    [8, 8, 16, 100, 220]
+    >>> [measured(iteration) for iteration in (0, 1, 17, 100, 201)]
+    [16, 16, 24, 100, 220]
     """
     step = max(8, iteration // 10)
-    return -(-max(iteration, 1) // step) * step
+    return -(-max(iteration, 16) // step) * step
 
 
 class SpotJudge(VectorJudge):

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from math import isnan
 from queue import SimpleQueue
 from threading import Lock
 from typing import NamedTuple, TypeAlias
@@ -272,7 +273,11 @@ class VectorGame:
         return self._worth(player, walk, self.scope(player, 0, 0), dtype, np.sum(list(parts), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """The number of rounds after the first whose boards a scheme draws, where it draws any."""
+        """The number of rounds after the first whose boards a scheme draws; GameError where it can draw no hands."""
+        if scheme.mine and scheme.theirs and isnan(self.tree.rivals):
+            raise GameError(
+                f"both hands are drawn where all are alike, and {self.game.name} has ranges: draw boards, or one hand"
+            )
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:

@@ -123,7 +123,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         weight_before=np.concatenate([[0], np.cumsum(weight, dtype=np.int64)]),
         symmetry=np.concatenate([b.symmetry for b in boards]),
         poker=isinstance(game, Holdem),
-        hands=np.array([len(game.hands(0)), len(game.hands(1))], dtype=np.int32),
+        hands=np.array(deal.hands, dtype=np.int32),
         noise=ROUNDING * deal.prior[0].sum() * max(1.0, *np.abs(actions.stake)),
         moved=deal.moved,
         chance=deal.chance,
@@ -138,6 +138,7 @@ class Dealing(NamedTuple):
     """What is dealt, and how likely that is: fields as in `VectorTree`."""
 
     boards: Sequence[Boards]
+    hands: tuple[int, ...]
     moved: npt.NDArray[np.int32]
     prior: FloatArray
     norm: float
@@ -167,7 +168,9 @@ def _deal_cards(game: Holdem) -> Dealing:
         boards.append(extend(boards[-1], count, deck))
     whole = deals(prior, game.holes, deck.size)
     even = bool((prior == 1).all())  # otherwise it depends on the hand
-    return Dealing(boards, moved, prior, 1 / whole, whole / len(prior[0]) if even else nan, chance, odds)
+    return Dealing(
+        boards, (prior.shape[1],) * 2, moved, prior, 1 / whole, whole / len(prior[0]) if even else nan, chance, odds
+    )
 
 
 def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
@@ -195,7 +198,7 @@ def _roll_dice(game: Bluff) -> Dealing:
     prior = np.zeros((2, max(dealt.shape)))
     prior[0, : dealt.shape[0]], prior[1, : dealt.shape[1]] = dealt.sum(axis=1), dealt.sum(axis=0)
     moved = np.arange(max(dealt.shape), dtype=np.int32)[None]
-    return Dealing(canonical_boards((0, 0)), moved, prior, 1.0, 1.0, np.ones(2), np.ones((2, 3)))
+    return Dealing(canonical_boards((0, 0)), dealt.shape, moved, prior, 1.0, 1.0, np.ones(2), np.ones((2, 3)))
 
 
 def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:

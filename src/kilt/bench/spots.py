@@ -1,0 +1,55 @@
+"""``kilt bench spots``: spots of TexasSolver's sample input, to 0.5% of the pot."""
+
+from __future__ import annotations
+
+from resource import RUSAGE_SELF, getrusage
+
+from kilt.bench.measure import Figure, interleaved
+from kilt.spots.spot import Spot
+
+THREADS = 2
+TARGET = 0.5  # per cent of the pot
+# Ranges, pot, stacks and bets of resources/text/commandline_sample_input.txt of TexasSolver.
+FIRST = (
+    "QQ:0.5,JJ:0.75,TT,99,88,77,66,55,44,33,22,AKo:0.25,AQs,AQo:0.75,AJs,AJo:0.75,ATs,ATo:0.75,A9s,A8s,A7s,A6s,A5s,"
+    "A4s,A3s,A2s,KQ,KJs,KJo:0.75,KTs,KTo:0.25,K9s,K8s,K7s,K6s,K5s:0.5,QJs,QJo:0.75,QTs,Q9s,Q8s,JTs,JTo:0.25,J9s,J8s,"
+    "T9s,T8s,T7s,98s,97s,96s,87s,86s,76s,75s,65s,64s,54s,53s,43s"
+)
+SECOND = (
+    "AA,KK,QQ,JJ,TT,99:0.75,88:0.75,77:0.5,66:0.25,55:0.25,AK,AQs,AQo:0.75,AJs,AJo:0.5,ATs:0.75,A6s:0.25,A5s:0.75,"
+    "A4s:0.75,A3s:0.5,A2s:0.5,KQs,KQo:0.5,KJs,KTs:0.75,K5s:0.25,K4s:0.25,QJs:0.75,QTs:0.75,Q9s:0.5,JTs:0.75,J9s:0.75,"
+    "J8s:0.75,T9s:0.75,T8s:0.75,T7s:0.75,98s:0.75,97s:0.75,96s:0.5,87s:0.75,86s:0.5,85s:0.5,76s:0.75,75s:0.5,65s:0.75,"
+    "64s:0.5,54s:0.75,53s:0.5,43s:0.5"
+)
+BOARD = ("QsJh2h", "Tc", "7d")
+
+
+def spot(round_name: str, bets: str = "50%, a; 60%, a") -> Spot:
+    """The spot on the flop, the turn or the river."""
+    cards = "".join(BOARD[: ("flop", "turn", "river").index(round_name) + 1])
+    return Spot(board=cards, pot=50, stacks=200, ranges=(FIRST, SECOND), bets=bets, near=0.67, big_blind=1)
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure how long spots take to 0.5% of the pot on two threads, the tree included."""
+    river, turn = spot("river"), spot("turn")
+    seconds = interleaved(
+        {
+            "river": lambda: river.solve(TARGET, threads=THREADS),
+            "turn": lambda: turn.solve(TARGET, threads=THREADS),
+        },
+        rounds=7 if long else 5,
+    )
+    figures = [
+        Figure(f"{name}_seconds", f"{name} to {TARGET}% of the pot, {THREADS} threads", spent, "s")
+        for name, spent in seconds.items()
+    ]
+    if long:
+        flop = spot("flop", "50%, a")
+        spent = interleaved({"flop": lambda: flop.solve(TARGET, threads=THREADS)}, rounds=1)["flop"]
+        peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+        figures += [
+            Figure("flop_seconds", f"flop to {TARGET}% of the pot, {THREADS} threads", spent, "s"),
+            Figure("flop_gb", "… memory of the process at its peak", peak, "GB"),
+        ]
+    return figures
