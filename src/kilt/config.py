@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kilt.errors import KiltError, RunError
 from kilt.records import Record, bounded, read_toml, record_of
 
+SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
 MOST_THREADS = 1024
 MOST_DEALS = 1 << 20  # of a batch

@@ -26,7 +26,7 @@ from kilt.cli.show import (
     ticking,
     waiting,
 )
-from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES
+from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, SPOT
 
 if TYPE_CHECKING:
     from kilt.runs.budget import Budget, Step
@@ -147,6 +147,8 @@ def solve(
     budget = _budget(iterations, minutes, target)
     if resume and out:
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
+    if resume and (resume / SPOT).is_file():
+        raise RunError(f"{resume} is a spot: kilt spot solve --resume {quote(str(resume))}")
     if config and (game or resume):
         raise RunError(f"{config} says which game it is: leave out --game and --resume")
     solver = {"algorithm": algorithm, "seed": seed, "threads": threads}

@@ -24,6 +24,7 @@ from kilt.cli.show import (
     say,
     waiting,
 )
+from kilt.config import SPOT
 
 if TYPE_CHECKING:
     from kilt.runs.budget import Step
@@ -112,7 +113,7 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import SPOT, Spot, SpotBudget, estimate_of, read_spot, solution_of
+    from kilt.spots.spot import Spot, SpotBudget, estimate_of, read_spot, solution_of
 
     said = {
         "board": board,
@@ -362,12 +363,12 @@ def _chips(value: float) -> str:
 def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: bool) -> None:
     """What is done after each card that may come."""
     with waiting("looking at all cards …"):
-        found = list(solution.next_cards(line))
+        found = solution.next_cards(line)
     rows: list[dict[str, Any]] = []
-    for cards, alike, node in found:
+    for cards, alike, chance, node in found:
         ev, equity = node.mean(node.ev), node.mean(node.equity)
         rows.append(
-            {"cards": cards, "alike": alike}
+            {"cards": cards, "alike": alike, "chance": chance}
             | dict(zip(node.actions, node.frequencies.tolist(), strict=True))
             | {"ev_1": ev[0], "ev_2": ev[1], "equity_1": equity[0], "equity_2": equity[1]}
         )
@@ -377,6 +378,8 @@ def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: 
         print_json({"line": line, "actor": found[0].node.actor + 1, "cards": rows})
         return
     actions = found[0].node.actions
+    whole = {"cards": "all", "alike": sum(row["alike"] for row in rows)}
+    whole |= {name: sum(row["chance"] * row[name] for row in rows) for name in rows[0] if name not in whole}
     columns = ["card", "alike", *(f"{word} %" for word in actions), "EV 1", "EV 2", "eq 1 %", "eq 2 %"]
     print_table(
         f"player {found[0].node.actor + 1} after {line}",
@@ -389,7 +392,7 @@ def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: 
                 *(_chips(row[name]) for name in ("ev_1", "ev_2")),
                 *(_share(row[name]) for name in ("equity_1", "equity_2")),
             ]
-            for row in rows
+            for row in (whole, *rows)
         ],
         numbers=True,
     )

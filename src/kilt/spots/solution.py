@@ -7,7 +7,6 @@ what is still put in; a fold is worth 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -173,11 +172,20 @@ class SpotNode:
         return found
 
     @cached_property
+    def _met(self) -> FloatArray:
+        """[player, hand] the weight of the opponent's hands that share no card with each hand."""
+        holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
+        return np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
+
+    @property
+    def deals(self) -> float:
+        """The weight of all pairs of hands that come here."""
+        return float(self.reach[0] @ self._met[0])
+
+    @cached_property
     def chance(self) -> FloatArray:
         """[player, hand] how likely each hand is here, given both ranges and the cards that they take away."""
-        holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
-        met = np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
-        weight: FloatArray = self.reach * met
+        weight: FloatArray = self.reach * self._met
         total = weight.sum(axis=1, keepdims=True)
         share: FloatArray = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
         return share
@@ -254,6 +262,7 @@ class NextCards(NamedTuple):
 
     cards: str
     alike: int  # how many such boards there are, up to suits that nothing tells apart
+    chance: float  # how likely they are, given both ranges
     node: SpotNode
 
 
@@ -335,7 +344,7 @@ class SpotSolution:
             raise RunError(f"nobody decides after {quoted(line)}: {where}")
         return self._node(place, " ".join(line_words(line)))
 
-    def next_cards(self, line: str) -> Iterator[NextCards]:
+    def next_cards(self, line: str) -> list[NextCards]:
         """What happens after each card, or flop, that may follow a line which ends a round.
 
         Parameters
@@ -345,7 +354,7 @@ class SpotSolution:
 
         Returns
         -------
-        iterator of NextCards
+        list of NextCards
             A row for each board up to suits that neither the board nor the ranges tell apart.
         """
         line = line.strip().removesuffix("/")
@@ -354,11 +363,14 @@ class SpotSolution:
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
         tree, deck = self.game.tree, self.subgame.deck
         board, known = place.path[-1][1], len(place.board)
+        rows, deals = [], []
         for following in range(tree.first_board[board], tree.first_board[board + 1]):
             new = tree.board[following, known : tree.board_size[len(place.path)]]
             cards = deck.name(place.cards[new].tolist())
             after = self._node(self._tree.deal(place, cards), " ".join([*line_words(line), "/", cards]))
-            yield NextCards(cards, int(tree.weight[following]), after)
+            rows.append(NextCards(cards, int(tree.weight[following]), 0.0, after))
+            deals.append(tree.weight[following] * after.deals)
+        return [row._replace(chance=float(share / sum(deals))) for row, share in zip(rows, deals, strict=True)]
 
     def _node(self, place: TreePlace, line: str) -> SpotNode:
         tree, game, position = self.game.tree, self.subgame, place.position

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from kilt import artifact, machine
 from kilt.abstraction.actions import NEAR, ActionAbstraction, actions_of
+from kilt.config import SPOT
 from kilt.errors import GameError, KiltError, RunError, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
 from kilt.games import load_game
@@ -44,7 +45,6 @@ from kilt.tree.vector import VectorGame
 ALGORITHM, DISCOUNTS = "dcfr+", Variant(alpha=1.5, beta=-inf, gamma=4)
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
-SPOT = "spot.toml"
 SMALL = 50_000_000  # bytes that any machine has
 USUAL, SECONDS = 80, 1.2e-8  # iterations to the usual target, and seconds for each infoset-action in each of them
 SEATS = ("out of position", "in position")
@@ -332,7 +332,9 @@ class SpotBudget(NamedTuple):
 
     def in_units(self, pot: float) -> Budget:
         """The budget of a run, whose chips are those of the tree."""
-        target = TARGET if not any(self) else self.target
+        if self.target is not None and not 0 < self.target < inf:
+            raise RunError(f"the target is {self.target:g}% of the pot: give a number above 0")
+        target = TARGET if all(limit is None for limit in self) else self.target
         return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
 
 
