@@ -68,7 +68,8 @@ def begin(path, problem, algorithm="cfr+", budget=None, **changes):
 
 
 def same_but_for_time(steps, others):
-    return [step._replace(seconds=0) for step in steps] == [step._replace(seconds=0) for step in others]
+    first, second = ([step._replace(seconds=0, cpu_seconds=0) for step in each] for each in (steps, others))
+    return first == second
 
 
 def after(calls):
@@ -224,6 +225,19 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path, kuhn):
     folder, _ = begin(tmp_path / "run", kuhn)
     steps = list(run(make_solver(kuhn, "cfr+"), kuhn, folder.budget, folder=RunFolder.open(folder.path)))
     assert steps[0].iterations == 1
+
+
+def test_cpu_time_is_beside_wall_time_and_goes_on(tmp_path, kuhn):
+    folder, solver = begin(tmp_path / "run", kuhn, budget=Budget(iterations=50))
+    first = list(run(solver, kuhn, folder.budget, folder=folder))
+    assert all(0 < before.cpu_seconds <= step.cpu_seconds for before, step in pairwise(first))
+    again = list(run(make_solver(kuhn, "cfr+"), kuhn, Budget(iterations=100), folder=RunFolder.open(folder.path)))
+    assert again[-1].cpu_seconds > first[-1].cpu_seconds
+    assert folder.steps()[-1] == again[-1]
+    log = folder.path / "log.jsonl"
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps({k: v for k, v in line.items() if k != "cpu_seconds"}) + "\n" for line in said))
+    assert [step.cpu_seconds for step in folder.steps()] == [0.0] * len(said)  # written before there was any
 
 
 def test_checkpoints_are_frequent_but_cheap(tmp_path, kuhn, monkeypatch):

@@ -413,6 +413,7 @@ def _print_result(step: Step, run: Run, *, as_json: bool) -> None:
     else:
         rows = [[f"wins against {name}", f"{rate:+.0f}", "mbb/h"] for name, rate in step.others.items()]
     rows += [["iterations", f"{step.iterations:,}", ""], ["time", f"{step.seconds:.2f}", "s"]]
+    rows += [["CPU time", f"{step.cpu_seconds:.2f}", "s"]]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
     if folder:
         again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"

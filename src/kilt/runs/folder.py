@@ -158,23 +158,25 @@ class RunFolder:
         with self.claimed(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
             yield
 
-    def restore(self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None) -> float:
-        """Bring a new solver to the last checkpoint, to go on to a budget; the seconds of work so far.
+    def restore(
+        self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
+    ) -> tuple[float, float]:
+        """Bring a new solver to the last checkpoint, to go on to a budget; seconds of work and of CPU time so far.
 
         The log is cut back to before the checkpoint: what follows is measured again. Lines that cannot be read stay
         where they are, and `warn` hears of them.
         """
         assert self._log is not None
-        place, seconds = self.path / "checkpoint", 0.0
+        place, seconds, cpu = self.path / "checkpoint", 0.0, 0.0
         if artifact.exists(place):
             remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
             found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
             RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
             with artifact.understood(place, remedy):
                 solver.restore(found.arrays)
-                seconds = float(found.figures["seconds"])
-                if not 0 <= seconds < inf:
-                    raise ValueError(f"it has taken {seconds} seconds")
+                seconds, cpu = float(found.figures["seconds"]), float(found.figures.get("cpu_seconds", 0.0))
+                if not (0 <= seconds < inf and 0 <= cpu < inf):
+                    raise ValueError(f"it has taken {seconds} seconds, {cpu} of CPU time")
             if isinstance(solver, InParts):
                 solver.restore_parts(self._parts(solver.iterations))
         self._saved = solver.iterations, seconds, size_of(solver) / WRITING
@@ -187,7 +189,7 @@ class RunFolder:
         if budget != self.budget:
             self.budget = budget
             self.describe()
-        return seconds
+        return seconds, cpu
 
     def log(self, step: Step) -> None:
         """Add a line to the log."""
@@ -196,7 +198,7 @@ class RunFolder:
         self._log.write(json.dumps(said).encode() + b"\n")
         self._log.flush()
 
-    def save(self, solver: Solver, seconds: float, *, at_once: bool = False) -> None:
+    def save(self, solver: Solver, seconds: float, cpu_seconds: float = 0.0, *, at_once: bool = False) -> None:
         """Write a checkpoint if it is time for one, or `at_once`; never the same one twice."""
         iteration, before, took = self._saved
         wait = 0.0 if at_once else min(max(took / SAVING, OFTEN), RARELY)
@@ -212,7 +214,7 @@ class RunFolder:
             solver.state(),
             inputs={"game": self.identity.fingerprint},
             parameters=self.identity._asdict(),
-            figures={"iterations": solver.iterations, "seconds": seconds},
+            figures={"iterations": solver.iterations, "seconds": seconds, "cpu_seconds": cpu_seconds},
         )
         for old in (self.path.absolute() / PARTS).glob("*"):
             if old != self._parts(solver.iterations):  # they belonged to the checkpoint before
@@ -232,7 +234,7 @@ class RunFolder:
 
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
         """Write the last checkpoint, and the average strategy."""
-        self.save(solver, step.seconds, at_once=True)
+        self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm} | step._asdict()
         problem.save(self.path / "strategy", solver.average(), **said)
 
@@ -266,7 +268,8 @@ def _read_log(lines: bytes) -> list[LogLine]:
             said = json.loads(line)
             known: dict[str, Any] = {what: nan if value is None else value for what, value in said.items()}
             step = Step(**known)
-            if not all(isinstance(value, int | float) for value in step[:-1]) or not isinstance(step.others, dict):
+            numbers = step._replace(others=0)  # type: ignore[arg-type]
+            if not all(isinstance(value, int | float) for value in numbers) or not isinstance(step.others, dict):
                 raise ValueError
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             found.append(LogLine(None, end, line.endswith(b"\n")))

@@ -35,6 +35,7 @@ from typing import Any
 from kilt.compiling import clock
 from kilt.engines import WorkerLost
 from kilt.evaluate.judge import Judge
+from kilt.machine import cpu_seconds
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder
 from kilt.solve.solver import InParts, Solver, scheduled
@@ -65,7 +66,8 @@ def run(
     """
     judge.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():
-        began = clock() - (folder.restore(solver, budget, warn) if folder else 0.0)
+        seconds, cpu = folder.restore(solver, budget, warn) if folder else (0.0, 0.0)
+        began, cpu_began = clock() - seconds, cpu_seconds() - cpu
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
         due, losses = schedule(solver.iterations), 0
         while True:
@@ -73,7 +75,7 @@ def run(
                 now, seconds = solver.iterations, clock() - began
                 over = stop() or budget.spent(now, seconds)
                 if folder:
-                    folder.save(solver, seconds, at_once=over)
+                    folder.save(solver, seconds, cpu_seconds() - cpu_began, at_once=over)
                 # With a target every measurement of the schedule counts: without them the run would stop elsewhere.
                 affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
                 if over or (now >= due and (budget.target is not None or affordable)):
@@ -81,7 +83,7 @@ def run(
                     figures = judge.measure(solver)
                     after = clock()
                     measured, cost = measured + 1, min(cost, after - before)  # the first may touch new memory
-                    step = Step(now, after - began, *figures)
+                    step = Step(now, after - began, *figures, cpu_seconds=cpu_seconds() - cpu_began)
                     if folder:
                         folder.log(step)
                     yield step
