@@ -398,8 +398,9 @@ def compare_trees(game: Game, spiel: str, label: Callable[[Position, str], str])
     Node: TypeAlias = tuple[Hands, Board, pyspiel.State]
     seen: Counter[str] = Counter()
 
-    def compare(what: str, where: str, kilt: object, other: object) -> None:
+    def compare(what: str, position: Position, kilt: object, other: object, *dealt: object) -> None:
         if kilt != other:
+            where = f"after {position.history!r} with {dealt}"
             raise DisagreementError(f"{what} {where}: kilt has {kilt}, open_spiel has {other}")
 
     def outcomes(state: pyspiel.State) -> dict[int, float]:
@@ -408,19 +409,21 @@ def compare_trees(game: Game, spiel: str, label: Callable[[Position, str], str])
     def visit(position: Position, nodes: list[Node]) -> None:
         seen.update({{CHANCE: "chance nodes", TERMINAL: "endings"}.get(position.actor, "decisions"): len(nodes)})
         following: dict[str, list[Node]] = {action: [] for action in position.actions()}
+        legal = sorted(following)
         for hands, board, state in nodes:
-            where = f"after {position.history!r} with {hands} and {board}"
-            compare("the actor", where, position.actor, TERMINAL if state.is_terminal() else state.current_player())
-            if position.actor == TERMINAL:
-                compare("the payoff", where, game.payoffs(position, hands, board), tuple(state.returns()))
-            elif position.actor == CHANCE:
+            actor = TERMINAL if state.is_terminal() else state.current_player()
+            compare("the actor", position, position.actor, actor, hands, board)
+            if actor == TERMINAL:
+                payoffs = game.payoffs(position, hands, board)
+                compare("the payoff", position, payoffs, tuple(state.returns()), hands, board)
+            elif actor == CHANCE:
                 reveals = game.reveals(position, hands, board)
                 kilt = {revealed[-1]: round(chance, 12) for revealed, chance in reveals}
-                compare("what may be revealed", where, kilt, outcomes(state))
+                compare("what may be revealed", position, kilt, outcomes(state), hands, board)
                 following[REVEAL] += [(hands, revealed, state.child(revealed[-1])) for revealed, _ in reveals]
             else:
                 actions = {label(position, state.action_to_string(a)): a for a in state.legal_actions()}
-                compare("what may be done", where, sorted(position.actions()), sorted(actions))
+                compare("what may be done", position, legal, sorted(actions), hands, board)
                 for action, number in actions.items():
                     following[action].append((hands, board, state.child(number)))
         for action, after in following.items():
@@ -432,7 +435,7 @@ def compare_trees(game: Game, spiel: str, label: Callable[[Position, str], str])
         for second, other in root.child(first).chance_outcomes():
             dealt[first, second] = round(chance * other, 12)
     deals = {(int(i), int(j)): round(float(p), 12) for (i, j), p in np.ndenumerate(game.deals()) if p}
-    compare("the deal", "at the start", deals, dealt)
+    compare("the deal", game.start(), deals, dealt)
     visit(game.start(), [(hands, (), root.child(hands[0]).child(hands[1])) for hands in deals])
     return seen
 

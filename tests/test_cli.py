@@ -1,12 +1,14 @@
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import pytest
 from typer.testing import CliRunner
 
 from kilt import __version__
-from kilt.cli import app
+from kilt.cli import app, main
 
 LIMIT = """GAMEDEF
 limit
@@ -31,13 +33,17 @@ def kilt(*arguments):
 
 
 def refused(*arguments):
-    """Run a command as a user does; it must fail in one line. Returns that line."""
-    done = subprocess.run([sys.executable, "-m", "kilt", *arguments], capture_output=True, text=True)
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
+    """Run a command as its entry point does; it must fail in one line. Returns that line."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["kilt", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+    assert left.value.code == 2, err.getvalue()
+    assert out.getvalue() == ""
+    assert "Traceback" not in err.getvalue()
+    assert len(err.getvalue().strip().splitlines()) == 1, err.getvalue()
+    return err.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -131,6 +137,13 @@ def test_mistakes_are_told_in_one_line(arguments, words):
     line = refused(*arguments)
     assert line.startswith("error: ")
     assert all(word in line for word in words), line
+
+
+def test_mistakes_in_a_process_of_its_own():
+    arguments = ["game", "show", "nonesuch"]
+    done = subprocess.run([sys.executable, "-m", "kilt", *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == refused(*arguments)
 
 
 @pytest.mark.parametrize(

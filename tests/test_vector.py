@@ -20,6 +20,7 @@ from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import Scheme, VectorGame, Walk
+from written_out import tree_of
 
 SHORT = """GAMEDEF
 limit
@@ -73,6 +74,10 @@ def game_of(name):
     return Holdem(GameDef.parse(SHORT.format(**SHAPES[name])), name) if name in SHAPES else load_game(name)
 
 
+def flat_tree_of(name) -> FlatTree:
+    return flat_tree(game_of(name)) if name in SHAPES else tree_of(name)
+
+
 def random_table(game: VectorGame, rng) -> np.ndarray:
     """A random strategy that does not tell apart suits that nothing tells apart."""
     return game.symmetrise(rng.random(game.table().shape) ** 3)
@@ -112,7 +117,7 @@ def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "one-card", "bluff-1-1", *SHAPES])
 def test_public_and_flat_trees_agree(name):
     """Expected values and best responses of random profiles, to 1e-9 ([Johanson16 chapter 2]: both are exact)."""
-    game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
+    game, tree = VectorGame(game_of(name)), flat_tree_of(name)
     rng = np.random.default_rng(1)
     for _ in range(2):
         table = random_table(game, rng)
@@ -300,7 +305,7 @@ def responding(game: VectorGame, trunk: int = 0) -> VectorCfr:
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "bluff-1-1", "two hole cards"])
 def test_cfr_br_on_public_and_flat_trees(name):
     """The same profiles, iteration by iteration, as the flat tree's: [Johanson16 chapter 4]."""
-    game, tree = VectorGame(game_of(name)), flat_tree(game_of(name))
+    game, tree = VectorGame(game_of(name)), flat_tree_of(name)
     vector, other = responding(game), CfrBr(tree.nodes)
     for _ in range(5):
         vector.step(1)

@@ -1,7 +1,8 @@
-"""Games written out once for all tests of a process, since that takes seconds. Nobody changes what is here."""
+"""What takes seconds and several tests need, made once for all tests of a process. Nobody changes what is here."""
 
 from functools import cache
 
+from kilt.cards import equity
 from kilt.solve.forms import load_problem
 
 
@@ -14,3 +15,9 @@ def problem_of(name, form):
 def tree_of(name):
     """The flat tree of a ready-made game."""
     return problem_of(name, "flat").tree
+
+
+@cache
+def distribution(board):
+    """`equity.distribution` on a board of the full deck: before the flop all boards are played out."""
+    return equity.distribution(board)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
-from kilt.cards.boards import extend, hand_permutations, known_board, symmetry_of
+from kilt.cards.boards import Boards, extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity_kernels import Columns, HandList, Ranking
 from kilt.cards.hands import hand_tables
@@ -30,6 +30,7 @@ from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
+FEW = 16  # opponent's hands up to which each is compared with all hands; more are ranked
 
 
 class Equity(NamedTuple):
@@ -155,8 +156,16 @@ def hand_strength(
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
-    ranking = room_to_rank(deck, hole_cards, board_size)
-    kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
+    opponents = np.flatnonzero(reach).astype(np.uint16)
+    if len(opponents) <= FEW:
+        single = np.zeros((2, len(opponents), len(reach)), dtype=np.int32)
+        kernels.roll_out_few(ways.boards, ways.weights, hands, opponents, tables, *single)
+        sums = reach[opponents] @ np.where(hands.bits[opponents, None] & hands.bits == 0, single, 0)
+        for out, by_hand in zip((won, total), sums, strict=True):
+            np.add.at(out, ways.classes, by_hand)
+    else:
+        ranking = room_to_rank(deck, hole_cards, board_size)
+        kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
     # Where all of the opponent's hands are blocked, rounding may leave a trace: nothing to divide by.
     met = total > 1e-9 * reach.max(initial=1e-300)
     return _ratio(won + total, 2 * total, met)[ways.classes]
@@ -248,10 +257,16 @@ def completions(
     symmetry = symmetry_of(deck, board, hand)
     if weights is not None:
         symmetry &= sum(1 << p for p in range(len(moved)) if np.array_equal(weights[moved[p]], weights))
-    ways = extend(known_board(board, deck, symmetry), board_size - len(board), deck)
+    ways = _extended(tuple(board), symmetry, deck, board_size)
     alike = moved[[p for p in range(len(moved)) if symmetry >> p & 1]].min(axis=0)
     classes = np.unique(alike, return_inverse=True)[1]
     return Completions(ways.cards.astype(np.int64), ways.weight.astype(np.int64), classes)
+
+
+@lru_cache(maxsize=2)  # all boards before the flop take a second
+def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> Boards:
+    """All boards of `size` cards that begin with some cards, up to the permutations of suits in `symmetry`."""
+    return extend(known_board(board, deck, symmetry), size - len(board), deck)
 
 
 def duel(

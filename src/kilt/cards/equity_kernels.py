@@ -259,6 +259,34 @@ def roll_out(
 
 
 @kernel
+def roll_out_few(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    opponents: Order,
+    tables: HandTables,
+    won: npt.NDArray[np.int32],
+    met: npt.NDArray[np.int32],
+) -> None:
+    """Add up, over complete `boards`, wins less losses [opponent, hand] and the boards on which both can be held.
+
+    For few opponents: to compare each with all hands is less work than to rank these. Hands and opponents that share a
+    card are not told apart here.
+    """
+    strength = np.empty(len(hands.bits), dtype=np.int16)
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength)
+        weight = np.int32(weights[b])
+        for o in range(len(opponents)):
+            theirs = strength[opponents[o]]
+            if theirs >= 0:
+                for hand in range(len(strength)):
+                    mine = strength[hand]
+                    won[o, hand] += weight * np.int32(np.int32(mine > theirs) - np.int32((mine >= 0) & (mine < theirs)))
+                    met[o, hand] += weight * np.int32(mine >= 0)
+
+
+@kernel
 def duel(
     boards: IntArray,
     weights: IntArray,

@@ -138,7 +138,7 @@ class Bluff:
         assert isinstance(position, Bidding)
         quantity, face = divmod(position.bids[-1], len(FACES))
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
-        matching = sum(die in (FACES[face], FACES[STAR]) for die in shown)
+        matching = shown.count(FACES[STAR]) + (shown.count(FACES[face]) if face != STAR else 0)
         bidder = (len(position.bids) - 1) % 2
         worth = self.worth(bidder if matching >= quantity + 1 else 1 - bidder)
         return worth, -worth

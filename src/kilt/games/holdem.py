@@ -377,7 +377,7 @@ class Holdem:
         if position.folded is not None:
             sign = 1 if position.folded == 1 else -1
         else:
-            mine, theirs = (strength([*self._holes[hand], *self.known_board, *board], self.deck) for hand in hands)
+            mine, theirs = (_strength((*self._holes[hand], *self.known_board, *board), self.deck) for hand in hands)
             sign = (mine > theirs) - (mine < theirs)
         return float(sign * position.stake), float(-sign * position.stake)
 
@@ -391,3 +391,9 @@ class Holdem:
             if start >= len(board):
                 break
         return "/".join(parts)
+
+
+@lru_cache(maxsize=1 << 14)
+def _strength(cards: tuple[int, ...], deck: Deck) -> int:
+    """`strength`, remembered: whoever writes out a small game asks for the same hands again and again."""
+    return strength(cards, deck)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 from kilt.evaluate.judge import UNIT, judge_of
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
@@ -19,6 +20,8 @@ from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
+
+REDRAW = 20.0  # seconds after which the picture is drawn anew while others are still to come
 
 
 def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str, ...], minutes: float) -> Reproduction:
@@ -48,6 +51,7 @@ def race(
     """Run algorithms one after another until the budget is spent, and draw their curves into a picture."""
     rows: list[Row] = []
     curves: dict[str, list[Step]] = {}
+    drawn = monotonic()
     for algorithm in algorithms:
         if watcher.stopped():
             break
@@ -60,7 +64,11 @@ def race(
         curve = [step._asdict() for step in curves[algorithm]]
         more = {"iterations": last.iterations, "curve": curve}
         rows.append(Row(algorithm, None, last.exploitability, unit, last.seconds, more))
-        plot_convergence(curves, title, path, unit)
+        if monotonic() - drawn > REDRAW:
+            plot_convergence(curves, title, path, unit)
+            drawn = monotonic()
+    if rows:
+        plot_convergence(curves, title, path, rows[-1].unit)
     if watcher.stopped():
         watcher.say(f"stopped; the curves so far are in {path}")
     return ReproductionResult(title, rows, path)

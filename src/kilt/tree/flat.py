@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -68,10 +69,29 @@ class Expansion(NamedTuple):
     payoff: float = 0.0
 
 
+class _Public:
+    """A position with what is known of it, worked out once and not once per deal."""
+
+    def __init__(self, position: Position) -> None:
+        self.position, self.actor = position, position.actor
+
+    @cached_property
+    def history(self) -> str:
+        return self.position.history
+
+    @cached_property
+    def actions(self) -> tuple[str, ...]:
+        return self.position.actions()
+
+    @cached_property
+    def following(self) -> list[_Public]:
+        return [_Public(self.position.after(action)) for action in self.actions]
+
+
 class _Deal(NamedTuple):
     """A state of a game while its tree is written: hands are None until they are dealt."""
 
-    position: Position
+    public: _Public
     mine: int | None = None
     theirs: int | None = None
     board: Board = ()
@@ -84,38 +104,33 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
     """
     deals = game.deals()
     own = deals.sum(axis=1)
-    names = game.hands(0), game.hands(1)
-    following: dict[str, list[Position]] = {}  # by history: each position is worked out once, not once per deal
+    names, board_name = (game.hands(0), game.hands(1)), cache(game.board_name)
 
     def expand(state: _Deal) -> Expansion:
-        position, mine, theirs, board = state
+        public, mine, theirs, board = state
         if mine is None:
             return Expansion(CHANCE, [(own[h], state._replace(mine=h)) for h in np.flatnonzero(own).tolist()])
         if theirs is None:
             row = deals[mine] / own[mine]
             return Expansion(CHANCE, [(row[h], state._replace(theirs=h)) for h in np.flatnonzero(row).tolist()])
-        hands, actor, history = (mine, theirs), position.actor, position.history
+        hands, actor = (mine, theirs), public.actor
         if actor == TERMINAL:
-            won, other = game.payoffs(position, hands, board)
+            won, other = game.payoffs(public.position, hands, board)
             if won + other:
                 raise GameError(f"{game.name} is not zero-sum: a flat tree has the payoffs of one player alone")
             return Expansion(actor, payoff=won)
-        if history not in following:
-            following[history] = [position.after(action) for action in position.actions()]
         if actor == CHANCE:
-            (after,) = following[history]
-            return Expansion(
-                actor,
-                [(p, _Deal(after, mine, theirs, revealed)) for revealed, p in game.reveals(position, hands, board)],
-            )
+            (after,) = public.following
+            revealed = game.reveals(public.position, hands, board)
+            return Expansion(actor, [(p, _Deal(after, mine, theirs, shown)) for shown, p in revealed])
         return Expansion(
             actor,
-            [(1.0, _Deal(after, mine, theirs, board)) for after in following[history]],
-            infoset=f"{names[actor][hands[actor]]}|{game.board_name(board)}|{history}",
-            actions=position.actions(),
+            [(1.0, _Deal(after, mine, theirs, board)) for after in public.following],
+            infoset=f"{names[actor][hands[actor]]}|{board_name(board)}|{public.history}",
+            actions=public.actions,
         )
 
-    return write_out(game.name, _Deal(game.start()), expand, most_nodes)
+    return write_out(game.name, _Deal(_Public(game.start())), expand, most_nodes)
 
 
 def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
@@ -171,7 +186,6 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
             slot = start[where] + place
             then = (slot, taken[1]) if found.actor == 0 else (taken[0], slot) if found.actor == 1 else taken
             queue.append((node, step, following, then))  # type: ignore[arg-type]
-    order, group = zip(*(_groups(player, parent, actor, infoset, len(infosets)) for player in (0, 1)), strict=True)
     nodes = FlatNodes(
         parent=np.array(parent, dtype=np.int32),
         actor=np.array(actor, dtype=np.int8),
@@ -184,25 +198,22 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         infoset_player=np.array(players, dtype=np.int8),
         infoset_start=np.array(start, dtype=np.int32),
         infoset_after=np.array(after, dtype=np.int32),
-        order=np.stack(order),
-        group=np.stack(group),
+        order=np.empty((2, 0), dtype=np.int32),
+        group=np.empty((2, 0), dtype=np.int32),
     )
+    order, group = zip(*(_groups(player, nodes) for player in (0, 1)), strict=True)
+    nodes = nodes._replace(order=np.stack(order), group=np.stack(group))
     return FlatTree(name, nodes, tuple(infosets), tuple(actions))
 
 
-def _groups(
-    player: int, parent: Sequence[int], actor: Sequence[int], infoset: Sequence[int], infosets: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _groups(player: int, nodes: FlatNodes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """A player's row of `FlatNodes.order` and of `FlatNodes.group`.
 
     A node belongs to the player's information set that it is in or that came last before it, and to group 0 where there
     is none. Who remembers all never comes back to a group: later information sets have higher numbers.
     """
-    of = np.zeros(len(parent), dtype=np.int32)
-    for node, above in enumerate(parent):
-        if actor[node] == player:
-            of[node] = infoset[node] + 1
-        elif above >= 0:
-            of[node] = of[above]
+    of = np.where(nodes.actor == player, nodes.infoset + 1, 0)
+    for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):
+        of[start:end] = np.where(nodes.actor[start:end] == player, of[start:end], of[nodes.parent[start:end]])
     order = np.argsort(of, kind="stable").astype(np.int32)
-    return order, np.searchsorted(of[order], np.arange(infosets + 2)).astype(np.int32)
+    return order, np.searchsorted(of[order], np.arange(len(nodes.infoset_player) + 2)).astype(np.int32)
