@@ -805,13 +805,17 @@ def test_what_is_expected_over_all_actions(cards, game, menu, rules):
     assert alone.results == pytest.approx(exact[[0, 1], [0, 1]], abs=1e-4)
 
 
-def test_players_who_bet_by_different_trees_play_hands(cards):
+def test_players_who_bet_by_different_trees_play_hands(cards, monkeypatch):
     first, second = (BlueprintAgent(menu, drawn(short(), cards, menu)[1]) for menu in ("1x, a", "2x"))
     for other in (second, BASELINES["always-raise"], BASELINES["random"]):
         assert meet(short(), (first, other), 4, way="played").way == "played"
         with pytest.raises(PlayError, match="do not bet by one tree"):
             meet(short(), (first, other), 4, way="expected")
     assert meet(short(), (first, BASELINES["always-fold"]), 4).way == "expected"
+    with pytest.raises(PlayError, match="played on 0 processes: use 1 or more"):
+        meet(short(), (first, first), 4, processes=0)
+    monkeypatch.setattr(head_to_head, "MOST_SLOTS", 10)
+    assert meet(short(), (first, first), 4).way == "played"
     with pytest.raises(PlayError, match="unknown way 'guess': use one of best"):
         meet(short(), (first, second), 4, way="guess")
 

@@ -24,11 +24,11 @@ from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
+from kilt.evaluate.matchup import meet
 from kilt.evaluate.players import game_for, load_agent, load_holdem, own_game
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.play import match as matches
 from kilt.play.agent import Agent
 from kilt.play.match import Match
 from kilt.runs.budget import Budget, Step
@@ -417,6 +417,7 @@ def play_match(
     duplicate: bool = True,
     seed: int = 0,
     processes: int = 1,
+    way: str = "played",
 ) -> Match:
     """Play a match between two agents.
 
@@ -435,6 +436,9 @@ def play_match(
         Of the deals and of all that agents draw: the same seed plays the same match.
     processes : int
         More than one load the players from their folders, or pickle them.
+    way : str
+        How results come about: "played", "expected" or "aivat", which have less luck in them where players allow it; or
+        "best", the first of these that pays. See `kilt.evaluate.matchup`.
 
     Returns
     -------
@@ -456,9 +460,7 @@ def play_match(
         rules = own_game(agent) if rules is None else game_for(agent, rules)
     if rules is None:
         raise PlayError("both players play any poker game: say which one")
-    return matches.play_match(
-        rules, (one, other), hands, seed, duplicate=duplicate, load=load_agent, processes=processes
-    )
+    return meet(rules, (one, other), hands, seed, way=way, duplicate=duplicate, load=load_agent, processes=processes)
 
 
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:

@@ -26,7 +26,7 @@ from kilt.machine import Stopwatch
 from kilt.play.agent import Agent, Fixed
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.play.match import EXPECTED, Match, ahead, units_of
+from kilt.play.match import EXPECTED, Match, ahead, require_processes, units_of
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
 from kilt.strategy.fixed import chances, raises
@@ -35,6 +35,7 @@ from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_plac
 
 SEED = 2**63  # far from those of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
+MOST_SLOTS = 250_000_000  # of a blueprint whose probabilities are written out after post-processing: a gigabyte
 PART = 256  # deals of a match that a thread takes at a time
 AGAINST_FIXED = 6 * DEALS  # deals on which these are met
 
@@ -88,10 +89,10 @@ def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, Abstract
     """The strategies of two agents where both bet by one betting tree, so that no bet is ever translated; else None.
 
     That are two blueprints with the same bets; or a blueprint and an agent of `strategy.fixed`, in limit games or where
-    it never raises.
+    it never raises. None, too, where a blueprint has more than `MOST_SLOTS` infoset-actions.
     """
     blueprints = [agent for agent in agents if type(agent) is BlueprintAgent]
-    if not blueprints:
+    if not blueprints or max(len(agent.blueprint.shares) for agent in blueprints) > MOST_SLOTS:
         return None
     base = blueprint_strategy(blueprints[0])
     if base is None or not _same_bets(blueprints[0], base.abstract.betting):
@@ -105,7 +106,8 @@ def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, Abstract
             if strategy is not None:
                 vars(strategy.abstract)["betting"] = base.abstract.betting
         elif type(agent) is Fixed and (blueprints[0].blueprint.limit or not raises(agent.habits)):
-            strategy = fixed_strategy(base.abstract, agent.habits)
+            habits = fixed_strategy(base.abstract, agent.habits)
+            strategy = habits._replace(shares=habits.shares.astype(np.float32))  # kernels are compiled for one type
         else:
             strategy = None
         found.append(strategy)
@@ -210,6 +212,7 @@ def expected_match(
         Its results are the means, over all actions of both players, of what `play_match` plays on the same deals.
     """
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
+    require_processes(threads)
     dealer, idle, watch = Dealer(game, seed), SimpleQueue[HeadToHead](), Stopwatch()
     for _ in range(threads):
         idle.put(HeadToHead(*strategies))

@@ -20,7 +20,7 @@ from kilt.engines import Engine
 from kilt.errors import PlayError
 from kilt.evaluate.aivat import BlueprintValues, is_learnt
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
-from kilt.evaluate.head_to_head import expected_match, in_one_tree
+from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, in_one_tree
 from kilt.evaluate.values import SeenHand
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent
@@ -97,8 +97,8 @@ def meet(
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
     if way == EXPECTED and strategies is None:
         raise PlayError(
-            f"{agents[0].name} and {agents[1].name} do not bet by one tree, so that bets are translated: "
-            f"use --way {AIVAT} or --way {PLAYED}"
+            f"{agents[0].name} and {agents[1].name} do not bet by one tree, so that bets are translated, or have more "
+            f"than {MOST_SLOTS:,} infoset-actions: use --way {AIVAT} or --way {PLAYED}"
         )
     if way == AIVAT:
         judged = _blueprint_of(agents)

@@ -240,8 +240,7 @@ def play_match(
     """
     table, watch = MatchSetup(game, players, seed, duplicate, load, judge), Stopwatch()
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
-    if processes < 1:
-        raise PlayError(f"a match cannot be played on {processes} processes: use 1 or more")
+    require_processes(processes)
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
     judged: list[float] = []
@@ -267,6 +266,12 @@ def units_of(hands: int, *, duplicate: bool) -> int:
         remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
         raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")
     return hands // per_unit
+
+
+def require_processes(number: int) -> None:
+    """Raise PlayError where a match cannot be played on so many processes."""
+    if number < 1:
+        raise PlayError(f"a match cannot be played on {number} processes: use 1 or more")
 
 
 def _chunks(
