@@ -1,6 +1,7 @@
 """Spots: subgames from a public state, against whole games, linear programmes and naive evaluation."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -247,6 +248,15 @@ def test_a_locked_decision_stays_as_it_is():
     assert half.exploitability_percent <= 0.5
 
 
+def test_a_lock_may_be_about_all_cards(solution):
+    spot, _, _ = solution
+    found = replace(spot, locks=("x x / * = a: rest", "x x / Jh a = f: rest")).solve(iterations=2)
+    for row in found.next_cards("x x"):
+        assert row.node.frequencies == pytest.approx([0, 0, 1])
+    assert found.at("x x / Jh a").frequencies == pytest.approx([1, 0])
+    assert found.at("x x / Jd a").frequencies[0] < 1
+
+
 @pytest.mark.parametrize(
     ("lock", "said"),
     [
@@ -256,6 +266,7 @@ def test_a_locked_decision_stays_as_it_is():
         ("x x = f: rest", "nobody decides"),
         ("b3 = r9: rest", "'r9' cannot be done here"),
         ("b3 = f: JJ", "says nothing of"),
+        ("x x / 7h = x: rest", "a / where a round is not over"),
     ],
 )
 def test_locks_that_cannot_be_are_refused(lock, said):

@@ -110,3 +110,12 @@ def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
             raise RunError(f"{quoted(line)} goes on after the end of a round: it has actions of one round")
         position = position.after(action_of(position, word, menu))
     return position
+
+
+def line_words(line: str) -> list[str]:
+    """The words of a line.
+
+    >>> line_words("b50% c/7d")
+    ['b50%', 'c', '/', '7d']
+    """
+    return line.replace("/", " / ").split()

@@ -4,7 +4,8 @@ A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c:
 to the decision, and the ranges have the weights with which hands take an action; those of a hand are scaled to add up
 to 1. ``rest`` stands for all hands that no other action has. A hand that no action has is refused.
 
-After a ``/`` a lock is about the cards that it names; suits that it tells apart are not alike any more.
+After a ``/`` a lock is about the cards that it names, with ``/ *`` about all. Suits that it tells apart are not alike
+any more.
 
 >>> read_lock("b3 = f: 22-66; c: rest").actions
 (('f', '22-66'), ('c', 'rest'))
@@ -20,8 +21,9 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck
 from kilt.errors import CardError, RunError, quoted
-from kilt.spots.line import action_of
-from kilt.spots.solution import SpotTree, line_words
+from kilt.games.subgame import Subgame
+from kilt.spots.line import action_of, line_words
+from kilt.spots.place import ANY, SpotTree
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame
 
@@ -55,7 +57,7 @@ class Lock:
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
         """[mark, hand of the deck] what the lock tells apart: its ranges, and the cards of its line."""
         holes, words = deck.holes(hole_cards), line_words(self.line)
-        dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/"]
+        dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
         held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
         return np.stack([*self._weights(deck, hole_cards), *held])
 
@@ -63,26 +65,28 @@ class Lock:
         """Give the strategy to a tree; RunError where it has no such decision or actions."""
         tree = SpotTree(game)
         try:
-            place = tree.go(self.line)
-            if place.position.actor < 0:
+            places = tree.places(self.line)
+            position = places[0].position
+            if position.actor < 0:
                 raise RunError("nobody decides there")
-            labels = on_menu(place.position, game.menu)
-            taken = [labels.index(action_of(place.position, word, game.menu)) for word, _ in self.actions]
+            labels = on_menu(position, game.menu)
+            taken = [labels.index(action_of(position, word, game.menu)) for word, _ in self.actions]
         except RunError as error:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
-        found, own = tree.subgame, place.position.actor
-        strategy = np.zeros((len(labels), len(found.numbers)))
-        rows = self._weights(found.deck, found.rules.hole_cards)[:, found.numbers[place.hands]]
-        for action, row in zip(taken, rows, strict=True):
-            strategy[action] += row
+        strategy = self._strategy(tree.subgame, position.actor, taken, len(labels))
+        game.give({tree.row(place): strategy[:, place.hands] for place in places})
+
+    def _strategy(self, game: Subgame, actor: int, taken: list[int], actions: int) -> FloatArray:
+        """[action, hand] probabilities; RunError where a hand of the actor has none."""
+        strategy = np.zeros((actions, len(game.numbers)))
+        np.add.at(strategy, taken, self._weights(game.deck, game.rules.hole_cards)[:, game.numbers])
         total = strategy.sum(axis=0)
-        names = found.hands(own)
-        free = [names[hand] for hand in np.flatnonzero((total == 0) & (found.weights[own, place.hands] > 0))]
+        free = np.flatnonzero((total == 0) & (game.weights[actor] > 0)).tolist()
         if free:
-            raise RunError(
-                f"the lock {quoted(self.text)} says nothing of {', '.join(free[:3])}: add `{self.actions[0][0]}: rest`"
-            )
-        game.give(tree.row(place), strategy / np.where(total > 0, total, 1.0))
+            names = ", ".join(game.hands(actor)[hand] for hand in free[:3])
+            raise RunError(f"the lock {quoted(self.text)} says nothing of {names}: add `{self.actions[0][0]}: rest`")
+        scaled: FloatArray = strategy / np.where(total > 0, total, 1.0)
+        return scaled
 
 
 def read_lock(text: str) -> Lock:

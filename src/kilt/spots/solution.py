@@ -14,105 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.boards import card_permutations
 from kilt.cards.equity import hand_strength
 from kilt.errors import RunError, quoted
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import Betting
 from kilt.games.subgame import Subgame, rivals
 from kilt.runs.budget import Step
-from kilt.spots.line import UNIT, action_of, described, word_of
+from kilt.spots.line import UNIT, described, line_words, word_of
+from kilt.spots.place import SpotTree, TreePlace
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import Look, VectorGame
 from kilt.tree.vector_arrays import Flags, Table
-
-
-@dataclass(frozen=True, eq=False)
-class TreePlace:
-    """Where a line leads: a node of the public tree, on a board up to suits."""
-
-    position: Betting
-    node: int
-    path: tuple[tuple[int, int], ...]  # [round] the entry that opens its block, and the board by number
-    board: tuple[int, ...]  # the cards as they were dealt
-    cards: IntArray  # [card of the board by number] which card it stands for
-    hands: IntArray  # [hand on the board by number] which hand it stands for
-
-
-class SpotTree(NamedTuple):
-    """The public tree of a spot, and the way through it."""
-
-    game: VectorGame
-
-    @property
-    def subgame(self) -> Subgame:
-        """The spot as a game."""
-        assert isinstance(self.game.game, Subgame)
-        return self.game.game
-
-    def go(self, line: str) -> TreePlace:
-        """Where a line leads; RunError where the tree has no such action."""
-        game, deck = self.subgame, self.subgame.deck
-        start = TreePlace(game.start(), 0, ((0, 0),), game.board, np.arange(deck.size), np.arange(len(game.numbers)))
-        place, rest = start, line_words(line)
-        while rest:
-            word = rest.pop(0)
-            position = place.position
-            if word == REVEAL:
-                if not rest or position.actor != CHANCE:
-                    why = "no cards follow" if position.actor == CHANCE else "a round is not over there"
-                    raise RunError(f"the line {quoted(line)} has a / where {why}")
-                place = self.deal(place, rest.pop(0))
-                continue
-            if position.actor < 0:
-                raise RunError(f"the line {quoted(line)} has {word!r} where nobody acts: rounds are split by /")
-            try:
-                label = action_of(position, word, self.game.menu)
-            except RunError as error:
-                raise RunError(f"the line {quoted(line)}: {error}") from None
-            number = on_menu(position, self.game.menu).index(label)
-            node = int(self.game.tree.nodes.first_child[place.node]) + number
-            place = TreePlace(position.after(label), node, place.path, place.board, place.cards, place.hands)
-        return place
-
-    def deal(self, place: TreePlace, text: str) -> TreePlace:
-        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
-        tree, deck = self.game.tree, self.subgame.deck
-        depth, board = len(place.path), place.path[-1][1]
-        position = place.position.after(REVEAL)
-        dealt = deck.cards(text, self.subgame.rules.board_cards[position.round], dead=place.board)
-        entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
-        wanted = set(np.flatnonzero(np.isin(place.cards, dealt)).tolist())
-        renamed = card_permutations(deck)
-        known, size = tree.board_size[depth - 1 : depth + 1]
-        for following in range(tree.first_board[board], tree.first_board[board + 1]):
-            for p in range(len(renamed)):
-                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
-                    return TreePlace(
-                        position,
-                        int(tree.nodes.block[tree.entry_block[entry]]),
-                        (*place.path, (entry, following)),
-                        (*place.board, *dealt),
-                        place.cards[renamed[p]],
-                        place.hands[tree.moved[p]],
-                    )
-        raise AssertionError(f"no board stands for {text}")
-
-    def row(self, place: TreePlace) -> int:
-        """The first row of a decision in tables of the tree."""
-        tree, depth = self.game.tree, len(place.path) - 1
-        entry, board = place.path[-1]
-        first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
-        return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
-
-
-def line_words(line: str) -> list[str]:
-    """The words of a line.
-
-    >>> line_words("b50% c/7d")
-    ['b50%', 'c', '/', '7d']
-    """
-    return line.replace("/", " / ").split()
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,16 +273,12 @@ class SpotSolution:
         place = self._tree.go(line)
         if place.position.actor != CHANCE or place.position.after(REVEAL).actor < 0:
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
-        tree, deck = self.game.tree, self.subgame.deck
-        board, known = place.path[-1][1], len(place.board)
-        rows, deals = [], []
-        for following in range(tree.first_board[board], tree.first_board[board + 1]):
-            new = tree.board[following, known : tree.board_size[len(place.path)]]
-            cards = deck.name(place.cards[new].tolist())
+        rows = []
+        for cards, alike in self._tree.next(place).items():
             after = self._node(self._tree.deal(place, cards), " ".join([*line_words(line), "/", cards]))
-            rows.append(NextCards(cards, int(tree.weight[following]), 0.0, after))
-            deals.append(tree.weight[following] * after.deals)
-        return [row._replace(chance=float(share / sum(deals))) for row, share in zip(rows, deals, strict=True)]
+            rows.append(NextCards(cards, alike, alike * after.deals, after))
+        total = sum(row.chance for row in rows)
+        return [row._replace(chance=row.chance / total) for row in rows]
 
     def _node(self, place: TreePlace, line: str) -> SpotNode:
         tree, game, position = self.game.tree, self.subgame, place.position

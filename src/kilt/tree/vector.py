@@ -15,7 +15,7 @@ must not tell suits apart that the board does not: those of solvers never do, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -176,17 +176,16 @@ class VectorGame:
             table[row : row + len(strategy)] = strategy
         return table
 
-    def give(self, row: int, strategy: FloatArray) -> None:
-        """Fix the strategy of a decision on a board: solvers leave it as it is, and best responses follow it.
+    def give(self, strategies: Mapping[int, FloatArray]) -> None:
+        """Fix strategies of decisions on boards: solvers leave them as they are, and best responses follow them.
 
         Parameters
         ----------
-        row : int
-            Of its first action, in tables over (board, row).
-        strategy : ndarray, shape (actions, hands)
-            Probabilities. Suits that nothing else tells apart must be alike in it.
+        strategies : mapping from int to ndarray, shape (actions, hands)
+            Probabilities, by the row of the first action in tables over (board, row). Suits that nothing else tells
+            apart must be alike in them.
         """
-        self._given[row] = strategy
+        self._given.update(strategies)
         given = np.zeros(self.shape[0], dtype=np.bool_)
         given[list(self._given)] = True
         identity = self.layouts[0]._replace(given=given)
