@@ -368,7 +368,7 @@ def estimate_of(game: VectorGame) -> SpotEstimate:
 
 
 def measured(iteration: int) -> int:
-    """The first iteration to measure at that is not before this one: every eighth, from 160 on every sixteenth, …
+    """The first iteration to measure at that is not before this one: every eighth, from 160 on every sixteenth.
 
     >>> [measured(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
     [16, 16, 24, 104, 176, 352]
