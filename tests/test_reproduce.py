@@ -14,14 +14,25 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt import artifact
+from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.config import SolverConfig
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.games import load_game
 from kilt.games.gamedef import library
-from kilt.reproduce import REPRODUCTIONS, convergence, figure_5_2, schmid_figure_5, table_2_1, tartanian7_table_2
+from kilt.reproduce import (
+    REPRODUCTIONS,
+    convergence,
+    figure_5_2,
+    schmid_figure_5,
+    table_2_1,
+    table_7,
+    table_8,
+    tartanian7_table_2,
+)
 from kilt.reproduce.table_2_1 import PAPER, Responses
 from kilt.runs import loop
 from kilt.runs.budget import Budget
@@ -524,3 +535,58 @@ def test_classes_of_flops_on_a_small_game(no_limit, tmp_path, monkeypatch):
     assert min(row["iterations"]) > 0
     public, plain = (CardAbstraction.load(out / f"{name}-6" / "cards") for name in ("public", "plain"))
     assert [this.buckets for this in public.rounds] == [this.buckets for this in plain.rounds]
+
+
+def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
+    """Tables 7.1 to 7.4 and 8 of [Johanson16], on Leduc hold'em; the logs that they share are judged once."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    solution = table_7.Style("IR-PHS-PHS 3-3")
+    styles = {"S2298": solution, "CFR8": table_7.Style("IR-PHS-PHS 2-2"), "Orange": solution._replace(raises=3.0)}
+    for name, value in {
+        "GAME": "leduc",
+        "HANDS": 60,
+        "DEALS": 256,
+        "SolverConfig": lambda minutes, threads: SolverConfig(iterations=2000, threads=threads),
+        "AGENTS": styles,
+        "OPPONENT_STYLE": solution._replace(raises=0.5, folds=2.0),
+    }.items():
+        monkeypatch.setattr(table_7, name, value)
+    monkeypatch.setattr(table_8, "DEALS", 10)
+    monkeypatch.setattr(table_8, "MATCHES", 2)
+    asked = "--threads", 1, "--out", tmp_path / "out"
+    found = {}
+    for name in ("table-7.1", "table-7.2", "table-7.3", "table-7.4", "table-8"):
+        rows = answer("reproduce", name, *asked)["rows"]
+        assert [row["name"] for row in rows] == list(REPRODUCTIONS[name].rows)
+        found |= {(name, row["name"]): row for row in rows}
+        if name == "table-7.1":
+            judged = sorted(tmp_path.glob("out/*.json"))
+            kept = [file.stat().st_mtime_ns for file in judged]
+            assert [file.name for file in judged] == ["S2298-60.json"]
+    assert [file.stat().st_mtime_ns for file in judged] == kept
+    money = found["table-7.1", "S2298 basic"]
+    assert (money["paper"], money["paper_rmse"], money["effective_hands"]) == (5103, 161, 60)
+    assert money["rmse"] == pytest.approx((money["bias"] ** 2 + money["ours"] ** 2 / 1000) ** 0.5)
+    assert found["table-7.1", "S2298 all-cards"]["ours"] < money["ours"] != found["table-7.1", "Orange basic"]["ours"]
+    assert found["table-7.3", "S2298 basic"]["ours"] == money["ours"]
+    on, off = found["table-7.2", "on basic"], found["table-7.2", "off basic"]
+    assert (len(on["deviations"]), len(off["biases"]), len(off["rmses"])) == (3, 6, 6)
+    assert (on["least"], on["ours"]) == (min(on["deviations"]), max(on["deviations"])) and money["ours"] in on[
+        "deviations"
+    ]
+    plain = found["table-8", "basic"]
+    assert plain["paper"] == 1 and plain["ours"] == sum(plain["matches"]) and len(plain["matches"]) == 2
+    assert [sum(match.values()) for match in plain["chosen"]] == [20, 20]
+    assert {*plain["chosen"][0]} == {"S2298", "CFR8", "Orange"}
+
+
+def test_styles_lean():
+    """Raises three times as likely beside calls, and nothing else changed; where nobody has been, nobody is."""
+    abstract = SyntheticGame(load_game("leduc"), ((1, 1), (1, 1)), None)
+    strategy = np.ones(abstract.slots, dtype=np.uint8)
+    strategy[:2] = 0  # the first decision: check or bet
+    leant = table_7.leaning(abstract, strategy, table_7.Style("", raises=3.0, folds=2.0)) / 65535
+    assert leant[:2].tolist() == [0, 0]
+    assert leant[2:4] == pytest.approx([1 / 4, 3 / 4], abs=1e-4)  # after a check
+    facing = abstract.first[next(n for n, a in enumerate(abstract.betting.nodes.children) if a == 3)]
+    assert leant[facing : facing + 3] == pytest.approx([2 / 6, 1 / 6, 3 / 6], abs=1e-4)

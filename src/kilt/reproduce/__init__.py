@@ -15,6 +15,8 @@ from kilt.reproduce import (
     schmid_figure_5,
     table_2_1,
     table_5_4,
+    table_7,
+    table_8,
     tartanian7_table_2,
 )
 from kilt.reproduce.reproduction import Reproduction
@@ -29,6 +31,11 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "schmid-figure-2": figure_5_2.SCHMID,
     "schmid-figure-5": schmid_figure_5.FIGURE,
     "table-5.4-small": table_5_4.TABLE,
+    "table-7.1": table_7.TABLE_7_1,
+    "table-7.2": table_7.TABLE_7_2,
+    "table-7.3": table_7.TABLE_7_3,
+    "table-7.4": table_7.TABLE_7_4,
+    "table-8": table_8.TABLE,
     "tartanian7-table-2": tartanian7_table_2.TABLE,
 }
 

@@ -1,0 +1,399 @@
+"""[Johanson16 tables 7.1 to 7.4] in limit hold'em: how far off estimators are, with our agents in the paper's places.
+
+Three agents each play the same opponent, and each of the three is judged on the hands of each: on policy where it has
+played them itself, off policy otherwise. The paper's S2298, CFR8 and Orange were solutions by CFR with abstractions of
+several sizes, Orange of a game that pays winners more, and PsOpti4 an older, hand-made one. Ours are solutions by
+external sampling with buckets of several sizes; those in the places of Orange and PsOpti4 lean: all probabilities of
+raising are multiplied by a factor, or of folding, and then normalised. So the orders can be compared, not the figures.
+
+A row has the standard deviation of one hand. Beside it are the bias, the distance of the mean from what the judged
+agent wins with all bets averaged over, and the root mean square error over 1,000 hands: √(bias² + deviation² / 1000).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from math import sqrt
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import SlotLayout
+from kilt.arrays import Array, FloatArray
+from kilt.config import Config, SolverConfig
+from kilt.evaluate.estimators import estimator_named, follow, hand_values
+from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
+from kilt.evaluate.players import load_agent
+from kilt.evaluate.stats import estimate
+from kilt.evaluate.values import SeenHand
+from kilt.games.holdem import CALL, FOLD, Holdem
+from kilt.jit import cores
+from kilt.play.acpc import log_line, readable_hands
+from kilt.play.agent import known
+from kilt.play.match import play_match
+from kilt.reproduce.agents import solved_agent
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.strategy.blueprint import CARDS, STRATEGY, Blueprint
+from kilt.tree.betting import label_of
+
+GAME, MINUTES, HANDS, DEALS = "holdem.limit.2p", 2.0, 10_000, 50_000
+LINES = 100  # of a log, that a process judges before it reports
+FOLDER = "kilt-table-7"
+UNIT = "mb/hand"
+
+
+class Style(NamedTuple):
+    """An agent: its cards, and how it leans away from the solution."""
+
+    cards: str
+    raises: float = 1.0  # factor of the probability to raise
+    folds: float = 1.0  # factor of the probability to fold
+
+
+AGENTS = {
+    "S2298": Style("IR-PHS-PHS 169-60-60-60"),
+    "CFR8": Style("IR-PHS-PHS 169-8-8-8"),
+    "Orange": Style("IR-PHS-PHS 169-20-20-20", raises=2.0),
+}
+OPPONENT, OPPONENT_STYLE = "PsOpti4", Style("IR-PHS-PHS 169-20-20-20", raises=0.7, folds=1.5)  # tight
+
+Figures = tuple[float, float, float]  # bias, standard deviation, root mean square error
+
+# Judged on hands of S2298, by estimator. A bias of 0 is so by definition in the paper.
+PAPER_7_1: dict[str, dict[str, Figures]] = {
+    "S2298": {
+        "basic": (0, 5103, 161),
+        "bc-divat": (0, 2891, 91),
+        "early-folds": (0, 5126, 162),
+        "all-cards": (0, 4213, 133),
+        "all-cards+bc-divat": (0, 2146, 68),
+        "all-cards+early-folds+bc-divat": (0, 1778, 56),
+    },
+    "CFR8": {
+        "basic": (200, 62543, 1988),
+        "bc-divat": (84, 22303, 710),
+        "early-folds": (123, 61481, 1948),
+        "all-cards": (12, 8518, 270),
+        "all-cards+bc-divat": (35, 3254, 109),
+        "all-cards+early-folds+bc-divat": (2, 2514, 80),
+    },
+    "Orange": {
+        "basic": (159, 20559, 669),
+        "bc-divat": (103, 12862, 420),
+        "early-folds": (82, 17923, 572),
+        "all-cards": (7, 8591, 272),
+        "all-cards+bc-divat": (8, 3154, 100),
+        "all-cards+early-folds+bc-divat": (6, 2421, 77),
+    },
+}
+PAPER_7_3: dict[str, dict[str, Figures]] = {
+    "S2298": {
+        "basic": (0, 5104, 161),
+        "bc-divat": (95, 2759, 129),
+        "early-folds": (47, 5065, 167),
+        "all-cards": (5, 4218, 133),
+        "all-cards+bc-divat": (96, 2650, 127),
+    },
+    "CFR8": {
+        "basic": (202, 40903, 1309),
+        "bc-divat": (183, 23402, 762),
+        "early-folds": (181, 39877, 1274),
+        "all-cards": (13, 7904, 250),
+        "all-cards+bc-divat": (101, 4014, 162),
+    },
+    "Orange": {
+        "basic": (204, 23314, 765),
+        "bc-divat": (244, 10045, 401),
+        "early-folds": (218, 22379, 741),
+        "all-cards": (3, 8092, 256),
+        "all-cards+bc-divat": (203, 3880, 237),
+    },
+}
+# Least and largest standard deviations over all agents that have played, and all that are judged.
+PAPER_7_2 = {
+    "on": {"basic": (5102, 5385), "bc-divat": (2891, 2930), "all-cards+game-endings+bc-divat": (1701, 1778)},
+    "off": {"basic": (20559, 244469), "bc-divat": (12862, 173715), "all-cards+game-endings+bc-divat": (1816, 2857)},
+}
+PAPER_7_4 = {
+    "on": {"basic": (5104, 5391), "bc-divat": (2759, 2859), "all-cards+bc-divat": (2656, 2766)},
+    "off": {"basic": (23314, 238874), "bc-divat": (10045, 99287), "all-cards+bc-divat": (3055, 6785)},
+}
+ESTIMATORS = [*PAPER_7_1["S2298"], "all-cards+game-endings+bc-divat"]
+
+
+class StyledAgent(NamedTuple):
+    """An agent that is ready: where it is, its strategy in the abstract game, and the seconds it was solved for."""
+
+    folder: Path
+    strategy: AbstractStrategy
+    seconds: float
+
+
+def leaning(abstract: SlotLayout, strategy: Array, style: Style) -> Array:
+    """A strategy with probabilities of raising and of folding multiplied by factors, and normalised.
+
+    Parameters
+    ----------
+    abstract : SlotLayout
+        The abstract game.
+    strategy : ndarray, shape (slots,)
+        Weights of actions; those of an information set are normalised.
+    style : Style
+        The factors.
+
+    Returns
+    -------
+    ndarray of uint16, shape (slots,)
+    """
+    nodes, level, first = abstract.betting.nodes, abstract.betting.level, abstract.first
+    factors = {FOLD: style.folds, CALL: 1.0}
+    leant = np.zeros(len(strategy), dtype=np.uint16)
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        start, count = int(nodes.first_child[node]), int(nodes.children[node])
+        labels = [label_of(chips, limit=False)[0] for chips in level[start : start + count].tolist()]
+        rows = strategy[first[node] : first[node + 1]].reshape(-1, count).astype(np.float64)
+        rows *= [factors.get(label, style.raises) for label in labels]
+        total = rows.sum(axis=1, keepdims=True)
+        shares = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
+        leant[first[node] : first[node + 1]] = np.round(shares * np.iinfo(np.uint16).max).ravel()
+    return leant
+
+
+def styled_agents(
+    out: Path, minutes: float, threads: int, watcher: Watcher
+) -> tuple[Holdem, dict[str, StyledAgent]] | None:
+    """The game, and all agents and their opponent by name, in folders of `out`; None where the user wishes to stop."""
+    found: dict[str, StyledAgent] = {}
+    game: Holdem | None = None
+    for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
+        config = Config(GAME, (style.cards,), solver=SolverConfig(minutes=minutes, threads=threads))
+        solved = solved_agent(config, out / style.cards.replace(" ", "-"), watcher)
+        if solved is None:
+            return None
+        abstract, folder = solved.problem.abstract, out / name
+        game = abstract.game
+        shares = leaning(abstract, solved.strategy, style)
+        if not artifact.exists(folder / STRATEGY):
+            Blueprint.of(abstract, shares).save(folder / STRATEGY, solved.folder / CARDS)
+        found[name] = StyledAgent(folder, AbstractStrategy(abstract, shares), solved.seconds)
+    assert game is not None
+    return game, found
+
+
+class LogTask(NamedTuple):
+    """The hands of one agent, on which others are judged; agents by their folders."""
+
+    game: Holdem
+    played: str
+    judged: tuple[str, ...]
+
+
+_loaded = cache(load_agent)
+
+
+def judge_hands(task: LogTask, text: str) -> FloatArray:
+    """What all estimators make of some hands, for all judged agents, with full and with partial information.
+
+    Roll-outs and the strategies' probabilities are worked out once for all of them.
+
+    Parameters
+    ----------
+    task : LogTask
+        Who has played, and who is judged.
+    text : str
+        Lines of a log.
+
+    Returns
+    -------
+    ndarray, shape (2, judged, 2, estimators, hands)
+        With full and partial information: values in chips, and weights.
+    """
+    hands, _ = readable_hands(text, task.game)
+    rows = [estimator_named(name) for name in ESTIMATORS]
+    found = np.zeros((2, len(task.judged), 2, len(rows), len(hands)))
+    played = known(_loaded(task.played))
+    for number, hand in enumerate(hands):
+        seat = hand.players.index(task.played)
+        whole = SeenHand(task.game, hand, seat)
+        hidden = SeenHand(task.game, hand, seat, partial=True) if hand.position.folded is not None else whole
+        for place, name in enumerate(task.judged):
+            line = follow(whole, played, known(_loaded(name)))
+            for part, seen in enumerate((whole, hidden)):
+                found[part, place, :, :, number] = hand_values(seen, line, rows)
+    return found
+
+
+class Cases:
+    """What estimators make of agents on hands of others, each log judged once; figures are kept in a folder."""
+
+    def __init__(self, game: Holdem, agents: dict[str, StyledAgent], out: Path, threads: int, watcher: Watcher) -> None:
+        self.game, self.agents, self.out, self.threads, self.watcher = game, agents, out, threads, watcher
+        self._truths: dict[str, float] = {}
+
+    def figures(self, played: str, judged: str, *, partial: bool) -> dict[str, dict[str, Any]]:
+        """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error."""
+        file = self.out / f"{played}-{HANDS}.json"
+        if not file.exists():
+            artifact.write_text(file, json.dumps(self._judge(played), indent=1))
+        kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged]
+        return kept["partial" if partial else "full"]
+
+    def _judge(self, played: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+        """By judged agent, information and estimator: see `figures`."""
+        lines = self._log(played).splitlines()
+        self.watcher.say(f"judging {', '.join(AGENTS)} on {len(lines):,} hands of {played}")
+        task = LogTask(self.game, str(self.agents[played].folder), tuple(str(self.agents[it].folder) for it in AGENTS))
+        parts = ["\n".join(lines[first : first + LINES]) for first in range(0, len(lines), LINES)]
+        done = []
+        for one in _on_processes(task, parts, self.threads):
+            done.append(one)
+            self.watcher.show(f"hands of {played}", len(done) / len(parts), None)
+        said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+        found, scale = np.concatenate(done, axis=-1), 1000 / self.game.rules.big_blind
+        for place, judged in enumerate(AGENTS):
+            truth = self._truth(judged)
+            said[judged] = {
+                seen: {
+                    name: _summary(scale * values, weights, truth)
+                    for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
+                }
+                for part, seen in enumerate(("full", "partial"))
+            }
+        return said
+
+    def _truth(self, judged: str) -> float:
+        """What an agent wins from the opponent in mbb/h, with all bets averaged over."""
+        if judged not in self._truths:
+            both = self.agents[judged].strategy, self.agents[OPPONENT].strategy
+            won = expected_winnings(*both, DEALS, threads=self.threads)
+            self._truths[judged] = float(won.mean()) * 1000 / self.game.rules.big_blind
+        return self._truths[judged]
+
+    def _log(self, played: str) -> str:
+        """The log of an agent's match with the opponent; played once."""
+        file = self.out / f"{played}-{HANDS}.log"
+        if not file.exists():
+            lines: list[str] = []
+            specs = str(self.agents[played].folder), str(self.agents[OPPONENT].folder)
+            play_match(
+                self.game,
+                specs,
+                HANDS,
+                duplicate=False,
+                load=load_agent,
+                sink=lambda hand: lines.append(log_line(hand)),
+            )
+            artifact.write_text(file, "\n".join(lines) + "\n")
+        return file.read_text()
+
+
+def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str, float]:
+    """What is kept of an estimator's values, in mbb."""
+    mean, margin = estimate(values)
+    bias, deviation = abs(mean - truth), float(values.std(ddof=1))
+    return {
+        "mean": mean,
+        "margin": margin,
+        "deviation": deviation,
+        "effective_hands": float(weights.sum() ** 2 / (weights @ weights)),
+        "truth": truth,
+        "bias": bias,
+        "rmse": sqrt(bias**2 + deviation**2 / 1000),
+    }
+
+
+def _on_processes(task: LogTask, parts: list[str], processes: int) -> Iterator[FloatArray]:
+    """The parts of a log, judged in order: here, or on processes that are started for it."""
+    if processes < 2:
+        yield from (judge_hands(task, part) for part in parts)
+        return
+    yield judge_hands(task, parts[0])  # what it compiles is stored before others look for it
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        try:
+            yield from pool.map(judge_hands, [task] * (len(parts) - 1), parts[1:])
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+_TIME = f"{MINUTES:g} min of solving for each of 3 agents, one for their cards, some for each of 3 logs that are judged"
+
+
+def _cases(asked: Request, watcher: Watcher) -> Cases | None:
+    out, threads = asked.out or Path(FOLDER), asked.threads or cores()
+    with artifact.os_errors(f"{out} cannot be written"):
+        out.mkdir(parents=True, exist_ok=True)
+    made = styled_agents(out, MINUTES if asked.minutes is None else asked.minutes, threads, watcher)
+    return made and Cases(*made, out, threads, watcher)
+
+
+def _by_agent(what: str, paper: dict[str, dict[str, Figures]], *, partial: bool) -> Reproduction:
+    """A table of all estimators, for each agent judged on hands of the first."""
+
+    def rows(asked: Request, watcher: Watcher) -> Iterator[Row]:
+        cases = _cases(asked, watcher)
+        for row in (asked.only or table.rows) if cases else ():
+            if cases is None or watcher.stopped():
+                return
+            judged, _, name = row.partition(" ")
+            ours = cases.figures(next(iter(AGENTS)), judged, partial=partial)[name]
+            bias, deviation, rmse = paper[judged][name]
+            more = ours | {"paper_bias": bias, "paper_rmse": rmse}
+            yield Row(row, deviation, ours["deviation"], UNIT, cases.agents[judged].seconds, more)
+
+    table = Reproduction(
+        what=what,
+        time=_TIME,
+        rows=tuple(f"{judged} {name}" for judged, those in paper.items() for name in those),
+        run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
+        options=("only", "minutes", "threads", "out"),
+        hint="the paper's agents were others",
+    )
+    return table
+
+
+def _over_agents(what: str, paper: dict[str, dict[str, tuple[int, int]]], *, partial: bool) -> Reproduction:
+    """A table of the largest deviations over all agents, on and off policy."""
+
+    def rows(asked: Request, watcher: Watcher) -> Iterator[Row]:
+        cases = _cases(asked, watcher)
+        for row in (asked.only or table.rows) if cases else ():
+            policy, _, name = row.partition(" ")
+            found = []
+            for played in AGENTS:
+                for judged in AGENTS:
+                    if cases is None or watcher.stopped():
+                        return
+                    if (played == judged) == (policy == "on"):
+                        found.append(cases.figures(played, judged, partial=partial)[name])
+            assert cases is not None
+            least, most = (pick(one["deviation"] for one in found) for pick in (min, max))
+            more = {"least": least, "paper_least": paper[policy][name][0]}
+            lists = {"deviation": "deviations", "bias": "biases", "rmse": "rmses"}
+            more |= {many: [one[key] for one in found] for key, many in lists.items()}
+            yield Row(row, paper[policy][name][1], most, UNIT, cases.agents[OPPONENT].seconds, more)
+
+    table = Reproduction(
+        what=what,
+        time=_TIME,
+        rows=tuple(f"{policy} {name}" for policy, those in paper.items() for name in those),
+        run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
+        options=("only", "minutes", "threads", "out"),
+        hint="the largest of three, or of six off policy; `least` in --json is the least",
+    )
+    return table
+
+
+TABLE_7_1 = _by_agent(
+    "[Johanson16 table 7.1]: deviation of a hand under estimators, full information", PAPER_7_1, partial=False
+)
+TABLE_7_2 = _over_agents("[Johanson16 table 7.2]: the same over all agents", PAPER_7_2, partial=False)
+TABLE_7_3 = _by_agent(
+    "[Johanson16 table 7.3]: deviation of a hand under estimators, partial information", PAPER_7_3, partial=True
+)
+TABLE_7_4 = _over_agents("[Johanson16 table 7.4]: the same over all agents", PAPER_7_4, partial=True)

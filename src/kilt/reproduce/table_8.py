@@ -1,0 +1,137 @@
+"""[Johanson16 table 8.2], simulated: 500-deal duplicate matches of a portfolio, judged by money and by estimators.
+
+The paper's matches were between Polaris, a portfolio of five strategies, and experts, whose logs nobody else has. Here
+the portfolio has the agents of tables 7.1 to 7.4 (see `table_7`), and the agent in the place of PsOpti4 sits in the
+experts' chairs. A match is 500 deals, each played at two tables with the players swapped, by a copy of the portfolio at
+each. It is won by more than 25 big blinds in 500 hands, 50 mbb/h, and significantly so where that is above 0 by a
+one-sided 95% test too. A row counts matches won less matches lost. The component that played each hand is known, so
+that each hand is judged on policy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from kilt import artifact
+from kilt.arrays import FloatArray
+from kilt.evaluate.estimators import Estimator, estimator_named
+from kilt.evaluate.log_estimates import LogJudge
+from kilt.evaluate.players import PORTFOLIO, load_agent
+from kilt.evaluate.portfolio import Portfolio
+from kilt.evaluate.stats import WIDTH, Estimate, estimate
+from kilt.games.holdem import Holdem
+from kilt.jit import cores
+from kilt.play.dealer import Hand
+from kilt.play.match import play_match
+from kilt.reproduce import table_7
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+
+DEALS, MATCHES, MARGIN = 500, 6, 50.0  # deals of a match, matches, mbb/h by which one is won
+ONE_SIDED = NormalDist().inv_cdf(0.95) / WIDTH  # of a 95% interval's half-width
+PAPER = {  # of table 8.2: matches won less lost, all and significant ones
+    "basic": (1, 0),
+    "bc-divat": (2, 0),
+    "all-cards+early-folds+bc-divat": (3, 3),
+}
+SIGNIFICANT = " significant"
+
+
+def judged(game: Holdem, portfolio: Portfolio, hands: Sequence[Hand], estimators: Sequence[Estimator]) -> FloatArray:
+    """What estimators make of a portfolio's hands, each by the strategy of the component that has played it.
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played.
+    portfolio : Portfolio
+        Who; its notes in the hands say which component it was.
+    hands : sequence of Hand
+        In order, numbered from 0.
+    estimators : sequence of Estimator
+        Rows of `ESTIMATORS`.
+
+    Returns
+    -------
+    ndarray, shape (estimators, hands)
+        Chips.
+    """
+    values = np.zeros((len(estimators), len(hands)))
+    chosen = [hand.notes[hand.players.index(portfolio.name)] for hand in hands]
+    for agent in portfolio.components:
+        some = [hand for hand, name in zip(hands, chosen, strict=True) if name == agent.name]
+        found = LogJudge(game, portfolio.name, agent, agent, estimators).judge(some)
+        values[:, [hand.number for hand in found.kept]] = found.found[0]
+    return values
+
+
+def outcome(won: Estimate) -> tuple[int, int]:
+    """1 for a match that is won, −1 for one that is lost, else 0: by `MARGIN`, and by a one-sided 95% test.
+
+    >>> outcome(Estimate(60.0, 200.0)), outcome(Estimate(-60.0, 60.0)), outcome(Estimate(30.0, 100.0))
+    ((1, 0), (-1, -1), (0, 0))
+    """
+    by_margin = int(won.mean > MARGIN) - int(won.mean < -MARGIN)
+    return by_margin, by_margin if abs(won.mean) > ONE_SIDED * won.margin else 0
+
+
+def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
+    out, threads = asked.out or Path(table_7.FOLDER), asked.threads or cores()
+    with artifact.os_errors(f"{out} cannot be written"):
+        out.mkdir(parents=True, exist_ok=True)
+    minutes = table_7.MINUTES if asked.minutes is None else asked.minutes
+    made = table_7.styled_agents(out, minutes, threads, watcher)
+    if made is None:
+        return ReproductionResult(TABLE.what, [])
+    game, agents = made
+    portfolio = load_agent(PORTFOLIO + ",".join(str(agents[name].folder) for name in table_7.AGENTS))
+    opponent = load_agent(str(agents[table_7.OPPONENT].folder))
+    assert isinstance(portfolio, Portfolio)
+    estimators = [estimator_named(name) for name in PAPER]
+    rates: list[list[Estimate]] = []  # [match][estimator] in mbb/h
+    chosen = list[dict[str, int]]()
+    for match in range(MATCHES):
+        watcher.say(f"match {match + 1} of {MATCHES}: {DEALS} deals, at two tables")
+        hands: list[Hand] = []
+        play_match(
+            game,
+            (portfolio, opponent),
+            2 * DEALS,
+            seed=match,
+            sink=hands.append,
+            tick=lambda played: watcher.show("hands", played / (2 * DEALS), None),
+            stop=watcher.stopped,
+        )
+        if watcher.stopped():
+            return ReproductionResult(TABLE.what, [])
+        deals = judged(game, portfolio, hands, estimators).reshape(len(estimators), -1, 2).mean(axis=2)
+        rates.append([estimate(row * 1000 / game.rules.big_blind) for row in deals])
+        chosen.append(dict(Counter(Path(note).name for hand in hands for note in hand.notes if note)))
+    found = list[Row]()
+    for row in asked.only or TABLE.rows:
+        significant, name = row.endswith(SIGNIFICANT), row.removesuffix(SIGNIFICANT)
+        place = list(PAPER).index(name)
+        won = [outcome(rate[place])[significant] for rate in rates]
+        more: dict[str, Any] = {"matches": won, "chosen": chosen}
+        more |= {
+            "mbb_per_hand": [rate[place].mean for rate in rates],
+            "margins": [rate[place].margin for rate in rates],
+        }
+        seconds = sum(agent.seconds for agent in agents.values())
+        found.append(Row(row, PAPER[name][significant], sum(won), "won − lost", seconds, more))
+    return ReproductionResult(TABLE.what, found)
+
+
+TABLE = Reproduction(
+    what="[Johanson16 table 8.2], simulated: 500-deal matches of a portfolio, won less lost",
+    time=f"{table_7.MINUTES:g} min of solving for each of 3 agents, one for their cards, and half a minute a match",
+    rows=tuple(name + kind for name in PAPER for kind in ("", SIGNIFICANT)),
+    run=_reproduce,
+    options=("only", "minutes", "threads", "out"),
+    hint="the paper's opponents were experts",
+)
