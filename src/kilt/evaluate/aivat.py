@@ -29,7 +29,7 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.batch import bytes_of
 from kilt.strategy.blueprint import Blueprint
-from kilt.tree.betting import label_of
+from kilt.tree.betting import call_places, label_of
 
 KIND = "values of states of a blueprint"
 GROUPS, DEALS, BOARDS = 12, 98_304, 64
@@ -216,7 +216,7 @@ class BlueprintValues:
             np.array(nodes.children),
             stakes,
             np.array([0.0 if position.folded is None else 2.0 * position.folded - 1 for position in positions]),
-            call_places(blueprint),
+            call_places(nodes, blueprint.level),
             np.array(blueprint.first),
             shares,
             width,
@@ -270,15 +270,6 @@ class BlueprintValues:
         for into in total:
             into[:] = sum((into[np.ix_(to, to)].astype(np.float64) for to in moved), np.zeros(into.shape))
         return total / np.float32(len(moved) * comb(deck.size - 2 * rules.hole_cards, rules.board_size(1)))
-
-
-def call_places(blueprint: Blueprint) -> IntArray:
-    """[node] The place of the call among the actions of a decision; 0 where nobody acts."""
-    nodes = blueprint.nodes
-    acts = np.flatnonzero(nodes.actor >= 0)
-    places = np.zeros(len(nodes.actor), dtype=np.int64)
-    places[acts] = blueprint.faces_bet(acts)
-    return places
 
 
 def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> Path:

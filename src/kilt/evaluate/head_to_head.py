@@ -31,7 +31,7 @@ from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
 from kilt.strategy.fixed import chances, raises
 from kilt.strategy.postprocess_kernels import CLASSES, post_process_table
-from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place
+from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place, call_places
 
 SEED = 2**63  # far from those of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
@@ -264,12 +264,8 @@ class FixedOpponents:
 
 def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
     """[node] which of its actions is the call; walks see what follows a chance node in its place."""
-    betting = abstract.betting
-    nodes = betting.nodes
-    call = np.zeros(len(nodes.actor), dtype=np.uint8)
-    acts = np.flatnonzero(nodes.actor >= 0)
-    call[acts] = call_place(nodes, betting.level, acts)
-    return call[after_chance(nodes)]
+    nodes = abstract.betting.nodes
+    return call_places(nodes, abstract.betting.level).astype(np.uint8)[after_chance(nodes)]
 
 
 def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:

@@ -27,7 +27,7 @@ from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent
 from kilt.play.batch import BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
-from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, play_match
+from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, MatchSetup, play_match
 
 BEST = "best"
 WAYS = (BEST, EXPECTED, AIVAT, PLAYED)
@@ -91,7 +91,7 @@ def meet(
             stop=stop,
         )
 
-    agents = _agent(players[0], load), _agent(players[1], load)
+    agents = MatchSetup(game, players, load=load).agents
     strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
     if way == BEST:
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
@@ -193,11 +193,3 @@ def _tells(agent: Agent, game: Holdem) -> bool:
     except PlayError:
         return False
     return True
-
-
-def _agent(player: Agent | str, load: Load | None) -> Agent:
-    if not isinstance(player, str):
-        return player
-    if load is None:
-        raise PlayError(f"the player {player!r} is a spec, and nothing is given to load it with: give `load`")
-    return load(player)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.draws import uniform
-from kilt.jit import inlined, kernel
+from kilt.jit import inlined, kernel, subkernel
 from kilt.strategy.postprocess_kernels import RuleNumbers, post_process
 
 FOLDED, SHOWN = 2, 3  # in place of the seat that acts: how a hand has ended
@@ -63,7 +63,7 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
     return weight
 
 
-@inlined
+@subkernel
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:

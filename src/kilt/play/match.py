@@ -51,7 +51,7 @@ WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which 
 
 T = TypeVar("T")
 Load: TypeAlias = Callable[[str], Agent]
-HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[float]]
+HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[float]]  # chips to the first player
 
 
 class Chunk(NamedTuple):
@@ -109,9 +109,7 @@ class MatchSetup:
     seed: int = 0
     duplicate: bool = True
     load: Load | None = None
-    judge: HandJudge | None = (
-        None  # values of hands in chips to the first player, where more than what was won is wanted
-    )
+    judge: HandJudge | None = None  # where more is wanted than what was won
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:

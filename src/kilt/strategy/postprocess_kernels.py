@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import BoolArray, FloatArray, IntArray
-from kilt.jit import inlined, kernel
+from kilt.jit import kernel, subkernel
 
 CLASSES = 3  # fold, call and bet: places that `post_process` needs after the actions of a row
 
@@ -22,7 +22,7 @@ class RuleNumbers(NamedTuple):
     by_kind: bool  # whether all bets are one class; otherwise every action is
 
 
-@inlined
+@subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
     """Drop what is below the threshold in a part of a row and scale the rest to 1; the most likely always stay."""
     least = row[begin]
@@ -38,7 +38,7 @@ def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
         row[place] /= total
 
 
-@inlined
+@subkernel
 def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
     """Apply a rule to the first `count` places of a row: probabilities of a decision, fold before call before bets.
 

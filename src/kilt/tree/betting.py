@@ -151,6 +151,14 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
     return level[nodes.first_child[node]] == FOLDS
 
 
+def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """[node] `call_place` of all decisions; 0 where nobody acts."""
+    acts = np.flatnonzero(nodes.actor >= 0)
+    places = np.zeros(len(nodes.actor), dtype=np.int64)
+    places[acts] = call_place(nodes, level, acts)
+    return places
+
+
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
     """[node] The node itself or, where it is chance, the first decision or end that follows."""
     place = np.arange(len(nodes.actor))
