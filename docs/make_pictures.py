@@ -50,6 +50,7 @@ HOUSE = [
     (("api",), "what import kilt offers", ""),
     (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
     (("viz",), "data to pictures", ""),
+    (("spots",), "subgames that are solved by themselves", ""),
     (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),
     (("evaluate",), "how good: exploitability, matches, sanity", ""),
     (("solve", "play"), "CFR and its family; agents at a table", "Agent"),
