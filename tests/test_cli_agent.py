@@ -254,7 +254,7 @@ def test_slips_are_found_before_the_work(config, tmp_path, said, complaint):
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(config, tmp_path):
-    config.write_text(CONFIG.replace("20000", "400000"))
+    config.write_text(CONFIG.replace("20000", "150000"))
     kilt("solve", config, "--out", tmp_path / "whole")
     child = start("solve", config, "--out", tmp_path / "broken")
     wait_for_checkpoint(tmp_path / "broken", child)
@@ -262,7 +262,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(config, tmp_path):
     child.communicate()
     kilt("solve", "--resume", tmp_path / "broken")
     whole, broken = (Blueprint.load(tmp_path / name) for name in ("whole", "broken"))
-    assert whole.figures["iterations"] == broken.figures["iterations"] == 400000
+    assert whole.figures["iterations"] == broken.figures["iterations"] == 150000
     assert np.array_equal(whole.shares, broken.shares)
 
 

@@ -19,7 +19,7 @@ from kilt.runs import run as runs
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.registry import ALGORITHMS
 
-LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "12000")
+LONG = ("--game", "leduc", "--algorithm", "cfr+", "--iterations", "6000")
 SHORT = library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5")  # 195 million states: no flat tree
 
 
@@ -126,7 +126,7 @@ def test_killed_runs_resume_with_the_same_numbers(tmp_path, unbroken):
     assert numbers(answer("solve", "--resume", run)) == numbers(unbroken)
     steps = [json.loads(line)["iterations"] for line in (run / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(set(steps))
-    assert steps[-1] == 12000
+    assert steps[-1] == 6000
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_ctrl_c_writes_a_checkpoint_and_says_how_to_resume(tmp_path, unbroken):
     assert (child.returncode, out) == (130, "")
     assert f"kilt solve --resume '{run}'" in err
     assert "Traceback" not in err
-    assert answer("evaluate", "exploitability", run)["iterations"] < 12000
+    assert answer("evaluate", "exploitability", run)["iterations"] < 6000
     assert numbers(answer("solve", "--resume", run)) == numbers(unbroken)
 
 

@@ -5,8 +5,9 @@ import pytest
 from phevaluator import evaluate_cards
 
 import naive
+from kilt.cards import hands_kernels
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.hands import best_five, category, census, describe, hand_tables, strength, strengths
+from kilt.cards.hands import best_five, category, census, describe, strength, strengths
 from kilt.errors import CardError
 
 
@@ -15,8 +16,10 @@ def random_hands(count, cards, seed=0, deck=FULL):
 
 
 @pytest.mark.slow
-def test_census_of_seven_cards():
-    """All 133,784,560 hands (reference list)."""
+def test_census_of_seven_cards(monkeypatch):
+    """All 133,784,560 hands (reference list), which have 4,824 strengths."""
+    seen, kernel = [], hands_kernels.census
+    monkeypatch.setattr(hands_kernels, "census", lambda *arguments: seen.append(arguments[-1]) or kernel(*arguments))
     assert list(census(7).values()) == [
         23_294_460,
         58_627_800,
@@ -28,14 +31,7 @@ def test_census_of_seven_cards():
         224_848,
         41_584,
     ]
-
-
-def test_seven_cards_have_4824_strengths():
-    tables = hand_tables(7)
-    counts = np.zeros(tables.scale, dtype=np.int64)
-    from kilt.cards import hands_kernels
-
-    hands_kernels.census(FULL.size, 7, tables, counts)
+    (counts,) = seen
     assert np.count_nonzero(counts) == 4824
     assert counts.sum() == 133_784_560
 
@@ -56,9 +52,9 @@ def test_census_of_three_cards():
     }
 
 
-@pytest.mark.parametrize(("cards", "count"), [(5, 400_000), (6, 300_000), (7, 400_000)])
+@pytest.mark.parametrize(("cards", "count"), [(5, 100_000), (6, 100_000), (7, 100_000)])
 def test_order_is_that_of_phevaluator(cards, count):
-    """A million random hands in all; phevaluator counts from 1, the best, to 7462."""
+    """Random hands, of which the census above has all; phevaluator counts from 1, the best, to 7462."""
     hands = random_hands(count, cards, seed=cards)
     theirs = np.array([evaluate_cards(*hand) for hand in hands.tolist()])
     assert np.array_equal(7462 - theirs, strengths(hands))
