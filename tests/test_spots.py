@@ -248,6 +248,14 @@ def test_a_locked_decision_stays_as_it_is():
     assert half.exploitability_percent <= 0.5
 
 
+def test_rake_is_taken_from_whoever_wins():
+    """Both have less than the pot, and the solver still finds strategies that neither can improve on."""
+    free, raked = Spot(**GOOD).solve(0.5), Spot(**GOOD, rake=5, rake_cap=0.5).solve(0.5)
+    assert sum(free.values) == pytest.approx(6)
+    assert 5.5 <= sum(raked.values) < 0.951 * 6
+    assert raked.exploitability_percent <= 0.5
+
+
 def test_a_lock_may_be_about_all_cards(solution):
     spot, _, _ = solution
     found = replace(spot, locks=("x x / * = a: rest", "x x / Jh a = f: rest")).solve(iterations=2)

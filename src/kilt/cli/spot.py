@@ -138,8 +138,8 @@ def solve(
     begun = RunFolder.open(resume) if resume else None
     budget = SpotBudget(target, iterations, seconds)
     with waiting("writing out the tree …"):
-        estimate = estimate_of(spot.tree(threads))
         run = spot.begin(budget, threads=threads, save=save, begun=begun)
+    estimate = estimate_of(solution_of(run, ()).game)
     say(_words(spot, estimate, threads))
     steps, stopped = _solve(spot, run)
     solution = solution_of(run, steps)
