@@ -546,7 +546,7 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
         "GAME": "leduc",
         "HANDS": 60,
         "DEALS": 256,
-        "SolverConfig": lambda minutes, threads: SolverConfig(iterations=2000, threads=threads),
+        "SolverConfig": lambda minutes, threads: SolverConfig(iterations=500, threads=threads),
         "AGENTS": styles,
         "OPPONENT_STYLE": solution._replace(raises=0.5, folds=2.0),
     }.items():

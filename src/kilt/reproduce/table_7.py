@@ -37,7 +37,7 @@ from kilt.jit import cores
 from kilt.play.acpc import log_line, readable_hands
 from kilt.play.agent import known
 from kilt.play.match import play_match
-from kilt.reproduce.agents import solved_agent
+from kilt.reproduce.agents import SolvedAgent, solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
 from kilt.strategy.blueprint import CARDS, STRATEGY, Blueprint
 from kilt.tree.betting import label_of
@@ -169,21 +169,23 @@ def styled_agents(
     out: Path, minutes: float, threads: int, watcher: Watcher
 ) -> tuple[Holdem, dict[str, StyledAgent]] | None:
     """The game, and all agents and their opponent by name, in folders of `out`; None where the user wishes to stop."""
-    found: dict[str, StyledAgent] = {}
-    game: Holdem | None = None
-    for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
-        config = Config(GAME, (style.cards,), solver=SolverConfig(minutes=minutes, threads=threads))
-        solved = solved_agent(config, out / style.cards.replace(" ", "-"), watcher)
+    styles = {**AGENTS, OPPONENT: OPPONENT_STYLE}
+    solutions: dict[str, SolvedAgent] = {}
+    for cards in dict.fromkeys(style.cards for style in styles.values()):
+        config = Config(GAME, (cards,), solver=SolverConfig(minutes=minutes, threads=threads))
+        solved = solved_agent(config, out / cards.replace(" ", "-"), watcher)
         if solved is None:
             return None
-        abstract, folder = solved.problem.abstract, out / name
-        game = abstract.game
-        shares = leaning(abstract, solved.strategy, style)
+        solutions[cards] = solved
+    found: dict[str, StyledAgent] = {}
+    for name, style in styles.items():
+        solution, folder = solutions[style.cards], out / name
+        abstract = solution.problem.abstract
+        shares = leaning(abstract, solution.strategy, style)
         if not artifact.exists(folder / STRATEGY):
-            Blueprint.of(abstract, shares).save(folder / STRATEGY, solved.folder / CARDS)
-        found[name] = StyledAgent(folder, AbstractStrategy(abstract, shares), solved.seconds)
-    assert game is not None
-    return game, found
+            Blueprint.of(abstract, shares).save(folder / STRATEGY, solution.folder / CARDS)
+        found[name] = StyledAgent(folder, AbstractStrategy(abstract, shares), solution.seconds)
+    return abstract.game, found
 
 
 class LogTask(NamedTuple):
