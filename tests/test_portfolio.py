@@ -110,8 +110,9 @@ def test_portfolios_by_name(tmp_path):
         "portfolio:probe,nobody": "unknown player 'nobody'",
         "portfolio:probe,window=two": "'window=two' of portfolio:.* is no number: use window=200, say",
         "portfolio:probe,random,window=1": "a window of 1 hands does not hold one of each of 2 components",
-        "portfolio:probe,explore=-1": "explore is -1.0, the width of bounds: use 0 or more",
+        "portfolio:probe,explore=-1": "explore is -1.0, a factor of the width of bounds: use 0 or more",
         "portfolio:probe,explore=nan": "explore is nan",
+        "portfolio:probe,explore=inf": "explore is inf",
         "portfolio:probe,estimator=luck": "unknown estimator 'luck'",
         "portfolio:probe,estimator=all-cards+aivat": r"all-cards\+aivat needs all cards, .*: use all-cards\+early",
     }.items():

@@ -123,11 +123,11 @@ def play(
             screen.leave()
         finally:
             screen.result(session)
-            if match and session.won:
-                screen.judge(session)
             if lines and lines.begun:
                 lines.write(f"{Score((session.total, -session.total), (name, opponent.name))}\n")
                 screen.line(("the hands are in ", "dim"), str(log), indent=0)
+    if match and session.won:
+        screen.judge(session)
 
 
 class _TableScreen:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import log
+from math import inf, log
 from typing import TypeAlias
 
 import numpy as np
@@ -129,7 +129,7 @@ class Portfolio:
     explore: float = 1.0
     window: int | None = None
     chosen: list[int] = field(init=False, default_factory=list)  # [hand] who played, and last who plays next
-    _recent: deque[tuple[int, Scores]] = field(init=False, repr=False, default_factory=deque)
+    _recent: deque[tuple[int, Scores]] = field(init=False, repr=False, default_factory=deque)  # of the window
     _totals: FloatArray = field(init=False, repr=False)  # see `upper_bounds`
 
     def __post_init__(self) -> None:
@@ -140,8 +140,8 @@ class Portfolio:
                 f"a window of {self.window} hands does not hold one of each of {len(self.components)} components: "
                 "use a larger one"
             )
-        if not self.explore >= 0:
-            raise PlayError(f"explore is {self.explore}, the width of bounds: use 0 or more")
+        if not 0 <= self.explore < inf:
+            raise PlayError(f"explore is {self.explore}, a factor of the width of bounds: use 0 or more")
         if self.estimator.value == AIVAT:
             raise PlayError(f"{self.estimator.name} needs all cards, and players do not see them: use {ESTIMATOR}")
         self.chosen.append(0)
@@ -168,7 +168,8 @@ class Portfolio:
         with suppress(PlayError):  # one that cannot tell its strategy in this hand: it counts for nobody
             found = score(Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator)
             self._totals[:, :, player] += found
-            self._recent.append((player, found))
+            if self.window is not None:
+                self._recent.append((player, found))
         if self.window is not None and len(self._recent) > self.window:
             before, old = self._recent.popleft()
             self._totals[:, :, before] -= old
