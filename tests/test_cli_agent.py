@@ -311,6 +311,23 @@ def test_agents_play_matches(solved):
     assert "unknown translation" in refused("match", f"{solved}@none@odd", "random")
 
 
+def test_matches_say_which_way_they_went(solved, tmp_path):
+    players, log = (f"{solved}@none", solved), tmp_path / "match.log"
+    said = answer("match", *players, "--hands", 100)
+    assert (said["way"], said["played"], said["hands"]) == ("expected", None, 100)
+    assert said["cpu_seconds"] > 0 and said["seconds"] > 0 and said["played_hands"] > 100
+    both = answer("match", *players, "--hands", 100, "--log", log)
+    played = answer("match", *players, "--hands", 100, "--way", "played")
+    assert both["mbb_per_hand"] == said["mbb_per_hand"] and played["way"] == "played"
+    assert both["played"]["mbb_per_hand"] == played["mbb_per_hand"] != said["mbb_per_hand"]
+    assert answer("evaluate", "log", log, "--game", solved.parent / "small.game")["players"]
+    shown = kilt("match", *players, "--hands", 100, "--played")
+    assert "expected" in shown.stdout and "hands that are played" in shown.stderr and "CPU time" in shown.stderr
+    table = answer("crosstable", *players, "random", "--hands", 100)
+    assert [match["way"] for match in table["matches"]] == ["expected", "played", "played"]
+    assert table["rates"][0][1]["mbb_per_hand"] == said["mbb_per_hand"]
+
+
 def test_agents_play_their_own_game_only(solved):
     assert "use the game it was made for" in refused("match", solved, "random", "--game", "leduc")
 
