@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test quick demo tour lint types docs pictures unit clean
+.PHONY: env test test-gpu quick demo tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -38,6 +38,10 @@ quick: lint env
 
 unit: env
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
+test-gpu: env
+	$(BIN)/pytest tests/test_device.py
 
 docs: env
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site

@@ -13,7 +13,7 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors"},
-    {"arrays", "records", "compiling", "jit", "draws", "lanes", "machine", "artifact", "config", "engines"},
+    {"arrays", "records", "compiling", "jit", "draws", "lanes", "machine", "gpu", "artifact", "config", "engines"},
     {"cards"},
     {"games"},
     {"tree"},
@@ -30,6 +30,7 @@ LAYERS = [
     {"__main__"},
 ]
 ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
+    "cupy": ["gpu.py"],
     "filelock": ["machine.py"],
     "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],

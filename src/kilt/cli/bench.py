@@ -112,6 +112,16 @@ def start(as_json: AsJson = False, long: Long = False) -> None:
     _print("kilt bench start", figures, as_json=as_json)
 
 
+@app.command()
+def gpu(as_json: AsJson = False, long: Long = False) -> None:
+    """[2-4] hold'em from nothing to 1 mbb/g on a GPU, and how near its kernels come to the memory's limit."""
+    from kilt.bench.gpu import run
+
+    with waiting("solving [2-4] hold'em …"):
+        figures = run(long=long)
+    _print("kilt bench gpu", figures, as_json=as_json)
+
+
 def _print(title: str, figures: list[Figure], *, as_json: bool) -> None:
     if as_json:
         print_json({figure.key: figure.value for figure in figures})

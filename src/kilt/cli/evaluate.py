@@ -13,7 +13,7 @@ from kilt.cli.log import UNIT, log
 from kilt.cli.match import ProcessesOption, SeedOption
 from kilt.cli.sanity import sanity
 from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
-from kilt.cli.solve import GameOption, ThreadsOption, exploitability_rows
+from kilt.cli.solve import DeviceOption, GameOption, ThreadsOption, exploitability_rows
 
 if TYPE_CHECKING:
     from kilt.evaluate.stats import Estimate
@@ -53,6 +53,7 @@ def exploitability(
         ),
     ] = None,
     threads: ThreadsOption = 1,
+    device: DeviceOption = "cpu",
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
@@ -72,6 +73,8 @@ def exploitability(
         )
     if run and agent:
         raise RunError(f"--agent {agent} is given and the run {run} too: leave out one")
+    if device != "cpu" and (game or engine):
+        raise RunError("a GPU walks with the strategy of a run, alone: give a RUN, and leave out --engine")
     if game and agent is None:
         raise RunError(f"the agent is not given: use --agent with one of {', '.join(AGENTS)}")
 
@@ -80,7 +83,7 @@ def exploitability(
     subject = Subject.of_run(run) if run else Subject(str(game), agent=str(agent))
     name = subject.game
     with waiting(f"writing out {name} …"):
-        judge, table, figures = subject.load(threads, shared=engine is not None)
+        judge, table, figures = subject.load(threads, shared=engine is not None, device=device)
     who = {"run": str(run), "iterations": figures["iterations"]} if run else {"agent": agent}
     if not judge.exact:
         raise RunError(

@@ -49,6 +49,11 @@ ThreadsOption = Annotated[
     typer.Option("--threads", metavar="T", help="How many threads; more than 1 for algorithms that walk all boards."),
 ]
 
+DeviceOption = Annotated[
+    str,
+    typer.Option("--device", metavar="D", help="`gpu` for walks over all boards on an NVIDIA graphics card, or `cpu`."),
+]
+
 
 def solve(
     config: Annotated[
@@ -90,6 +95,7 @@ def solve(
             "--threads", metavar="T", help="How many threads; more than 1 with CONFIG, or to walk all boards."
         ),
     ] = None,
+    device: DeviceOption = "cpu",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -155,13 +161,15 @@ def solve(
     where = {"name": engine, "blades": blades, "address": address, "batch": batch}
     folder = resume or out
     if config or (resume and is_configured(resume)):
+        if device != "cpu":
+            raise RunError("abstract games are solved on the CPU: leave out --device, or give --game")
         run = _abstract(config, folder, budget, solver, where, going_on=resume is not None)
     else:
         if any(value is not None for value in where.values()):
             raise RunError(
                 "blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine"
             )
-        run = _whole(game, algorithm, seed, threads, resume, out, budget)
+        run = _whole(game, algorithm, seed, threads, device, resume, out, budget)
     _solve(run, as_json=as_json)
 
 
@@ -177,6 +185,7 @@ def _whole(
     algorithm: str | None,
     seed: int | None,
     threads: int | None,
+    device: str,
     resume: Path | None,
     out: Path | None,
     budget: Budget | None,
@@ -202,6 +211,7 @@ def _whole(
             budget=budget,
             seed=seed or 0,
             threads=threads,
+            device=device,
             folder=out,
             begun=begun,
         )

@@ -25,7 +25,7 @@ from kilt.arrays import Array
 from kilt.errors import RunError
 from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.problem import FlatProblem, Problem, VectorProblem
+from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver
 from kilt.tree import best_response
 from kilt.tree.vector import Walk, Walks
@@ -33,6 +33,7 @@ from kilt.tree.walk_kernels import TIE
 
 UNIT = "chips per game"
 VECTOR_PRECISION = 1e-9  # chips per game: how far walks with vectors of hands may be off by rounding
+DEVICE_PRECISION = 1e-6  # … in single precision, on a GPU
 PATIENCE = 5.0  # seconds: where a walk of the whole game takes longer, a run does not measure exploitability
 
 P = TypeVar("P", bound=Problem)
@@ -142,20 +143,20 @@ class VectorJudge(Judge[VectorProblem]):
 
     @property
     def precision(self) -> float:
-        """Sums over hands are rounded."""
-        return VECTOR_PRECISION
+        """Sums over hands are rounded: to 7 digits on a GPU."""
+        return VECTOR_PRECISION if self.problem.device == CPU else DEVICE_PRECISION
 
     def expected_value(self, strategy: Array) -> float:
         """Expected winnings of player 0 when both follow a strategy, in chips per game."""
-        return self.problem.game.expected_value(strategy)
+        return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
         """What a best response wins in each seat, in chips per game."""
-        return self.problem.game.response_values(strategy)
+        return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
         """What best responses win more than the strategy on average over both seats, in chips per game; at least 0."""
-        return self.problem.game.exploitability(strategy)
+        return self.problem.walker.exploitability(strategy)
 
     def responses(self, strategy: Array) -> Array:
         """[row, hand] a strategy that takes a best response in each seat."""

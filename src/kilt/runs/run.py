@@ -32,7 +32,7 @@ from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, Problem
+from kilt.solve.problem import ABSTRACT, CPU, VECTOR, Problem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import InParts, Solver, scheduled
 from kilt.solve.variants import Variant
@@ -151,6 +151,7 @@ def new_run(
     budget: Budget | None = None,
     seed: int = 0,
     threads: int = 1,
+    device: str = CPU,
     folder: Path | None = None,
     begun: RunFolder | None = None,
 ) -> Run:
@@ -168,6 +169,8 @@ def new_run(
         For algorithms that draw at random.
     threads : int
         More than 1 for algorithms that walk all boards.
+    device : str
+        "cpu", or "gpu" for algorithms that walk all boards.
     folder : Path, optional
         A new folder for log, checkpoints and strategy. Without one nothing is kept.
     begun : RunFolder, optional
@@ -178,7 +181,7 @@ def new_run(
     if exact and budget:
         raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
     form = begun.identity.form if begun and called == begun.identity.algorithm else None
-    problem = load_problem(game, algorithm, form=form, threads=threads)
+    problem = load_problem(game, algorithm, form=form, threads=threads, device=device)
     solver = make_solver(problem, algorithm, seed)
     identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint)
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
@@ -292,15 +295,17 @@ class StoredRun:
     path: Path
     game: str  # as its user called it
 
-    def load(self, threads: int = 1) -> tuple[Problem, Array, dict[str, Any]]:
+    def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
         """The game in the form of the strategy, the strategy as a table of it, and the figures beside it."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
+        if device != CPU and form != VECTOR:
+            raise RunError(f"{self.path} is in {form} form, and walks on a GPU take vectors of hands: use the CPU")
         if form == ABSTRACT:
             problem = self._abstract(threads)
         else:
-            problem = load_problem(self.game, form=form, threads=threads)
+            problem = load_problem(self.game, form=form, threads=threads, device=device)
         return problem, *problem.load(stored)
 
     def _abstract(self, threads: int) -> AbstractProblem:

@@ -21,6 +21,7 @@ from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.evaluate.responses import PARTS, response_values
 from kilt.runs.run import open_run
+from kilt.solve.problem import CPU
 from kilt.tree.vector import Walks
 
 
@@ -37,7 +38,9 @@ class Subject:
         """The strategy of a run that has come to its end."""
         return cls(open_run(run).game, run)
 
-    def load(self, threads: int = 1, *, shared: bool = False) -> tuple[Judge[Any], Array, dict[str, Any]]:
+    def load(
+        self, threads: int = 1, *, shared: bool = False, device: str = CPU
+    ) -> tuple[Judge[Any], Array, dict[str, Any]]:
         """The judge of its game, the strategy, and the figures beside it.
 
         A game that is `shared` among workers comes as vectors of hands, as it does for several threads.
@@ -45,7 +48,7 @@ class Subject:
         if self.run is None:
             problem, strategy = fixed_agent(self.game, self.agent, max(threads, PARTS) if shared else threads)
             return judge_of(problem), strategy, {}
-        problem, strategy, figures = open_run(self.run).load(threads)
+        problem, strategy, figures = open_run(self.run).load(threads, device)
         return judge_of(problem, patience=inf), strategy, figures
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:

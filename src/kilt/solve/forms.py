@@ -23,7 +23,18 @@ from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
-from kilt.solve.problem import ABSTRACT, FLAT, SINGLE, VECTOR, FlatProblem, Problem, VectorProblem, big_blind_of
+from kilt.solve.problem import (
+    ABSTRACT,
+    CPU,
+    DEVICES,
+    FLAT,
+    SINGLE,
+    VECTOR,
+    FlatProblem,
+    Problem,
+    VectorProblem,
+    big_blind_of,
+)
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.solve.variants import Variant
 from kilt.strategy import blueprint
@@ -37,7 +48,12 @@ OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
 
 
 def load_problem(
-    game: str | Game, algorithm: str | Variant | Algorithm | None = None, *, form: str | None = None, threads: int = 1
+    game: str | Game,
+    algorithm: str | Variant | Algorithm | None = None,
+    *,
+    form: str | None = None,
+    threads: int = 1,
+    device: str = CPU,
 ) -> Problem:
     """A game in the form that an algorithm works on, or that fits to judge strategies.
 
@@ -52,6 +68,8 @@ def load_problem(
         "flat" or "vector". Left out: flat where the algorithm has it, the game fits and one thread is enough.
     threads : int
         That share the boards, in vector form.
+    device : str
+        "cpu", or "gpu" for walks on a graphics card, in vector form.
 
     Raises
     ------
@@ -65,7 +83,17 @@ def load_problem(
     if entry and threads > 1 and not entry.threads:
         able = [name for name, other in ALGORITHMS.items() if other.threads]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
-    source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
+    if device not in DEVICES:
+        raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
+    if device != CPU:
+        form = VECTOR
+    if entry and device != CPU and not entry.gpu:
+        able = [name for name, other in ALGORITHMS.items() if other.gpu]
+        raise RunError(
+            f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `--device {device}`"
+        )
+    given = None if isinstance(game, str) else game
+    source = _Source(game if isinstance(game, str) else game.name, threads, given, device)
     tables = entry.tables if entry else 1
     forms = [one for one in (FLAT, VECTOR) if entry is None or one in entry.make]
     missing = []
@@ -95,6 +123,7 @@ class _Source:
     name: str  # as the user calls it
     threads: int
     given: Game | None = None  # the rules, where they have no name that can be looked up
+    device: str = CPU
 
     @cached_property
     def game(self) -> Game | None:
@@ -140,6 +169,8 @@ class _Source:
         if self.too_many_bets:  # every action leads to a node
             actions, most = Decimal(self.size.actions.total), betting.MOST_NODES
             return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
+        if self.device != CPU:  # whose memory counts then: see `DeviceGame`
+            return None
         wanted, there = self._bytes(tables, self._dtype(tables)), machine.available_memory()
         if wanted > there:
             tables_of = f"the tables of {self.name}"
@@ -147,7 +178,8 @@ class _Source:
         return None
 
     def _dtype(self, tables: int) -> npt.DTypeLike:
-        return np.float32 if self._bytes(tables, np.float64) > SINGLE else np.float64
+        single = self.device != CPU or self._bytes(tables, np.float64) > SINGLE
+        return np.float32 if single else np.float64
 
     def _bytes(self, tables: int, dtype: npt.DTypeLike) -> int:
         return tables * prod(self.vectors.shape) * np.dtype(dtype).itemsize
@@ -155,7 +187,7 @@ class _Source:
     def problem(self, form: str, tables: int) -> Problem:
         """The game in a form that lacks nothing."""
         if form == VECTOR:
-            return VectorProblem(self.vectors, self._dtype(tables))
+            return VectorProblem(self.vectors, self._dtype(tables), self.device)
         if self.game is None:
             from kilt.tree.openspiel import openspiel_tree
 

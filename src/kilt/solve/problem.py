@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,12 @@ from kilt.tree import best_response
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
+if TYPE_CHECKING:
+    from kilt.tree.device import DeviceGame
+
 # Forms of a game: its flat tree, its public tree with vectors of hands, or an abstract game.
 FORMS = FLAT, VECTOR, ABSTRACT = "flat", "vector", "abstract"
+DEVICES = CPU, GPU = "cpu", "gpu"  # where walks with vectors of hands may run
 SINGLE = 1 << 30  # bytes: tables that would be larger in double precision are kept in single precision
 
 
@@ -114,6 +118,16 @@ class VectorProblem(Problem):
 
     game: VectorGame
     dtype: npt.DTypeLike = np.float64  # of the tables of solvers
+    device: str = CPU  # where walks run
+
+    @cached_property
+    def walker(self) -> VectorGame | DeviceGame:
+        """The game as it is walked: itself, or its copy on the GPU."""
+        if self.device == CPU:
+            return self.game
+        from kilt.tree.device import DeviceGame  # imports the GPU library
+
+        return DeviceGame(self.game, self.dtype)
 
     @property
     def name(self) -> str:
@@ -136,7 +150,7 @@ class VectorProblem(Problem):
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
         """Write a table to a folder as it is."""
-        VectorStrategy.of(self.game, strategy, **figures).save(path)
+        VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """[row, hand] a table that was saved for these very rules, mapped from its file, and the figures beside it."""

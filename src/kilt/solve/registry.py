@@ -19,6 +19,7 @@ from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.variants import VARIANTS, Variant
 from kilt.solve.vector import SCHEMES, VectorCfr
+from kilt.tree.vector import VectorGame
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
 
@@ -30,6 +31,7 @@ class Algorithm(NamedTuple):
     make: Mapping[str, Make]  # by form
     tables: int = 2  # that it keeps in vector form
     threads: bool = False  # whether several can share its walks over all boards, in vector form
+    gpu: bool = False  # whether these can run on a GPU
     walks: bool = True  # whether it walks all boards and hands of an abstract game,
     samples: bool = False  # or those of a board that is drawn for each iteration
     opponent: bool = False  # whether it keeps a table for an opponent who sees all cards
@@ -49,7 +51,11 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
         return FullWidth(problem.tree.nodes, variant)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfr(problem.game, variant, problem.dtype)
+        if isinstance(problem.walker, VectorGame):
+            return VectorCfr(problem.game, variant, problem.dtype)
+        from kilt.solve.device import DeviceCfr  # imports the GPU library
+
+        return DeviceCfr(problem.walker, variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return BucketedCfr(problem, variant=variant, seed=seed)
@@ -112,18 +118,21 @@ def _exact(problem: FlatProblem, seed: int) -> Solver:
 
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True),
-    "cfr+": Algorithm("CFR+: regret matching+, average weighted by iteration", _full_width("cfr+"), threads=True),
+    "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True, gpu=True),
+    "cfr+": Algorithm(
+        "CFR+: regret matching+, average weighted by iteration", _full_width("cfr+"), threads=True, gpu=True
+    ),
     "cfr+current": Algorithm(
         "CFR+ without an average: the current strategy is the result", {VECTOR: _current}, tables=1, threads=True
     ),
-    "linear": Algorithm("linear CFR", _full_width("linear"), threads=True),
-    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True),
+    "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
+    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
     "pcfr+": Algorithm(
         "predictive CFR+, average weighted by the square of the iteration",
         _full_width("pcfr+"),
         tables=3,
         threads=True,
+        gpu=True,
     ),
     "cfr-br": Algorithm(
         "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, and so on",

@@ -191,6 +191,10 @@ class VectorGame:
         identity = self.layouts[0]._replace(given=given)
         self.layouts = identity, identity
 
+    def on_host(self, table: Table) -> Table:
+        """A table as an array of NumPy, which it is."""
+        return table
+
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
         """Every decision: its round, the first of its rows among those of a board, and the position."""
         tree, nodes = self.tree, self.tree.nodes

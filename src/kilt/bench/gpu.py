@@ -1,0 +1,105 @@
+"""``kilt bench gpu``: [2-4] hold'em from nothing to 1 mbb/g on a GPU, and its kernels beside a copy of memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from kilt.bench.measure import Figure
+from kilt.games import load_game
+from kilt.gpu import require_gpu
+from kilt.solve.device import DeviceCfr
+from kilt.solve.problem import big_blind_of
+from kilt.tree.device import NODE, DeviceGame, DeviceRound
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import DECISION, FOLD
+
+GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
+PERIOD = 25  # iterations between measurements
+TIMED = 5  # iterations whose kernels are timed one by one
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Solve [2-4] hold'em with CFR+ in single precision, then time each kernel; `long` solves it three times."""
+    cupy = require_gpu()
+    begun = perf_counter()
+    device = DeviceGame(VectorGame(load_game(GAME)))
+    cupy.cuda.Device().synchronize()
+    prepared = perf_counter() - begun
+    DeviceCfr(device).step(1)  # compiles
+    found = [_solve(device) for _ in range(3 if long else 1)]
+    seconds, iterations, exploitability = sorted(found)[len(found) // 2]
+    share, limit = _bandwidth(device)
+    return [
+        Figure("two_four_seconds_to_1_mbb", f"[2-4] hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),
+        Figure("two_four_iterations", "… iterations", iterations, ""),
+        Figure("two_four_mbb", "… exploitability then", exploitability, "mbb/g"),
+        Figure("two_four_prepare_seconds", "… tree, and its copy on the device", prepared, "s"),
+        Figure("copy_bandwidth", "memory of the device: a copy of 2 GB", limit / 1e12, "TB/s"),
+        *(Figure(f"{name}_bandwidth", f"{name}: share of that", part, "") for name, part in share.items()),
+    ]
+
+
+def _solve(device: DeviceGame) -> tuple[float, int, float]:
+    """Seconds, iterations and exploitability in mbb/g."""
+    scale = 1000 / (big_blind_of(device.game.game) or 1)
+    begun, solver = perf_counter(), DeviceCfr(device)
+    while True:
+        solver.step(PERIOD)
+        left = scale * device.exploitability(solver.average())
+        if left < TARGET:
+            return perf_counter() - begun, solver.iterations, left
+
+
+def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:
+    """The bandwidth of each kernel, by the bytes that it has to move, as a share of that of a copy; and the latter."""
+    cupy, kernel, spent = device.cupy, device.kernel, defaultdict[str, float](float)
+
+    def seconds(work: Any, *arguments: Any, **options: Any) -> float:
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        work(*arguments, **options)
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end)) / 1000
+
+    def timed(name: str) -> Any:
+        def call(*arguments: Any, **options: Any) -> None:
+            spent[name] += seconds(kernel(name), *arguments, **options)
+
+        return call
+
+    solver = DeviceCfr(device)
+    solver.step(1)
+    device.kernel = timed
+    solver.step(TIMED)
+    device.kernel = kernel
+    moved = defaultdict[str, float](float)
+    for here in device.rounds:
+        for player in (0, 1):
+            for name, numbers in _numbers(device, here, player).items():
+                moved[name] += TIMED * numbers * here.boards * device.hands * device.dtype.itemsize
+    source = cupy.zeros(250_000_000, np.float64)
+    target = cupy.empty_like(source)
+    limit = 2 * source.nbytes / min(seconds(cupy.copyto, target, source) for _ in range(5))
+    return {name: moved[name] / spent[name] / limit for name in moved}, limit
+
+
+def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, int]:
+    """How many numbers each kernel has to read or write for each hand and board of a round, at the least."""
+    walk = here.walks[player]
+    nodes = np.frombuffer(device.cupy.asnumpy(walk.nodes).tobytes(), NODE)
+    decides = nodes["kind"] == DECISION
+    theirs, mine = decides & (nodes["actor"] != player), decides & (nodes["actor"] == player)
+    rows = {who: int(nodes["count"][where].sum()) for who, where in (("theirs", theirs), ("mine", mine))}
+    leaves = len(walk.slots)
+    return {
+        # A strategy is read, the average read and written; reach is read where they decide and written after it.
+        "push_reach": 3 * rows["theirs"] + int(theirs.sum()) + int(walk.slot.max()) + 1,
+        "leaf_sums": 3 * leaves,
+        # Leaves are read; values are written, and read by the node before; regrets are read and written.
+        "pull_values": int((nodes["kind"] >= FOLD).sum()) + 2 * len(nodes) + 2 * rows["mine"],
+    }

@@ -1,0 +1,57 @@
+"""The one place that imports the GPU library, CuPy: only what works on a device does so, and only when it is asked for.
+
+`require_gpu` says in one line what is missing where there is no GPU.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.errors import RunError
+
+NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
+SHARED = 200_000  # bytes of shared memory that a block may ask for at most
+
+
+def require_gpu() -> Any:
+    """CuPy; RunError where it, or a GPU that it can use, is missing."""
+    try:
+        import cupy
+    except ImportError:
+        raise RunError(
+            "there is no GPU to work on, CuPy is not installed: pip install cupy-cuda12x (or that of your CUDA), or "
+            "leave out `--device gpu`"
+        ) from None
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise RunError(
+            f"there is no GPU to work on ({error}): use a machine with one, or leave out `--device gpu`"
+        ) from None
+    return cupy
+
+
+def free_memory() -> int:
+    """Bytes of device memory that are free."""
+    free, _ = require_gpu().cuda.runtime.memGetInfo()
+    return int(free)
+
+
+@cache
+def kernels(source: Path, dtype: npt.DTypeLike) -> Any:
+    """The kernels of a CUDA file, by name, compiled for a type of numbers; compiled code is cached on disk by CuPy."""
+    number = NUMBERS[np.dtype(dtype).name]
+    module = require_gpu().RawModule(code=source.read_text(), options=(f"-Dnumber={number}", "--std=c++14"))
+
+    @cache
+    def kernel(called: str) -> Any:
+        function = module.get_function(called)
+        function.max_dynamic_shared_size_bytes = SHARED
+        return function
+
+    return kernel

@@ -1,0 +1,363 @@
+"""Walks over a public tree on a GPU: all boards of a round at once, round after round.
+
+`DeviceGame` keeps the tree of a `VectorGame` in device memory. A sweep is a walk of one player over all of it: reach
+goes down round by round, leaves are summed up, values come up again, and what the player learns on the way is written
+to tables that stay on the device. `device_kernels.cu` has the kernels, twins of those of the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cards.equity_kernels import board_strengths
+from kilt.errors import GameError, RunError
+from kilt.gpu import free_memory, kernels, require_gpu
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
+
+SOURCE = Path(__file__).with_name("device_kernels.cu")
+HANDS = 2  # of a thread that pushes reach down
+BLOCK, SCAN, BOARDS = 128, 256, 16  # threads of a block: over hands, over the hands of a leaf, over boards
+
+# As in the CUDA file.
+NODE = np.dtype(
+    [
+        ("stake", np.float64),
+        *((name, np.int32) for name in ("kind", "actor", "child", "count", "row", "slot", "leaf", "below")),
+    ]
+)
+RANK = np.dtype(
+    [("lower", np.int16), ("upper", np.int16), ("card_lower", np.int16, (2,)), ("card_upper", np.int16, (2,))]
+)
+LEARNING = np.dtype(
+    [
+        *((name, np.float64) for name in ("above", "below", "weight", "average", "average_weight", "noise")),
+        *((name, np.int32) for name in ("regrets", "averages", "predictive")),
+        ("unused", np.int32),
+    ]
+)
+IDLE = np.zeros((), LEARNING)  # of walks in which nobody learns
+VECTORS = ("reach", "beats", "whole", "value", "total", "chance")  # fields of `DeviceRound`
+TABLES = 3  # that a solver keeps at most
+
+
+class RoundWalk(NamedTuple):
+    """The betting of a round as one player's walk sees it."""
+
+    nodes: Any  # [node] of `NODE`, numbered from 0 in each round
+    begin: Any  # [entry + 1] where the nodes of its block begin
+    above: Any  # [entry] the slot, in the round before, of the chance node that opens it
+    slots: Any  # [leaf] whose reach is summed up
+    slot: IntArray  # [node] where the opponent's reach stands, on the host
+
+
+class DeviceRound(NamedTuple):
+    """A round of the tree on the device, with room for its vectors [place, board, hand]."""
+
+    walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
+    entries: int
+    boards: int
+    first_row: int
+    rows: int
+    parent: Any  # [board] the board before it, from 0 in its round
+    first_board: Any  # [board + 1] of the next round, from 0 there
+    factor: Any  # [board] how much it counts among those that follow one board
+    symmetry: Any  # [board]
+    order: Any  # [board, place] hands, weakest first; those that the board does not leave come last
+    live: Any  # [board] how many it leaves
+    ranks: Any  # [board, hand] of `RANK`
+    listed: Any  # [board, card, place] the hands that hold a card, weakest first; −1 for those not left
+    reach: Any  # of the opponent, by slot
+    beats: Any  # reach that a hand beats less what beats it, by leaf
+    whole: Any  # reach that shares no card with a hand, by leaf
+    value: Any  # by node
+    total: Any  # of chance nodes, before suits are averaged over; by entry of the next round
+    chance: Any  # of chance nodes
+
+
+class DeviceGame:
+    """The public tree of a poker game on the device.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The game; tables are over (board, row) × hand, as its own.
+    dtype : data type
+        Of tables, reach and values.
+    """
+
+    def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32) -> None:
+        if not game.tree.poker:
+            raise GameError(f"walks on a GPU are for games with cards, and not for {game.game.name}: use the CPU")
+        if game.tree.nodes.rake.any():
+            raise GameError("walks on a GPU know no rake: use the CPU")
+        self.cupy = require_gpu()
+        self.game, self.tree, self.dtype = game, game.tree, np.dtype(dtype)
+        self.hands = game.shape[1]
+        put = self._put
+        self.kernel = kernels(SOURCE, self.dtype.name)
+        self._cards = put(np.stack(self.tree.deck.cards, axis=1).astype(np.int16))
+        self._moved = put(self.tree.moved.astype(np.int32))
+        self._prior = put(self.tree.prior.astype(self.dtype))
+        walks: list[tuple[RoundWalk, RoundWalk]] = []
+        for r in range(len(self.tree.rows)):
+            walks.append((self._walk(r, 0, walks), self._walk(r, 1, walks)))
+        self._require_memory(walks)
+        self.rounds = [self._round(r, own) for r, own in enumerate(walks)]
+
+    def _put(self, array: Array) -> Any:
+        """A copy on the device, in the order of rows that kernels expect."""
+        return self.cupy.asarray(np.ascontiguousarray(array))
+
+    def table(self) -> Any:
+        """A table of zeros on the device."""
+        return self.cupy.zeros(self.game.shape, self.dtype)
+
+    def on_host(self, table: Any) -> Table:
+        """A table as an array of NumPy."""
+        found: Table = self.cupy.asnumpy(table)
+        return found
+
+    def sweep(
+        self,
+        player: int,
+        task: int,
+        own: Any,
+        theirs: Any,
+        learning: Array = IDLE,
+        regret: Any | None = None,
+        average: Any | None = None,
+    ) -> Any:
+        """Walk over the whole tree for one player.
+
+        Parameters
+        ----------
+        player : int
+            Whose values are pulled up.
+        task : int
+            FOLLOW the strategy `own`, or RESPOND to the opponent's.
+        own, theirs : device arrays, shape (rows, hands)
+            Strategies: entries of a decision are in proportion to probabilities, negative ones count as 0.
+        learning : ndarray of `LEARNING`
+            How what is found enters the tables.
+        regret, average : device arrays, optional
+            The player's regrets and the sum of the opponent's strategies; needed where somebody learns.
+
+        Returns
+        -------
+        device array, shape (hands,)
+            What each hand is worth, weighted by the opponent's reach.
+        """
+        regret, average = own if regret is None else regret, theirs if average is None else average
+        i, hands = np.int32, np.int32(self.hands)
+        up, before = self._prior[1 - player], 1
+        for here in self.rounds:
+            walk, boards = here.walks[player], i(here.boards)
+            where = i(player), boards, i(before), hands, np.int64(here.first_row), i(here.rows)
+            arguments = walk.nodes, walk.begin, walk.above, here.parent, *where, up, theirs, average, learning
+            grid = -(-self.hands // (HANDS * BLOCK)), here.boards, here.entries
+            self.kernel("push_reach")(grid, (BLOCK,), (*arguments, here.reach))
+            self._sum_leaves(here, walk)
+            up, before = here.reach, here.boards
+        for r in range(len(self.rounds) - 1, -1, -1):
+            here = self.rounds[r]
+            walk, boards = here.walks[player], i(here.boards)
+            where = i(player), i(task), boards, hands, np.int64(here.first_row), i(here.rows)
+            tables = own, regret, learning, here.beats, here.whole, here.chance, here.value
+            grid = self._grid(here.boards, here.entries)
+            self.kernel("pull_values")(grid, (BLOCK,), (walk.nodes, walk.begin, *where, *tables))
+            if r > 0:
+                self._pass_up(self.rounds[r - 1], here, walk)
+        return self.rounds[0].value[0, 0]
+
+    def _sum_leaves(self, here: DeviceRound, walk: RoundWalk) -> None:
+        """Sum up the reach at all leaves of a round."""
+        i, leaves, (_, lists, length) = np.int32, len(walk.slots), here.listed.shape
+        segments = max(SCAN // lists, 1)
+        sums = 2 * self.hands + 1 + lists * (length + 1) + SCAN // 32 + lists * segments
+        sizes = i(here.boards), i(self.hands), i(lists), i(length)
+        boards = here.order, here.live, here.ranks, here.listed, self._cards
+        self.kernel("leaf_sums")(
+            (here.boards, leaves),
+            (SCAN,),
+            (here.reach, walk.slots, *boards, *sizes, here.beats, here.whole),
+            shared_mem=sums * self.dtype.itemsize,
+        )
+
+    def _pass_up(self, before: DeviceRound, here: DeviceRound, walk: RoundWalk) -> None:
+        """Give chance nodes what the boards that follow are worth."""
+        i, hands = np.int32, np.int32(self.hands)
+        sizes = i(here.boards), i(before.boards), hands
+        self.kernel("add_boards")(
+            (-(-self.hands // 32), before.boards, here.entries),
+            (32, BOARDS),
+            (walk.begin, before.first_board, here.factor, here.value, *sizes, before.total),
+            shared_mem=32 * BOARDS * self.dtype.itemsize,
+        )
+        arguments = self._moved, i(len(self._moved)), before.symmetry, i(before.boards), hands
+        grid = self._grid(before.boards, here.entries)
+        self.kernel("average_over_suits")(grid, (BLOCK,), (*arguments, before.total, before.chance))
+
+    def _grid(self, boards: int, entries: int) -> tuple[int, int, int]:
+        return -(-self.hands // BLOCK), boards, entries
+
+    def _worth(self, player: int, task: int, strategy: Any) -> float:
+        """What a player wins in chips per game who follows a strategy, or responds to it."""
+        table = self.cupy.asarray(strategy, self.dtype)
+        values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
+        return float(self.tree.norm * (self.tree.prior[player] @ values))
+
+    def expected_value(self, strategy: Any) -> float:
+        """What player 0 wins when both follow a strategy, in chips per game."""
+        return self._worth(0, FOLLOW, strategy)
+
+    def response_values(self, strategy: Any) -> tuple[float, float]:
+        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
+        return self._worth(0, RESPOND, strategy), self._worth(1, RESPOND, strategy)
+
+    def exploitability(self, strategy: Any) -> float:
+        """What best responses win, mean over both seats, in chips per game."""
+        return max(sum(self.response_values(strategy)) / 2, 0.0)
+
+    def _require_memory(self, walks: Sequence[tuple[RoundWalk, RoundWalk]]) -> None:
+        """Raise RunError where the vectors and `TABLES` tables do not fit into the device's memory."""
+        vectors = sum(
+            sum(_places(own, after)) * count * self.hands
+            for own, after, count in zip(walks, self._openings(), np.diff(self.tree.board_start).tolist(), strict=True)
+        )
+        wanted = (vectors + TABLES * prod(self.game.shape)) * self.dtype.itemsize
+        if wanted > (there := free_memory()):
+            raise RunError(
+                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
+                " free: leave out `--device gpu`, or use a smaller game"
+            )
+
+    def _openings(self) -> list[int]:
+        """[round] how many blocks of the next round its chance nodes open."""
+        return [*np.diff(self.tree.entry_start)[1:].tolist(), 0]
+
+    def _round(self, r: int, walks: tuple[RoundWalk, RoundWalk]) -> DeviceRound:
+        """Put a round on the device."""
+        tree, put = self.tree, self._put
+        start, stop = tree.board_start[r : r + 2].tolist()
+        last = r == len(tree.rows) - 1
+        parent = np.zeros(1, np.int64)
+        if r > 0:
+            children = np.diff(tree.first_board[tree.board_start[r - 1] : start + 1])
+            parent = np.repeat(np.arange(len(children)), children)
+        following = np.zeros(1, np.int64) if last else tree.first_board[start : stop + 1] - stop
+        room = [
+            self.cupy.zeros((places, stop - start, self.hands), self.dtype)
+            for places in _places(walks, self._openings()[r])
+        ]
+        return DeviceRound(
+            walks=walks,
+            entries=int(tree.entry_start[r + 1] - tree.entry_start[r]),
+            boards=stop - start,
+            first_row=int(tree.table_start[r]),
+            rows=int(tree.rows[r]),
+            parent=put(parent.astype(np.int32)),
+            first_board=put(following.astype(np.int32)),
+            factor=put((tree.chance[r] * tree.weight[start:stop]).astype(self.dtype)),
+            symmetry=put(tree.symmetry[start:stop].astype(np.int32)),
+            **self._ranked(r),
+            **dict(zip(VECTORS, room, strict=True)),
+        )
+
+    def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
+        """The nodes of a round as the walk of a player sees them: reach changes where the opponent acts."""
+        tree, every, put = self.tree, self.tree.nodes, self._put
+        entries = np.arange(*tree.entry_start[r : r + 2])
+        blocks = tree.entry_block[entries]
+        first = int(every.block[blocks[0]])
+        begin = np.append(every.block[blocks], every.block[blocks[-1] + 1]) - first
+        part = slice(first, first + int(begin[-1]))
+        nodes = np.zeros(part.stop - first, NODE)
+        nodes["kind"], nodes["actor"], nodes["stake"] = every.kind[part], every.actor[part], every.stake[part]
+        nodes["child"], nodes["count"] = every.first_child[part] - first, every.children[part]
+        nodes["row"] = every.row[part] + np.repeat(tree.entry_row[entries], np.diff(begin))
+        slot = nodes["slot"]
+        slot[begin[:-1]] = np.arange(len(entries))
+        found = len(entries)
+        for node in np.flatnonzero(nodes["kind"] == DECISION).tolist():
+            child, count = int(nodes["child"][node]), int(nodes["count"][node])
+            if nodes["actor"][node] == player:
+                slot[child : child + count] = slot[node]
+            else:
+                slot[child : child + count] = np.arange(found, found + count)
+                found += count
+        ends = nodes["kind"] >= FOLD
+        slots, nodes["leaf"][ends] = np.unique(slot[ends], return_inverse=True)
+        if r + 1 < len(tree.rows):
+            chance = tree.entry_node[tree.entry_start[r + 1] : tree.entry_start[r + 2]] - first
+            nodes["below"][chance] = np.arange(len(chance))
+        above: IntArray = np.zeros(1, np.int64)
+        if r > 0:
+            earlier = int(every.block[tree.entry_block[tree.entry_start[r - 1]]])
+            above = before[r - 1][player].slot[tree.entry_node[entries] - earlier]
+        opened, reached, summed = (put(array.astype(np.int32)) for array in (begin, above, slots))
+        return RoundWalk(put(nodes.view(np.uint8)), opened, reached, summed, slot.astype(np.int64))
+
+    def _ranked(self, r: int) -> dict[str, Any]:
+        """The hands of the boards of a round in order of strength; before the last round all are alike."""
+        tree, deck, put = self.tree, self.tree.deck, self._put
+        start, stop = tree.board_start[r : r + 2].tolist()
+        boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
+        strength = np.zeros((len(boards), self.hands), dtype=np.int16)
+        if r == len(tree.rows) - 1:
+            for board, out in zip(boards, strength, strict=True):
+                board_strengths(board, deck, tree.strengths, out)
+        held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
+        blocked = (deck.bits & held[:, None]) != 0
+        strength[blocked] = np.iinfo(np.int16).max  # after all others
+        ranks = np.zeros(strength.shape, RANK)
+        order, ranks["lower"], ranks["upper"] = _groups(strength)
+        ranks["lower"][blocked] = -1
+        cards = np.stack(deck.cards, axis=1)
+        holders = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
+        listed = np.full((len(boards), len(holders), max(map(len, holders))), -1, dtype=np.int16)
+        for card, mine in enumerate(holders):
+            if len(mine):
+                by_strength, lower, upper = _groups(strength[:, mine])
+                left = ~np.take_along_axis(blocked[:, mine], by_strength, axis=1)
+                listed[:, card, : len(mine)] = np.where(left, mine[by_strength], -1)
+                for k in range(2):
+                    here = cards[mine, k] == card
+                    ranks["card_lower"][:, mine[here], k] = lower[:, here]
+                    ranks["card_upper"][:, mine[here], k] = upper[:, here]
+        live = np.count_nonzero(~blocked, axis=1).astype(np.int32)
+        return {
+            "order": put(order.astype(np.int16)),
+            "live": put(live),
+            "ranks": put(ranks.view(np.uint8)),
+            "listed": put(listed),
+        }
+
+
+def _places(walks: tuple[RoundWalk, RoundWalk], openings: int) -> list[int]:
+    """How many places each of `VECTORS` has in a round: 1 at least, since no array of a kernel may be empty."""
+    slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
+    return [max(int(places), 1) for places in (slots, leaves, leaves, len(walks[0].slot), openings, openings)]
+
+
+def _groups(strength: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray, IntArray]:
+    """[board, place] the hands by strength, and [board, hand] where each one's group of equals begins and ends."""
+    order = np.argsort(strength, axis=1, kind="stable")
+    ordered, places = np.take_along_axis(strength, order, axis=1), np.arange(strength.shape[1])
+    new = np.ones(strength.shape, dtype=np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    last = np.ones(strength.shape, dtype=np.bool_)
+    last[:, :-1] = new[:, 1:]
+    begins = np.maximum.accumulate(np.where(new, places, 0), axis=1)
+    ends = np.minimum.accumulate(np.where(last, places + 1, len(places))[:, ::-1], axis=1)[:, ::-1]
+    lower, upper = np.empty_like(order), np.empty_like(order)
+    np.put_along_axis(lower, order, begins, axis=1)
+    np.put_along_axis(upper, order, ends, axis=1)
+    return order, lower, upper

@@ -1,0 +1,248 @@
+// CUDA twins of `vector_kernels`, `leaf_kernels` and `solve.vector_kernels`: a round of a public tree at a time, on all of
+// its boards at once. Vectors are [place, board, hand]; tables are [row, hand], with the rows of a board side by side.
+//
+// In `push_reach` and `pull_values` a thread has one hand on one board in one block of betting, and goes through the nodes
+// of that block as the CPU does. Hands meet only at leaves: there, the threads of a block share one board (`leaf_sums`).
+//
+// `number` is float or double, as given on compilation.
+
+#define HANDS 2
+
+enum Kind { DECISION, REVEAL, FOLD, SHOWDOWN };
+enum Task { FOLLOW, RESPOND };
+
+struct Node {
+    double stake;   // chips that change hands at a leaf; after a fold, what player 0 wins
+    int kind, actor;
+    int child, count;  // the first child, and how many there are
+    int row;        // of the first action among the rows of a board
+    int slot;       // where the opponent's reach stands
+    int leaf;       // where the sums of that reach stand, at a leaf
+    int below;      // of a chance node: which block of the next round it opens
+};
+
+struct Rank {                 // of a hand on a board, in the order of strength
+    short lower, upper;       // where its group of equals begins and ends; −1 where it shares a card with the board
+    short card_lower[2];      // the same among the hands that hold its first card, and its second
+    short card_upper[2];
+};
+
+struct Learning {             // how what is found enters the tables: see `solve.variants.Discount`
+    double above, below, weight, average, average_weight, noise;
+    int regrets, averages, predictive;
+};
+
+__device__ inline number positive(number x) { return x > 0 ? x : 0; }
+
+// A thread has HANDS hands here, half a row apart: the more numbers are under way, the nearer to the memory's limit.
+extern "C" __global__ void push_reach(
+    const Node* nodes, const int* begin, const int* above, const int* parent, int player, int boards, int boards_before,
+    int hands, long long first_row, int rows, const number* up, const number* strategy, number* average,
+    const Learning learning, number* reach)
+{
+    const int apart = (hands + HANDS - 1) / HANDS, hand = blockIdx.x * blockDim.x + threadIdx.x;
+    const int board = blockIdx.y, entry = blockIdx.z;
+    if (hand >= apart) return;
+    const size_t step = (size_t)boards * hands, here = (size_t)board * hands + hand;
+    const size_t base = (size_t)(first_row + (long long)rows * board) * hands + hand;
+    const number weight = learning.average_weight, kept = learning.average;
+    const number* from = up + ((size_t)above[entry] * boards_before + parent[board]) * hands + hand;
+    number* root = reach + nodes[begin[entry]].slot * step + here;
+#pragma unroll
+    for (int k = 0; k < HANDS; k++)
+        if (hand + k * apart < hands) root[k * apart] = from[k * apart];
+    for (int n = begin[entry]; n < begin[entry + 1]; n++) {
+        const Node node = nodes[n];
+        if (node.kind != DECISION || node.actor == player) continue;
+        const number* row = strategy + base + (size_t)node.row * hands;
+        number* sums = average + base + (size_t)node.row * hands;
+        number scale[HANDS], even[HANDS], arriving[HANDS];
+#pragma unroll
+        for (int k = 0; k < HANDS; k++) {
+            scale[k] = 0;
+            arriving[k] = hand + k * apart < hands ? reach[node.slot * step + here + k * apart] : 0;
+        }
+        for (int a = 0; a < node.count; a++)
+#pragma unroll
+            for (int k = 0; k < HANDS; k++)
+                if (hand + k * apart < hands) scale[k] += positive(row[(size_t)a * hands + k * apart]);
+#pragma unroll
+        for (int k = 0; k < HANDS; k++) {
+            const bool known = scale[k] > (number)1e-37;
+            even[k] = known ? 0 : (number)1 / node.count;
+            scale[k] = known ? 1 / scale[k] : 0;
+        }
+        for (int a = 0; a < node.count; a++) {
+            number* to = reach + nodes[node.child + a].slot * step + here;
+#pragma unroll
+            for (int k = 0; k < HANDS; k++) {
+                if (hand + k * apart >= hands) continue;
+                const size_t at = (size_t)a * hands + k * apart;
+                const number after = arriving[k] * (positive(row[at]) * scale[k] + even[k]);
+                to[k * apart] = after;
+                if (learning.averages) sums[at] = (sums[at] + weight * after) * kept;
+            }
+        }
+    }
+}
+
+// Sums over hands in order of strength give what each hand beats, less what beats it, and all that it may meet. Cards in
+// common are taken out by inclusion and exclusion, with sums over the hands that hold each card [Johanson16 §2.4].
+// A block has one board and one reach, and a whole number of warps. To sum up the list of a card, several threads take a
+// segment each. Shared memory holds the reach, and sums over hands, over the lists of cards, over warps and over segments.
+extern "C" __global__ void leaf_sums(
+    const number* reach, const int* slots, const short* order, const int* live_hands, const Rank* ranks,
+    const short* listed, const short* cards, int boards, int hands, int lists, int length, number* beats, number* whole)
+{
+    extern __shared__ unsigned char memory[];
+    number* here = (number*)memory;                    // [hand] gathering from device memory would take longer
+    number* prefix = here + hands;                     // [hand + 1]
+    number* by_card = prefix + hands + 1;              // [list][place + 1]
+    number* warps = by_card + lists * (length + 1);    // [warp]
+    number* ends = warps + (blockDim.x + 31) / 32;     // [list][segment]
+    const int board = blockIdx.x, leaf = blockIdx.y, thread = threadIdx.x, threads = blockDim.x;
+    const int live = live_hands[board], each = (live + threads - 1) / threads;
+    const int start = min(thread * each, live), stop = min(start + each, live);
+    const int segments = max(threads / lists, 1), segment = (length + segments - 1) / segments;
+    const number* from = reach + ((size_t)slots[leaf] * boards + board) * hands;
+
+    for (int hand = thread; hand < hands; hand += threads) here[hand] = from[hand];
+    __syncthreads();
+    number total = 0;
+    for (int i = start; i < stop; i++) {
+        total += here[order[(size_t)board * hands + i]];
+        prefix[i + 1] = total;
+    }
+    for (int part = thread; part < lists * segments; part += threads) {
+        const int list = part / segments, first = (part % segments) * segment;
+        number* sums = by_card + list * (length + 1);
+        number held = 0;
+        if (first == 0) sums[0] = 0;
+        for (int i = first; i < min(first + segment, length); i++) {
+            const int hand = listed[((size_t)board * lists + list) * length + i];
+            if (hand >= 0) held += here[hand];
+            sums[i + 1] = held;
+        }
+        ends[part] = held;
+    }
+    number sum = total;
+    for (int d = 1; d < 32; d *= 2) {
+        const number more = __shfl_up_sync(0xffffffffu, sum, d);
+        if ((thread & 31) >= d) sum += more;
+    }
+    if ((thread & 31) == 31) warps[thread / 32] = sum;
+    __syncthreads();
+    number before = sum - total;
+    for (int w = 0; w < thread / 32; w++) before += warps[w];
+    if (thread == 0) prefix[0] = 0;
+    for (int i = start; i < stop; i++) prefix[i + 1] += before;
+    for (int part = thread; part < lists * segments; part += threads) {
+        const int list = part / segments, first = (part % segments) * segment;
+        number earlier = 0;
+        for (int s = list * segments; s < part; s++) earlier += ends[s];
+        for (int i = first; i < min(first + segment, length); i++) by_card[list * (length + 1) + i + 1] += earlier;
+    }
+    __syncthreads();
+
+    const number all = prefix[live];
+    for (int hand = thread; hand < hands; hand += threads) {
+        const Rank rank = ranks[(size_t)board * hands + hand];
+        number won = 0, met = 0;
+        if (rank.lower >= 0) {
+            won = prefix[rank.lower] + prefix[rank.upper] - all;
+            met = all + here[hand];
+            for (int k = 0; k < 2; k++) {
+                const number* sums = by_card + cards[2 * hand + k] * (length + 1);
+                won -= sums[rank.card_lower[k]] + sums[rank.card_upper[k]] - sums[length];
+                met -= sums[length];
+            }
+        }
+        const size_t to = ((size_t)leaf * boards + board) * hands + hand;
+        beats[to] = won;
+        whole[to] = met;
+    }
+}
+
+extern "C" __global__ void pull_values(
+    const Node* nodes, const int* begin, int player, int task, int boards, int hands, long long first_row, int rows,
+    number* strategy, number* regret, const Learning learning, const number* beats, const number* whole,
+    const number* chance, number* value)
+{
+    const int hand = blockIdx.x * blockDim.x + threadIdx.x, board = blockIdx.y, entry = blockIdx.z;
+    if (hand >= hands) return;
+    const size_t step = (size_t)boards * hands, here = (size_t)board * hands + hand;
+    const size_t base = (size_t)(first_row + (long long)rows * board) * hands + hand;
+    const number sign = player == 0 ? 1 : -1, noise = learning.noise;
+    const number above = learning.above, below = learning.below, weight = learning.weight;
+    for (int n = begin[entry + 1] - 1; n >= begin[entry]; n--) {
+        const Node node = nodes[n];
+        number worth = 0;
+        if (node.kind == FOLD) worth = sign * (number)node.stake * whole[node.leaf * step + here];
+        else if (node.kind == SHOWDOWN) worth = (number)node.stake * beats[node.leaf * step + here];
+        else if (node.kind == REVEAL) worth = chance[node.below * step + here];
+        else if (node.actor != player)
+            for (int a = 0; a < node.count; a++) worth += value[(node.child + a) * step + here];
+        else if (task == RESPOND) {
+            worth = value[node.child * step + here];
+            for (int a = 1; a < node.count; a++) worth = max(worth, value[(node.child + a) * step + here]);
+        } else {
+            const size_t row = base + (size_t)node.row * hands;
+            number total = 0, even = 0;
+            for (int a = 0; a < node.count; a++) {
+                const number share = positive(strategy[row + (size_t)a * hands]);
+                const number found = value[(node.child + a) * step + here];
+                total += share;
+                worth += share * found;
+                even += found;
+            }
+            worth = total > (number)1e-37 ? worth / total : even / node.count;
+            if (learning.regrets)
+                for (int a = 0; a < node.count; a++) {
+                    const size_t at = row + (size_t)a * hands;
+                    number gained = value[(node.child + a) * step + here] - worth;
+                    gained = (gained > noise || gained < -noise) ? weight * gained : 0;
+                    number sum = regret[at] + gained;
+                    sum *= sum > 0 ? above : below;
+                    regret[at] = sum;
+                    if (learning.predictive) strategy[at] = sum + gained;
+                }
+        }
+        value[n * step + here] = worth;
+    }
+}
+
+// What the boards after one are worth, each times how much it counts: blocks of 32 hands × some rows of boards.
+extern "C" __global__ void add_boards(
+    const int* begin, const int* first_board, const number* factor, const number* value, int boards, int boards_before,
+    int hands, number* total)
+{
+    extern __shared__ unsigned char memory[];
+    number* parts = (number*)memory;
+    const int hand = blockIdx.x * 32 + threadIdx.x, before = blockIdx.y, entry = blockIdx.z;
+    number sum = 0;
+    if (hand < hands)
+        for (int board = first_board[before] + threadIdx.y; board < first_board[before + 1]; board += blockDim.y)
+            sum += factor[board] * value[((size_t)begin[entry] * boards + board) * hands + hand];
+    parts[threadIdx.y * 32 + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || hand >= hands) return;
+    for (int y = 1; y < blockDim.y; y++) sum += parts[y * 32 + threadIdx.x];
+    total[((size_t)entry * boards_before + before) * hands + hand] = sum;
+}
+
+// The mean over the suits that nothing tells apart.
+extern "C" __global__ void average_over_suits(
+    const int* moved, int permutations, const int* symmetry, int boards, int hands, const number* total, number* chance)
+{
+    const int hand = blockIdx.x * blockDim.x + threadIdx.x, board = blockIdx.y, entry = blockIdx.z;
+    if (hand >= hands) return;
+    const size_t at = ((size_t)entry * boards + board) * hands;
+    number sum = 0;
+    int count = 0;
+    for (int p = 0; p < permutations; p++)
+        if ((symmetry[board] >> p) & 1) {
+            sum += total[at + moved[(size_t)p * hands + hand]];
+            count++;
+        }
+    chance[at + hand] = sum / count;
+}

@@ -1,0 +1,152 @@
+"""Walks on a GPU against those of the CPU: on a GPU where there is one, or the same CUDA source compiled as C++."""
+
+import numpy as np
+import pytest
+
+import cuda_on_cpu
+from kilt import gpu
+from kilt.errors import GameError, RunError
+from kilt.evaluate.judge import judge_of
+from kilt.games import load_game
+from kilt.runs.budget import Budget
+from kilt.runs.run import new_run, open_run
+from kilt.solve.device import DeviceCfr
+from kilt.solve.forms import load_problem
+from kilt.solve.vector import VectorCfr
+from kilt.tree import device as module
+from kilt.tree.device import DeviceGame
+from kilt.tree.vector import VectorGame
+
+TWO_CARDS = """GAMEDEF
+limit
+numPlayers = 2
+numRounds = 2
+blind = 1 1
+raiseSize = 2 4
+firstPlayer = 1 1
+maxRaises = 1 1
+numSuits = 3
+numRanks = 3
+numHoleCards = 2
+numBoardCards = 0 1
+END GAMEDEF
+"""
+
+
+def why_no_gpu():
+    try:
+        gpu.require_gpu()
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+MISSING = why_no_gpu()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def a_device():
+    """A GPU, or what takes its place."""
+    if not MISSING:
+        yield
+        return
+    if not cuda_on_cpu.COMPILER:
+        pytest.skip("there is neither a GPU nor a C++ compiler")
+    with pytest.MonkeyPatch.context() as patch:
+        for where in (gpu, module):
+            patch.setattr(where, "require_gpu", lambda: cuda_on_cpu)
+            patch.setattr(where, "free_memory", lambda: 2**40)
+        gpu.kernels.cache_clear()
+        yield
+    gpu.kernels.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def leduc():
+    game = VectorGame(load_game("leduc"))
+    return game, DeviceGame(game, np.float64)
+
+
+@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "pcfr+"])
+def test_iterations_are_those_of_the_cpu(leduc, variant):
+    game, device = leduc
+    ours, theirs = DeviceCfr(device, variant), VectorCfr(game, variant)
+    ours.step(3)
+    ours.step(2)
+    theirs.step(5)
+    for name, table in theirs.state().items():
+        np.testing.assert_allclose(ours.state()[name], table, rtol=0, atol=1e-10)
+    average = theirs.average()
+    np.testing.assert_allclose(device.response_values(average), game.response_values(average), atol=1e-12)
+    assert device.expected_value(average) == pytest.approx(game.expected_value(average), abs=1e-12)
+
+
+def test_what_was_kept_goes_on_here_and_there(leduc):
+    game, device = leduc
+    ours, resumed, theirs = DeviceCfr(device), DeviceCfr(device), VectorCfr(game, "cfr+")
+    ours.step(2)
+    state = ours.state()
+    for other in (resumed, theirs):
+        other.restore(state)
+    for solver in (ours, resumed, theirs):
+        solver.step(2)
+    assert resumed.iterations == theirs.iterations == 4
+    for other in (resumed, theirs):
+        np.testing.assert_allclose(other.state()["total"], ours.state()["total"], rtol=0, atol=1e-12)
+
+
+def test_single_precision(leduc):
+    game, _ = leduc
+    ours, theirs = DeviceCfr(DeviceGame(game)), VectorCfr(game, "cfr+")
+    ours.step(5)
+    theirs.step(5)
+    np.testing.assert_allclose(ours.state()["total"], theirs.total, atol=1e-5)
+
+
+def test_hands_of_two_cards(tmp_path):
+    """Boards that suits leave alike, hands that share a card or are equally strong."""
+    path = tmp_path / "small.game"
+    path.write_text(TWO_CARDS)
+    game = VectorGame(load_game(str(path)))
+    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), VectorCfr(game, "cfr+")
+    ours.step(3)
+    theirs.step(3)
+    np.testing.assert_allclose(ours.state()["regret"], theirs.regret, rtol=0, atol=1e-10)
+
+
+def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
+    run = new_run("leduc", "cfr+", budget=Budget(iterations=8), device="gpu", folder=tmp_path / "run")
+    last = run.finish()
+    there = new_run("leduc", "cfr+", budget=Budget(iterations=8), threads=2).finish()
+    assert last.exploitability == pytest.approx(there.exploitability, abs=1e-5)
+    problem, table, _ = open_run(tmp_path / "run").load(device="gpu")
+    assert judge_of(problem).exploitability(table) == pytest.approx(last.exploitability, abs=1e-6)
+
+
+def test_what_does_not_go_on_a_gpu(monkeypatch):
+    with pytest.raises(GameError, match="for games with cards"):
+        DeviceGame(VectorGame(load_game("bluff-1-1")))
+    with pytest.raises(RunError, match=r"pcs runs on the CPU alone: use one of cfr, cfr\+, linear"):
+        load_problem("leduc", "pcs", device="gpu")
+    with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
+        load_problem("leduc", "cfr+", device="tpu")
+    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: leave out"):
+        DeviceGame(VectorGame(load_game("leduc")))
+
+
+@pytest.mark.skipif(not MISSING, reason="there is a GPU")
+def test_no_gpu():
+    assert MISSING.startswith("there is no GPU to work on")
+    assert "leave out `--device gpu`" in MISSING
+
+
+@pytest.mark.skipif(bool(MISSING), reason="there is no GPU: `make test-gpu` where there is one")
+def test_a_larger_game_on_a_gpu():
+    game = VectorGame(load_game("holdem.2-1"))
+    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), VectorCfr(game, "cfr+")
+    ours.step(5)
+    theirs.step(5)
+    state = ours.state()
+    np.testing.assert_allclose(state["regret"], theirs.regret, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(state["total"], theirs.total, rtol=1e-9, atol=1e-9)
