@@ -83,13 +83,14 @@ def random_table(game: VectorGame, rng) -> np.ndarray:
     return game.symmetrise(rng.random(game.table().shape) ** 3)
 
 
-def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
-    """The same strategy on the flat tree, information set by information set."""
+def flat_places(game: VectorGame, tree: FlatTree) -> tuple[np.ndarray, np.ndarray]:
+    """[slot] the row and the hand of a table over the public tree that each entry of a flat strategy is."""
     holdem, arrays = game.game, game.tree
     rows = {position.history: (r, row) for r, row, position in game.decisions()}
     hands = [{name: h for h, name in enumerate(holdem.hands(p))} for p in (0, 1)]
     if isinstance(holdem, Holdem):
-        renamed, back = card_permutations(holdem.deck), hand_permutations(holdem.deck, holdem.rules.hole_cards)
+        renamed = card_permutations(holdem.deck)
+        back = np.argsort(hand_permutations(holdem.deck, holdem.rules.hole_cards), axis=1)
         boards = {}
         for r, size in enumerate(arrays.board_size):
             for board in range(arrays.board_start[r], arrays.board_start[r + 1]):
@@ -99,7 +100,7 @@ def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
                         key += sorted(cards[start : start + count])
                         start += count
                     boards.setdefault((r, *key), (board, p))
-    strategy = np.zeros(int(tree.nodes.infoset_start[-1]))
+    found = np.empty((2, int(tree.nodes.infoset_start[-1])), dtype=int)
     for where, name in enumerate(tree.infosets):
         hand_name, board_name, history = name.split("|")
         r, row = rows[history]
@@ -107,21 +108,21 @@ def to_flat(game: VectorGame, table: np.ndarray, tree: FlatTree) -> np.ndarray:
         if isinstance(holdem, Holdem):
             cards = holdem.deck.cards(board_name.replace("/", ""))
             board, p = boards[r, *cards]
-            hand = int(np.flatnonzero(back[p] == hand)[0])
+            hand = back[p, hand]
         first = arrays.table_start[r] + (board - arrays.board_start[r]) * arrays.rows[r] + row
         start, end = tree.nodes.infoset_start[where : where + 2]
-        strategy[start:end] = table[first : first + end - start, hand]
-    return normalised(strategy, tree.nodes)
+        found[0, start:end], found[1, start:end] = np.arange(first, first + end - start), hand
+    return found[0], found[1]
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "one-card", "bluff-1-1", *SHAPES])
 def test_public_and_flat_trees_agree(name):
     """Expected values and best responses of random profiles, to 1e-9 ([Johanson16 chapter 2]: both are exact)."""
     game, tree = VectorGame(game_of(name)), flat_tree_of(name)
-    rng = np.random.default_rng(1)
+    rng, places = np.random.default_rng(1), flat_places(game, tree)
     for _ in range(2):
         table = random_table(game, rng)
-        strategy = to_flat(game, table, tree)
+        strategy = normalised(table[places], tree.nodes)
         assert game.expected_value(table) == pytest.approx(flat.expected_value(tree, strategy), abs=1e-9)
         np.testing.assert_allclose(game.response_values(table), flat.response_values(tree, strategy), atol=1e-9)
 
