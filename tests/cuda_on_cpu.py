@@ -24,6 +24,7 @@ struct Index { int x, y, z; };
 static Index blockIdx, threadIdx, blockDim;
 static unsigned char memory[1 << 20];
 #define __global__
+#define __align__(bytes) alignas(bytes)
 #define __device__
 #define __shared__ static
 #define __syncthreads()

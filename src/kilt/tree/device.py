@@ -34,7 +34,7 @@ NODE = np.dtype(
     ]
 )
 RANK = np.dtype(
-    [("lower", np.int16), ("upper", np.int16), ("card_lower", np.int16, (2,)), ("card_upper", np.int16, (2,))]
+    [("lower", np.int16), ("upper", np.int16), ("card_lower", np.uint8, (2,)), ("card_upper", np.uint8, (2,))]
 )
 LEARNING = np.dtype(
     [
@@ -103,7 +103,7 @@ class DeviceGame:
         self.hands = game.shape[1]
         put = self._put
         self.kernel = kernels(SOURCE, self.dtype.name)
-        self._cards = put(np.stack(self.tree.deck.cards, axis=1).astype(np.int16))
+        self._cards = put(np.stack(self.tree.deck.cards, axis=1))
         self._moved = put(self.tree.moved.astype(np.int32))
         self._prior = put(self.tree.prior.astype(self.dtype))
         walks: list[tuple[RoundWalk, RoundWalk]] = []

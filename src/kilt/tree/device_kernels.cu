@@ -21,10 +21,13 @@ struct Node {
     int below;      // of a chance node: which block of the next round it opens
 };
 
-struct Rank {                 // of a hand on a board, in the order of strength
+struct __align__(8) Rank {    // of a hand on a board, in the order of strength; read at once
     short lower, upper;       // where its group of equals begins and ends; −1 where it shares a card with the board
-    short card_lower[2];      // the same among the hands that hold its first card, and its second
-    short card_upper[2];
+    unsigned char card_lower[2], card_upper[2];  // the same among the hands that hold its first card, and its second
+};
+
+struct __align__(2) Cards {
+    unsigned char card[2];
 };
 
 struct Learning {             // how what is found enters the tables: see `solve.variants.Discount`
@@ -92,7 +95,7 @@ extern "C" __global__ void push_reach(
 // segment each. Shared memory holds the reach, and sums over hands, over the lists of cards, over warps and over segments.
 extern "C" __global__ void leaf_sums(
     const number* reach, const int* slots, const short* order, const int* live_hands, const Rank* ranks,
-    const short* listed, const short* cards, int boards, int hands, int lists, int length, number* beats, number* whole)
+    const short* listed, const Cards* cards, int boards, int hands, int lists, int length, number* beats, number* whole)
 {
     extern __shared__ unsigned char memory[];
     number* here = (number*)memory;                    // [hand] gathering from device memory would take longer
@@ -147,12 +150,13 @@ extern "C" __global__ void leaf_sums(
     const number all = prefix[live];
     for (int hand = thread; hand < hands; hand += threads) {
         const Rank rank = ranks[(size_t)board * hands + hand];
+        const Cards held = cards[hand];
         number won = 0, met = 0;
         if (rank.lower >= 0) {
             won = prefix[rank.lower] + prefix[rank.upper] - all;
             met = all + here[hand];
             for (int k = 0; k < 2; k++) {
-                const number* sums = by_card + cards[2 * hand + k] * (length + 1);
+                const number* sums = by_card + held.card[k] * (length + 1);
                 won -= sums[rank.card_lower[k]] + sums[rank.card_upper[k]] - sums[length];
                 met -= sums[length];
             }
