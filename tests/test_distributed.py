@@ -270,11 +270,11 @@ def test_several_boards_for_each_deal(lossless):
     """Threads of a blade with one class take boards of their own, each with its share of the weight."""
     abstract, _ = lossless
     seen = BucketedGame.by(VectorGame(abstract.game), abstract.cards)
-    game = replace(game_of(lossless, 64, linear=True), samples=2)
+    game = replace(game_of(lossless, 32, linear=True), samples=2)
     found = []
     for threads in (1, 2):
         solver = Distributed(game, LocalEngine(), 6, threads)
-        solver.step(26_000)
+        solver.step(20_000)
         found.append((mbb(seen, abstract, solver.average()), solver.visits))
         solver.close()
     assert max(value for value, _ in found) < 80
