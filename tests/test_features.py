@@ -367,9 +367,11 @@ def test_earth_movers_distances_before_the_flop(hundred):
 
 
 @pytest.mark.slow
-def test_ochs_distances_before_the_flop(full, monkeypatch):
+def test_ochs_distances_before_the_flop(full, hundred, monkeypatch):
     """[Johanson16 figure 5.3], with clusters of kilt's own: those of the paper are garbled in the text copy."""
     monkeypatch.setattr(module, "OPPONENT_RESTARTS", RESTARTS)
+    fifty = hundred._replace(values=hundred.values[:, 1::2])
+    monkeypatch.setattr(Features, "_histograms", lambda self, r, bins: {(0, 50): fifty}[r, bins])
     members = full.opponents(8)
     _, row = Deal().holdings((0,)).row(())
     sizes = np.array([len(np.unique(row[hands > 0])) for hands in members])
