@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kilt.evaluate.stats import Estimate, win_rate
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
-    from kilt.play.agent import Agent, Observation
+    from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.solve.registry import Algorithm
@@ -59,6 +59,8 @@ _HOMES = {
     "GameError": "errors",
     "KiltError": "errors",
     "Observation": "play.agent",
+    "PlayedHand": "play.agent",
+    "RememberingAgent": "play.agent",
     "Run": "runs.run",
     "Solution": "api",
     "Solver": "solve.solver",
@@ -95,6 +97,8 @@ __all__ = [
     "GameError",
     "KiltError",
     "Observation",
+    "PlayedHand",
+    "RememberingAgent",
     "Run",
     "Solution",
     "Solver",

@@ -24,6 +24,7 @@ from kilt.compiling import compiled_seconds, listeners
 # Names of players, games and folders come from outside: nothing in a text is markup or stands for an emoji.
 out = Console(markup=False, emoji=False)
 errors = Console(stderr=True, markup=False, emoji=False)
+WIDE = 500  # characters, as good as any number for a file
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
@@ -46,13 +47,17 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
-    """Print rows under headings; the columns after the first hold `numbers` where that is said."""
+    """Print rows under headings; the columns after the first hold `numbers` where that is said.
+
+    Numbers are not broken into two lines where that is not for want of room on a terminal.
+    """
     table = Table(title=title, title_justify="left", title_style="bold")
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if numbers and place else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    wide = numbers and not out.is_terminal
+    (Console(file=out.file, width=WIDE, markup=False, emoji=False) if wide else out).print(table)
 
 
 def count(value: int) -> str:
