@@ -20,6 +20,9 @@ GB = 1 << 30
 # What is started in the background ignores Ctrl-C, and so does all that it starts: tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Processes that tests start share what Python has compiled of the sources: half a second for each `kilt`.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Tests that wait for other processes or compile little.
 APART = ("wheel", "engines", "distributed", "cli_distributed", "stages", "run", "acpc", "rules", "cli_solve")
