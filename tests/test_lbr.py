@@ -125,7 +125,7 @@ def test_where_looking_one_step_ahead_is_enough():
 
 
 def test_blinds_are_won_from_who_always_folds(tmp_path, monkeypatch):
-    """750 mbb/h [Lisy17]: the small blind and the big one, in turn. Without bets before the last round it is less."""
+    """750 mbb/h: the small blind and the big one, in turn. Without bets before the last round it is less."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path))
     game = Holdem(
         GameDef.parse("""

@@ -74,10 +74,9 @@ def test_matches(engine, at_once):
     assert not engine._workers
 
 
+@pytest.mark.parametrize("engine", ["ray"], indirect=True)  # nobody is lost in this process
 def test_workers_that_are_lost_are_replaced(engine, at_once):
     """With what they were asked: the results are those of nobody lost."""
-    if engine.name == "local":
-        pytest.skip("nobody is lost in this process")
 
     def kill(*_: object) -> None:
         if engine._workers and not killed:

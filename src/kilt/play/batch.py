@@ -206,7 +206,7 @@ def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
 
 
 def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """An array with at least so many entries: itself, or one with twice as many."""
+    """The array itself if it has `size` entries or more; otherwise a copy that has, at least twice as long."""
     if size <= len(array):
         return array
     longer = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)

@@ -267,7 +267,7 @@ def units_of(hands: int, *, duplicate: bool) -> int:
 
 
 def require_processes(number: int) -> None:
-    """Raise PlayError where a match cannot be played on so many processes."""
+    """Raise PlayError unless the number of processes of a match is 1 or more."""
     if number < 1:
         raise PlayError(f"a match cannot be played on {number} processes: use 1 or more")
 
