@@ -31,6 +31,8 @@ from kilt.errors import ArtifactError, KiltError
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.strategy.blueprint import KIND as BLUEPRINT
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.model import KIND as MODEL
+from kilt.strategy.model import OpponentModel
 
 
 class Checked(NamedTuple):
@@ -102,6 +104,8 @@ def _look_at_artifact(folder: Path) -> None:
     artifact.read(folder, kind, check=True)
     if kind == BLUEPRINT:
         Blueprint.load(folder)
+    if kind == MODEL:
+        OpponentModel.load(folder)
 
 
 def _look_at_cards(folder: Path) -> None:

@@ -1,0 +1,223 @@
+"""Models of opponents: how often a player was seen to take each action of each information set [Johanson16 §6.3.3].
+
+A model is a table of counts that is laid out as a strategy of the same game is: over slots for flat trees and abstract
+games, over (board, row) × hand for public trees. Its policy is the frequency of actions; where the player was never
+seen, it calls. How far to trust it is a function of the number of observations of an information set, `seen`.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.flat import flat_tree
+>>> kuhn = flat_tree(load_game("kuhn"))
+>>> counts = np.zeros(24)
+>>> counts[:4] = 1, 3, 0, 0  # of a queen that opens, and of a king
+>>> model = OpponentModel.of_tree(kuhn, "Ann", counts)
+>>> model.seen[:2].tolist(), model.policy()[:4].tolist()
+([4.0, 0.0], [0.25, 0.75, 1.0, 0.0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.arrays import Array, ByteArray, FloatArray, IntArray
+from kilt.errors import GameError
+from kilt.games.game import REVEAL
+from kilt.games.holdem import CALL
+from kilt.strategy.table import tree_fingerprint
+from kilt.strategy.vector import game_fingerprint
+from kilt.tree.betting import call_places, on_menu
+from kilt.tree.flat import FlatTree
+from kilt.tree.vector import VectorGame
+
+KIND = "opponent model"
+REMEDY = "make the model again, or copy it from where it is whole"
+NO_CALL = -1  # in place of the number of the call among actions, where there is none
+
+
+class DecisionLayout(NamedTuple):
+    """The information sets of a strategy table in order: each takes the next `actions` entries of its first axis.
+
+    In tables over (board, row) × hand an entry here is a decision on a board, which all hands share.
+    """
+
+    actions: npt.NDArray[np.int32]  # number of actions
+    call: npt.NDArray[np.int32]  # which of them is the call or check; NO_CALL in games without one
+    round: ByteArray  # from 0
+    actor: ByteArray  # 0 or 1
+
+    @property
+    def start(self) -> IntArray:
+        """The first entry of each information set, and the number of entries at the end."""
+        return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
+
+    @classmethod
+    def of_tree(cls, tree: FlatTree) -> DecisionLayout:
+        """The layout of tables over the slots of a flat tree."""
+        calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
+        rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
+        return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
+
+    @classmethod
+    def of_abstract(cls, game: AbstractGame) -> DecisionLayout:
+        """The layout of tables over the slots of an abstract game."""
+        betting = game.betting
+        nodes, buckets = betting.nodes, game.buckets_at
+        calls = call_places(nodes, betting.level)
+        return cls._of(*(np.repeat(each, buckets) for each in (nodes.children, calls, nodes.round, nodes.actor)))
+
+    @classmethod
+    def of_vectors(cls, game: VectorGame) -> DecisionLayout:
+        """The layout of tables over (board, row) × hand."""
+        found: list[list[tuple[int, int, int, int, int]]] = [[] for _ in game.tree.rows]
+        for r, row, position in game.decisions():
+            labels = on_menu(position, game.menu)
+            call = labels.index(CALL) if CALL in labels else NO_CALL
+            found[r].append((row, len(labels), call, r, position.actor))
+        boards = np.diff(game.tree.board_start)
+        rows = [np.tile(np.array(sorted(some)).reshape(-1, 5), (n, 1)) for some, n in zip(found, boards, strict=True)]
+        return cls._of(*np.concatenate(rows).T[1:])
+
+    @classmethod
+    def _of(cls, actions: Any, call: Any, rounds: Any, actor: Any) -> DecisionLayout:
+        actions, call = (np.asarray(each, dtype=np.int32) for each in (actions, call))
+        return cls(actions, call, np.asarray(rounds, dtype=np.int8), np.asarray(actor, dtype=np.int8))
+
+
+class RoundSeen(NamedTuple):
+    """What a model has seen of the information sets of one round: those of both seats."""
+
+    infosets: int
+    seen: int  # information sets with an observation at least
+    decisions: float  # observations
+
+    @property
+    def share(self) -> float:
+        """Share of the information sets that were seen."""
+        return self.seen / self.infosets if self.infosets else 0.0
+
+
+@dataclass(frozen=True)
+class OpponentModel:
+    """Observations of a player, laid out as a strategy of a game.
+
+    Attributes
+    ----------
+    game : str
+        The name of the game.
+    fingerprint : str
+        Of what the table is for: the flat tree, the rules of a public tree, or the abstract game.
+    player : str
+        Whose actions were counted.
+    layout : DecisionLayout
+        Where the information sets are in the table.
+    counts : ndarray of float, shape (slots,) or (rows, hands)
+        Number of times that each action was taken. Parts of one occur where a bet may have been one or another of the
+        menu, or a hand one or another.
+    figures : dict
+        What else is known: hands read, decisions, what was left out.
+    """
+
+    game: str
+    fingerprint: str
+    player: str
+    layout: DecisionLayout
+    counts: FloatArray
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = int(self.layout.actions.sum(dtype=np.int64))
+        if len(self.counts) != rows:
+            raise GameError(
+                f"the model of {self.player} has counts of {len(self.counts):,} actions, and {self.game} has {rows:,}: "
+                "count again"
+            )
+
+    @classmethod
+    def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
+        """A model from counts [slot] for a flat tree."""
+        return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
+
+    @classmethod
+    def of_abstract(cls, game: AbstractGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
+        """A model from counts [slot] for an abstract game."""
+        return cls(game.game.name, game.fingerprint, player, DecisionLayout.of_abstract(game), counts, figures)
+
+    @classmethod
+    def of_vectors(cls, game: VectorGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
+        """A model from counts [(board, row), hand] for a public tree."""
+        fingerprint = game_fingerprint(game.game, game.menu)
+        return cls(game.game.name, fingerprint, player, DecisionLayout.of_vectors(game), counts, figures)
+
+    @property
+    def seen(self) -> FloatArray:
+        """[information set] or [decision, hand] number of observations: n(I) of [Johanson16 §6.3]."""
+        observed: FloatArray = np.add.reduceat(self.counts, self.layout.start[:-1], axis=0)
+        return observed
+
+    def spread(self, values: Array) -> Array:
+        """Values by information set, as `seen` has them, for each action of a table."""
+        return np.repeat(values, self.layout.actions, axis=0)
+
+    def policy(self) -> FloatArray:
+        """The frequency of each action, as a strategy table; where nothing was seen, a call with certainty.
+
+        Games without calls have all actions alike there.
+        """
+        layout, seen = self.layout, self.seen
+        times = self.spread(seen)
+        shares: FloatArray = np.divide(self.counts, times, out=np.zeros_like(times), where=times > 0)
+        start, callable_ = layout.start[:-1], layout.call != NO_CALL
+        never = seen == 0
+        shares[(start + layout.call)[callable_]] += never[callable_]
+        alike = np.where(callable_, 0.0, 1 / layout.actions)
+        return shares + self.spread((alike * never.T).T)
+
+    def rounds(self) -> list[RoundSeen]:
+        """[round] how many information sets were seen, and how often."""
+        seen, found = self.seen, []
+        for r in range(int(self.layout.round.max(initial=-1)) + 1):
+            there = seen[self.layout.round == r]
+            found.append(RoundSeen(there.size, int(np.count_nonzero(there)), float(there.sum())))
+        return found
+
+    def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
+        """The counts as a table of a game; GameError where the model is of another game, abstraction or form."""
+        if self.fingerprint != fingerprint or self.counts.shape != tuple(shape):
+            raise GameError(
+                f"the model of {self.player} is for {self.game} with fingerprint {self.fingerprint} and a table of "
+                f"{self.counts.shape}; this is {game} with {fingerprint} and {tuple(shape)}: make the model for "
+                "the same game, cards, bets and form"
+            )
+        return self.counts
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a folder."""
+        said = {"game": self.game, "player": self.player}
+        arrays = {**self.layout._asdict(), "counts": self.counts}
+        artifact.write(path, KIND, arrays, inputs={"game": self.fingerprint}, parameters=said, figures=self.figures)
+
+    @classmethod
+    def load(cls, path: str | Path, *, check: bool = False) -> OpponentModel:
+        """Open a model that `save` has written; its arrays are mapped from disk.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        check : bool
+            Read all of it and compare checksums, also of what was found to be right before.
+        """
+        found = artifact.read(path, KIND, check=check, private=True, remedy=REMEDY)
+        with artifact.understood(Path(path), REMEDY):
+            layout = DecisionLayout(*(np.asarray(found.arrays[name]) for name in DecisionLayout._fields))
+            if layout.actions.min(initial=1) < 1 or (layout.call >= layout.actions).any():
+                raise ValueError("its information sets lack actions")
+            said = found.parameters["game"], found.inputs["game"], found.parameters["player"]
+            return cls(*said, layout, np.asarray(found.arrays["counts"]), found.figures)
