@@ -21,8 +21,8 @@ from kilt.games.holdem import Betting
 from kilt.games.subgame import Subgame, rivals
 from kilt.runs.budget import Step
 from kilt.spots.line import UNIT, described, line_words, word_of
-from kilt.spots.place import SpotTree, TreePlace
-from kilt.tree.betting import on_menu
+from kilt.spots.place import SpotTree
+from kilt.tree.place import TreePlace
 from kilt.tree.vector import Look, VectorGame
 from kilt.tree.vector_arrays import Flags, Table
 
@@ -275,7 +275,7 @@ class SpotSolution:
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
         rows = []
         for cards, alike in self._tree.next(place).items():
-            after = self._node(self._tree.deal(place, cards), " ".join([*line_words(line), "/", cards]))
+            after = self._node(self._tree.dealt(place, cards), " ".join([*line_words(line), "/", cards]))
             rows.append(NextCards(cards, alike, alike * after.deals, after))
         total = sum(row.chance for row in rows)
         return [row._replace(chance=row.chance / total) for row in rows]
@@ -285,7 +285,7 @@ class SpotSolution:
         looks = self.game.look(self.table, place.path)
         begin = int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
         here, child = place.node - begin, int(tree.nodes.first_child[place.node]) - begin
-        labels = on_menu(position, self.game.menu)
+        labels = self._tree.actions(place)
         row = self._tree.row(place)
         weights = np.maximum(self.table[row : row + len(labels)].astype(np.float64).T, 0.0)
         total = weights.sum(axis=1, keepdims=True)

@@ -1,0 +1,96 @@
+"""Places of a public tree: where actions and cards lead, and which hand is which there.
+
+Boards that differ by suits alone are one in the tree. So a place knows which card of its board stands for which, and
+which hand for which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import IntArray
+from kilt.cards.boards import card_permutations
+from kilt.games.game import REVEAL
+from kilt.games.holdem import Betting, Holdem
+from kilt.tree.betting import on_menu
+from kilt.tree.vector import VectorGame
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlace:
+    """A node of the public tree, on a board up to suits."""
+
+    position: Betting
+    node: int
+    path: tuple[tuple[int, int], ...]  # [round] the entry that opens its block, and the board by number
+    board: tuple[int, ...]  # the cards as they were dealt
+    cards: IntArray  # [card of the board by number] which card it stands for
+    hands: IntArray  # [hand on the board by number] which hand it stands for
+
+
+class PlacedTree(NamedTuple):
+    """The public tree of a game of the hold'em family, and the way through it."""
+
+    game: VectorGame
+
+    @property
+    def holdem(self) -> Holdem:
+        """The game itself."""
+        assert isinstance(self.game.game, Holdem)
+        return self.game.game
+
+    @property
+    def start(self) -> TreePlace:
+        """Where the game begins."""
+        game = self.holdem
+        cards, hands = np.arange(game.deck.size), np.arange(len(game.numbers))
+        return TreePlace(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
+
+    def actions(self, place: TreePlace) -> tuple[str, ...]:
+        """The actions that the tree has at a decision."""
+        return on_menu(place.position, self.game.menu)
+
+    def act(self, place: TreePlace, action: str) -> TreePlace:
+        """Where an action of the tree leads."""
+        node = int(self.game.tree.nodes.first_child[place.node]) + self.actions(place).index(action)
+        return replace(place, position=place.position.after(action), node=node)
+
+    def next(self, place: TreePlace) -> dict[str, int]:
+        """The cards that may be dealt next, up to suits that nothing tells apart: how many boards each stands for."""
+        tree, board = self.game.tree, place.path[-1][1]
+        known, size = tree.board_size[len(place.path) - 1 : len(place.path) + 1]
+        return {
+            self.holdem.deck.name(place.cards[tree.board[following, known:size]].tolist()): int(tree.weight[following])
+            for following in range(tree.first_board[board], tree.first_board[board + 1])
+        }
+
+    def deal(self, place: TreePlace, cards: tuple[int, ...]) -> TreePlace:
+        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
+        tree, deck = self.game.tree, self.holdem.deck
+        depth, board = len(place.path), place.path[-1][1]
+        entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
+        wanted = set(np.flatnonzero(np.isin(place.cards, cards)).tolist())
+        renamed = card_permutations(deck)
+        known, size = tree.board_size[depth - 1 : depth + 1]
+        for following in range(tree.first_board[board], tree.first_board[board + 1]):
+            for p in range(len(renamed)):
+                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
+                    return TreePlace(
+                        place.position.after(REVEAL),
+                        int(tree.nodes.block[tree.entry_block[entry]]),
+                        (*place.path, (entry, following)),
+                        (*place.board, *cards),
+                        place.cards[renamed[p]],
+                        place.hands[tree.moved[p]],
+                    )
+        raise AssertionError(f"no board stands for {deck.name(cards)}")
+
+    def row(self, place: TreePlace) -> int:
+        """The first row of a decision in tables of the tree."""
+        tree, depth = self.game.tree, len(place.path) - 1
+        entry, board = place.path[-1]
+        first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
+        return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
