@@ -71,6 +71,9 @@ VARIANTS = {
     "pcfr+": Variant(inf, -inf, 2, predictive=True),
 }
 
+# Discounted CFR without negative regrets: subgames took the fewest iterations to 0.5% of the pot, from river to flop.
+SUBGAMES = Variant(alpha=1.5, beta=-inf, gamma=4)
+
 
 def variant_named(variant: str | Variant) -> Variant:
     """A row of the table by name, or a row of one's own as it is."""

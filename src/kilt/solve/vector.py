@@ -50,7 +50,16 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.variants import Discount, Variant, discounts, variant_named
-from kilt.solve.vector_kernels import PlayerTables, add_average, add_regrets, conclude
+from kilt.solve.vector_kernels import (
+    NO_CHOICE,
+    PlayerTables,
+    RootChoice,
+    add_average,
+    add_regrets,
+    begin_game,
+    conclude,
+    learn_root,
+)
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.leaf_kernels import values_of_leaves
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
@@ -115,6 +124,7 @@ def iterate(
     turns: IntArray,
     tasks: IntArray,
     tables: tuple[PlayerTables, PlayerTables, PlayerTables],
+    root: RootChoice,
     rows: FloatArray,
     predictive: bool,
     sampled: tuple[bool, bool, bool],
@@ -145,6 +155,8 @@ def iterate(
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
             walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
             conclude(tables[own], tables[other], tree.noise, discount)
+            if player == root.player:
+                learn_root(root, result, discount, tree.prior)
 
 
 class Turn(NamedTuple):
@@ -212,6 +224,9 @@ class VectorCfr(TableState):
     averaging : bool
         Where false, the current strategy stands for the average, which takes memory and time: with CFR+ it converges
         by itself, if not by proof [Johanson16 chapter 9].
+    root : RootChoice, optional
+        What a player decides before the game begins: for subgames that are solved anew, see `resolve`. With the
+        opponent ``abstract`` and all boards.
     """
 
     def __init__(
@@ -225,6 +240,7 @@ class VectorCfr(TableState):
         trunk: int = 0,
         seed: int = 0,
         averaging: bool = True,
+        root: RootChoice | None = None,
     ) -> None:
         for what, name, known in (
             ("sampling scheme", scheme, SCHEMES),
@@ -237,7 +253,12 @@ class VectorCfr(TableState):
         self.iterations = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self._vectors = game.game if isinstance(game, BucketedGame) else game
-        learn = np.full(len(self._vectors.tree.rows), FOLLOW)
+        self._tree, self._root = self._vectors.tree, root or NO_CHOICE
+        if root is not None:
+            self._tree = self._tree._replace(prior=self._tree.prior.copy())
+            begin_game(root, self._tree.prior)
+        self.root_regret = self._root.regret
+        learn = np.full(len(self._tree.rows), FOLLOW)
         against = (
             _hybrid(self._vectors, trunk)
             if opponent == "response"
@@ -287,6 +308,7 @@ class VectorCfr(TableState):
             *["other"] * (opponent != "abstract"),
             *["other_next"] * (opponent != "abstract" and predictive),
             *["seed"] * self.scheme.boards,
+            *["root_regret"] * (root is not None),
         )
 
     def step(self, iterations: int) -> None:
@@ -314,22 +336,26 @@ class VectorCfr(TableState):
         game = self._vectors
         for turn in turns:
             own, theirs = self._tables[turn.own], self._tables[turn.theirs]
-            learning = partial(walk, game.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
+            learning = partial(walk, self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
             dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
             number = self._stride * self.iterations + turn.offset
-            game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype)
+            result = np.zeros(game.shape[1])
+            game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result)
             if self.game is not self._vectors:
                 conclude(own, theirs, game.tree.noise, discount)
+            if turn.player == self._root.player:
+                learn_root(self._root, result, discount, self._tree.prior)
 
     def _iterate(self, rows: FloatArray) -> None:
         """Iterations on one thread."""
         game, scheme = self._vectors, self.scheme
         with game.workspace(self.regret.dtype) as work:
             iterate(
-                game.tree,
+                self._tree,
                 np.array(self._turns),
                 self._tasks,
                 self._tables,
+                self._root,
                 rows,
                 self.variant.predictive,
                 (scheme.boards, scheme.mine, scheme.theirs),
@@ -347,6 +373,8 @@ class VectorCfr(TableState):
         """Go on from what `state` gave; older versions had another name for `other`, or kept no seed."""
         older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
         super().restore({**older, **state})
+        if self._root.player >= 0:
+            begin_game(self._root, self._tree.prior)
 
     def average(self) -> Table:
         """The average strategy, which converges: a table like the game's, with entries in proportion to it."""

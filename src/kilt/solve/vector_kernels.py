@@ -29,6 +29,22 @@ class PlayerTables(NamedTuple):
     sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
 
 
+class RootChoice(NamedTuple):
+    """What a player decides with each hand before the game begins, learnt by regret matching: see `solve.resolve`.
+
+    It changes the reach with which the player's hands come to the root, and nothing else.
+    """
+
+    player: int  # who decides; −1 where nobody does
+    joint: bool  # whether it is one choice of a hand, in place of one for each hand between the game and `value`
+    weight: FloatArray  # [hand] the reach of a hand that begins the game for certain
+    value: FloatArray  # [hand] what the alternative to the game is worth, weighted by the other player's reach
+    regret: FloatArray  # [2, hand] of the game and of the alternative; a joint choice has the first alone
+
+
+NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros((2, 0)))
+
+
 @subkernel
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
@@ -203,6 +219,46 @@ def add_regrets(
                 if discount.predictive:
                     weight = discount.weight
                     predict_regrets(value, child + a, here, begin, end, noise, weight, regret, first + a, own.strategy)
+
+
+@kernel
+def begin_game(root: RootChoice, prior: FloatArray) -> None:
+    """Write to `prior` [player, hand] the reach of the hands that begin the game, by regret matching."""
+    regret, weight = root.regret, root.weight
+    total, possible = 0.0, 0
+    for hand in range(len(weight)):
+        total += max(regret[0, hand], 0.0)
+        possible += 1 if weight[hand] > 0 else 0
+    for hand in range(len(weight)):
+        game = max(regret[0, hand], 0.0)
+        if root.joint:
+            share = game / total if total > 0 else 1.0 / possible
+        else:
+            both = game + max(regret[1, hand], 0.0)
+            share = game / both if both > 0 else 0.5
+        prior[root.player, hand] = share * weight[hand]
+
+
+@kernel
+def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
+    """Learn from a walk of the player what it is worth to begin the game with each hand, and write the new `prior`.
+
+    `result` [hand] is weighted by the other player's reach, like `root.value`.
+    """
+    regret, weight, value = root.regret, root.weight, root.value
+    mean = 0.0
+    for hand in range(len(weight)):
+        mean += prior[root.player, hand] * (result[hand] - value[hand])
+    for hand in range(len(weight)):
+        gained = result[hand] - value[hand]
+        if root.joint:
+            game, alternative = weight[hand] * gained - mean if weight[hand] > 0 else 0.0, 0.0
+        else:
+            share = prior[root.player, hand] / weight[hand] if weight[hand] > 0 else 0.0
+            game, alternative = (1 - share) * gained, -share * gained
+        regret[0, hand] = discounted(regret[0, hand] + discount.weight * game, discount.above, discount.below)
+        regret[1, hand] = discounted(regret[1, hand] + discount.weight * alternative, discount.above, discount.below)
+    begin_game(root, prior)
 
 
 @kernel

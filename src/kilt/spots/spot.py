@@ -34,15 +34,14 @@ from kilt.runs.run import Run
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
-from kilt.solve.variants import Variant
+from kilt.solve.variants import SUBGAMES
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, read_lock
 from kilt.spots.solution import SpotSolution
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 
-# Discounted CFR without negative regrets: from river to flop, it took the fewest iterations to 0.5% of the pot.
-ALGORITHM, DISCOUNTS = "dcfr+", Variant(alpha=1.5, beta=-inf, gamma=4)
+ALGORITHM, DISCOUNTS = "dcfr+", SUBGAMES
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has

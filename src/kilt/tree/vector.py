@@ -34,6 +34,7 @@ from kilt.config import MOST_THREADS
 from kilt.errors import GameError, shortened
 from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
+from kilt.games.subgame import rivals
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
@@ -244,6 +245,7 @@ class VectorGame:
         seed: int = 0,
         number: int = 0,
         dtype: npt.DTypeLike = np.float64,
+        result: FloatArray | None = None,
     ) -> float:
         """Run a compiled walk, in parts on all threads where it takes all boards.
 
@@ -259,21 +261,24 @@ class VectorGame:
             What is drawn depends on these alone.
         dtype : data type
             Of reach and values.
+        result : ndarray, shape (hands,), optional
+            Takes what each hand of the player is worth, weighted by the opponent's reach.
 
         Returns
         -------
         float
             What the player wins, in chips per game.
         """
+        result = np.zeros(self.shape[1]) if result is None else result
         if self.threads == 1 or len(self.tree.rows) == 1 or scheme.boards:
             scope = self.scope(player)
             if scheme.boards:
                 key = self.rounds_drawn(scheme), np.uint64(seed % 2**64), np.uint64(number)
                 draw_scope(self.tree, player, scheme.mine, scheme.theirs, *key, scope)
-            return self._worth(player, walk, scope, dtype)
+            return self._worth(player, walk, scope, result, dtype)
         scopes = [self.scope(player, part, self.threads) for part in range(self.threads)]
         parts = self._pool.map(lambda scope: self._values(walk, scope, dtype), scopes)
-        return self._worth(player, walk, self.scope(player, 0, 0), dtype, np.sum(list(parts), axis=0))
+        return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(parts), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
         """The number of rounds after the first whose boards a scheme draws; GameError where it can draw no hands."""
@@ -295,6 +300,30 @@ class VectorGame:
         """What the player of a walk wins in chips per game. What is drawn depends on the seed and the walk's number."""
         return self.run(walk.player, self._judging(walk), scheme, seed, number)
 
+    def hand_values(self, player: int, task: int, strategy: Table) -> FloatArray:
+        """What each hand of a player wins at the beginning of the game, against the hands that the opponent may hold.
+
+        Parameters
+        ----------
+        player : int
+            Whose hands.
+        task : int
+            FOLLOW: both follow the strategy; RESPOND: the player takes a best response, and the values are the
+            counterfactual best-response values of Burch, Johanson and Bowling (2014).
+        strategy : ndarray, shape `shape`
+            Entries of a decision are in proportion to its probabilities.
+
+        Returns
+        -------
+        ndarray, shape (hands,)
+            Chips, a mean over the opponent's hands by their weights; 0 for hands that meet none.
+        """
+        assert isinstance(self.game, Holdem)
+        result, tree = np.zeros(self.shape[1]), self.tree
+        self.run(player, self._judging(Walk(player, (task,), strategy, strategy)), result=result)
+        met = rivals(tree.prior[1 - player], self.game.holes, self.game.deck.size)
+        return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
+
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
         """One of 2 or more parts of a walk: [chance node of the first round, hand] values; those of all parts add up.
 
@@ -304,7 +333,8 @@ class VectorGame:
 
     def conclude(self, walk: Walk, values: FloatArray) -> float:
         """The end of a walk in parts, from the sum of their values; what the player wins in chips per game."""
-        return self._worth(walk.player, self._judging(walk), self.scope(walk.player, 0, 0), values=values)
+        result = np.zeros(self.shape[1])
+        return self._worth(walk.player, self._judging(walk), self.scope(walk.player, 0, 0), result, values=values)
 
     def _judging(self, walk: Walk) -> CompiledWalk:
         """The compiled walk of a player who follows a strategy or responds to one: in double precision."""
@@ -329,11 +359,11 @@ class VectorGame:
         player: int,
         walk: CompiledWalk,
         scope: Scope,
+        result: FloatArray,
         dtype: npt.DTypeLike = np.float64,
         values: FloatArray | None = None,
     ) -> float:
-        """What a player wins in chips per game, by a whole walk or by its end."""
-        result = np.zeros(self.shape[1])
+        """What a player wins in chips per game, by a whole walk or by its end; each hand's share goes to `result`."""
         with self.workspace(dtype) as work:
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
@@ -377,7 +407,9 @@ class VectorGame:
             won -= sum(self.expected_values(strategy))
         return max(won / 2, 0.0)  # rounding may leave −1e-17
 
-    def look(self, strategy: Table, path: Sequence[tuple[int, int]]) -> tuple[Look, Look]:
+    def look(
+        self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
+    ) -> tuple[Look, Look]:
         """What both players reach and are worth in the block of betting at the end of a path.
 
         Parameters
@@ -386,6 +418,8 @@ class VectorGame:
             That both follow.
         path : sequence of (entry, board)
             Of each round, beginning with (0, 0): the chance node that opens its block, and the board by number.
+        tasks : tuple of two int
+            What each player does in the walk that finds the own values: FOLLOW, or RESPOND to the other's strategy.
 
         Returns
         -------
@@ -415,8 +449,8 @@ class VectorGame:
             scope.chance[:] = 1.0
             own = Policy(self.layouts[0], strategy)
             with self.workspace() as work:
-                tasks, result = np.full(rounds, FOLLOW), np.zeros(self.shape[1])
-                kernels.walk(part, player, tasks, own, own, scope, work, np.zeros((1, 1)), result)
+                task, result = np.full(rounds, tasks[player]), np.zeros(self.shape[1])
+                kernels.walk(part, player, task, own, own, scope, work, np.zeros((1, 1)), result)
                 vectors = work.vectors
                 reach = vectors.reach[vectors.source[places]] * vectors.alive[places, None]
                 looks.append(Look(reach, vectors.value[places]))

@@ -1,0 +1,204 @@
+"""Subgames solved anew, given what a blueprint has done before and would have done in them.
+
+A player who solves the subgame that play has come to knows the own range: it follows from the own strategy. The
+opponent's is a guess, and a strategy that is best against the guess may lose to somebody who comes with other hands.
+What the opponent's hands win against the blueprint is the remedy. If none of them wins more against the new strategy,
+then nobody wins more from the whole one either, whatever is done before. So the opponent first has a choice, hand by
+hand, in a *gadget* before the subgame.
+
+==============  =====================================================================================================
+``unsafe``      no choice: the opponent has the range that is given
+``gadget``      each hand of the opponent plays the subgame, or takes what it wins against the blueprint (CFR-D: Burch,
+                Johanson and Bowling 2014). All that counts is that no hand wins more
+``max-margin``  the opponent picks the hand that gains most over the blueprint, or loses least: every hand is held as
+                far below it as can be (Moravčík, Schmid, Ha, Hladík and Gaukrodger 2016)
+==============  =====================================================================================================
+
+No tree is built for it. What the opponent chooses is the reach of the own hands at the root, learnt by regret matching
+from the root's values (`RootChoice`), while the solver is that of any other game.
+
+**Nested re-solving** (Brown and Sandholm 2017). A bet of the opponent that the tree does not have begins a subgame of
+its own: that after the bet. Its alternative is what the hand wins without it, by the actions that the tree has: values
+of the decision before the bet. So the bet gains nothing, for any hand, if it can be helped.
+
+>>> from kilt.games import load_game
+>>> leduc = load_game("leduc")
+>>> blueprint = [-0.5, -0.5, 2.5, 0, 0, 0]  # chips that queens, kings and aces of the second player have won so far
+>>> for method in ("gadget", "max-margin"):  # how much less they win now: no hand wins more, or all lose alike
+...     found = resolve(leduc, leduc.replay("cc/"), "Ks", 0, np.ones((2, 6)), blueprint, method=method, iterations=1000)
+...     print(found.margins().round(1).tolist())
+[0.2, 0.2, 0.1, 0.0, 0.0]
+[0.1, 0.1, 0.1, 0.1, 0.1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from time import monotonic
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray
+from kilt.errors import GameError
+from kilt.games.holdem import Betting, Holdem
+from kilt.games.subgame import Subgame, rivals, subgame
+from kilt.solve.variants import SUBGAMES
+from kilt.solve.vector import VectorCfr
+from kilt.solve.vector_kernels import RootChoice
+from kilt.tree.betting import Menu
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import RESPOND, Table
+
+METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"
+ITERATIONS = 100  # where neither they nor seconds are given
+ALIKE = 9  # digits after which values of hands are equal but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """A subgame that was solved anew.
+
+    Attributes
+    ----------
+    game : VectorGame
+        Its public tree. The hands are `game.game.numbers` of `Deck.holes`.
+    table : ndarray, shape `game.shape`
+        The average strategies of both players: weights in proportion to probabilities. That of the opponent is one of
+        those against which the player's is good.
+    player : int
+        Who has solved it.
+    values : ndarray, shape (hands,), optional
+        What the opponent's hands could win instead, in chips, in the order of the subgame's hands.
+    iterations : int
+        Of CFR.
+    seconds : float
+        That it took, with the making of the tree.
+    """
+
+    game: VectorGame
+    table: Table
+    player: int
+    values: FloatArray | None
+    iterations: int
+    seconds: float
+
+    def margins(self) -> FloatArray:
+        """[hand] chips that the opponent's best response wins less than `values` with each hand.
+
+        The strategy is safe where none is below 0.
+        """
+        won = self.game.hand_values(1 - self.player, RESPOND, self.table.astype(np.float64))
+        return (0.0 if self.values is None else self.values) - won
+
+
+def resolve(
+    game: Holdem,
+    position: Betting,
+    board: str | Sequence[int],
+    player: int,
+    ranges: npt.ArrayLike,
+    values: npt.ArrayLike | None = None,
+    *,
+    method: str = GADGET,
+    menu: Menu | None = None,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    threads: int = 1,
+    dtype: npt.DTypeLike = np.float32,
+) -> Resolved:
+    """Solve a subgame anew for one player.
+
+    Parameters
+    ----------
+    game : Holdem
+        The whole game.
+    position : Betting
+        Where the subgame begins, with a player to act: such as ``game.replay("cr300c/")``. For nested re-solving, the
+        position after the opponent's bet.
+    board : str or sequence of int
+        The public cards of that round.
+    player : int
+        Who solves it: 0 or 1. The other is the opponent.
+    ranges : array_like, shape (2, hands of the deck)
+        Weights of both players' hands here, in the order of `Deck.holes`: how likely each player is to have come here
+        with each hand, without regard to the other's cards. Hands with a card of the board count for nothing. Their
+        scale is of no importance. The opponent's is used by ``unsafe`` alone.
+    values : array_like, shape (hands of the deck,), optional
+        For ``gadget`` and ``max-margin``: chips that the opponent wins with each hand against the player's blueprint,
+        for the whole game as in `Holdem.payoffs` (who folds loses what the own hand has put in so far). For each hand
+        it is a mean over the player's hands that leave it, by the player's range: a counterfactual value divided by
+        the reach of those hands, and not multiplied by the opponent's own reach. Best-response values make the result
+        no worse than the blueprint against any opponent; values of the opponent's blueprint are a stricter goal, which
+        may not be reached. For nested re-solving, values of the opponent's decision before the bet. Hands that meet no
+        hand of the player, or have a card of the board, may have any finite number.
+    method : str
+        One of `METHODS`.
+    menu : Menu, optional
+        Picks the raises of a no-limit game.
+    iterations : int, optional
+        Of CFR: the result depends on nothing else. 100 where `seconds` are not given either.
+    seconds : float, optional
+        After which what is found so far is returned, if `iterations` are not done before: for the tree and the
+        iterations. There is one iteration at least.
+    threads : int
+        That share the boards to come.
+    dtype : data type
+        Of the tables.
+
+    Returns
+    -------
+    Resolved
+    """
+    begun = monotonic()
+    weights = np.array(ranges, dtype=np.float64)
+    if method not in METHODS:
+        raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(METHODS)}")
+    if method == UNSAFE:
+        found, own = subgame(game, position, board, weights), None
+    else:
+        said = np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
+        if said.shape != weights.shape[1:] or not np.isfinite(said).all():
+            raise GameError(
+                f"{method} needs what each of {weights.shape[1]} hands of the opponent wins: `values` have shape "
+                f"{said.shape}, or are no numbers"
+            )
+        weights[1 - player] = 1.0
+        found = subgame(game, position, board, weights)
+        met = rivals(found.ranges[player], game.holes, game.deck.size)
+        told = np.where((met > 0) & (found.ranges[1 - player] > 0), said, 0.0).round(ALIKE)
+        found = replace(found, told=told[None])
+        own = told[found.numbers]
+    tree = VectorGame(found, menu, threads)
+    root = None if own is None else _root(found, player, own, joint=method == MAX_MARGIN)
+    solver = VectorCfr(tree, SUBGAMES, dtype, root=root)
+    if seconds is None:
+        solver.step(ITERATIONS if iterations is None else iterations)
+    else:
+        _step_until(solver, begun + seconds, inf if iterations is None else iterations)
+    return Resolved(tree, solver.average(), player, own, solver.iterations, monotonic() - begun)
+
+
+def _step_until(solver: VectorCfr, end: float, iterations: float) -> None:
+    """Iterate until a time of the monotonic clock, or so often: at least once, and no longer than is foreseen."""
+    begun, doing = monotonic(), 1
+    while doing >= 1:
+        solver.step(doing)
+        now = monotonic()
+        each = (now - begun) / solver.iterations
+        # At most as many as before: the first ones may be slower, or quicker, than those to come.
+        doing = int(min(iterations - solver.iterations, solver.iterations, (end - now) / each))
+
+
+def _root(game: Subgame, player: int, values: FloatArray, *, joint: bool) -> RootChoice:
+    """The opponent's choice before a subgame that a player re-solves; `values` [hand] are in chips."""
+    opponent = 1 - player
+    met = rivals(game.weights[player], game.holes, game.deck.size)
+    possible = (met > 0) & (game.weights[opponent] > 0)
+    weight = possible.astype(np.float64)
+    if joint:
+        # The gain of a hand is that over what it wins against the blueprint, whatever the weight of the hands it meets.
+        weight = np.divide(met.max(), met, out=np.zeros_like(met), where=possible)
+    return RootChoice(opponent, joint, weight, values * met, np.zeros((2, len(met))))
