@@ -28,13 +28,17 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 APART = ("wheel", "engines", "distributed", "cli_distributed", "stages", "run", "acpc", "rules", "cli_solve")
 
 
-def pytest_collection_modifyitems(items):
-    """Let two processes, which take half of the tests each, begin apart: they would compile the same kernels twice."""
+def pytest_collection_modifyitems(config, items):
+    """Let the last of some processes, which share the tests out in their order, begin with those that mostly wait.
+
+    The others meanwhile have the processor, and the kernels that they compile are there when the last one needs them.
+    """
     names = {f"test_{name}.py" for name in APART}
     apart = [item for item in items if item.path.name in names]
     others = [item for item in items if item.path.name not in names]
-    half = len(items) // 2
-    items[:] = others[:half] + apart + others[half:]
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    before = len(items) * (processes - 1) // processes
+    items[:] = others[:before] + apart + others[before:]
 
 
 @pytest.fixture(scope="module")

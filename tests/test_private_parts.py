@@ -40,7 +40,7 @@ USED = {
         "get_pointer_to_function",
     },
     "numba.core.compiler.Compiler": {"define_pipelines"},
-    "numba.core.dispatcher.Dispatcher": {"get_call_template", "get_overload"},
+    "numba.core.dispatcher.Dispatcher": {"compile", "get_call_template", "get_overload"},
     "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
     "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
     "ray._private.services": {"canonicalize_bootstrap_address"},
@@ -125,6 +125,35 @@ def test_kernels_of_another_version_are_compiled_anew(tmp_path):
         command = [sys.executable, "-c", code.replace("Pair", name)]
         subprocess.run(command, env=os.environ | environment, check=True, capture_output=True)
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_processes_that_want_one_kernel_compile_it_once(tmp_path):
+    """The others wait for the first, and read what it has kept; that they wait is no work of theirs."""
+    tmp_path.joinpath("kernels.py").write_text(
+        "from kilt.jit import kernel\n\n\n@kernel\ndef doubled(number):\n    return 2 * number\n"
+    )
+    code = (
+        "import time; from kernels import doubled; from kilt.compiling import compiled_seconds\n"
+        "compiler = doubled._compiler.compile\n"
+        "doubled._compiler.compile = lambda *asked: (time.sleep(0.5), compiler(*asked))[1]\n"
+        "print('ready', flush=True); input(); assert doubled(3) == 6\n"
+        "print(sum(doubled.stats.cache_misses.values()), compiled_seconds())"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT.parent)]), "NUMBA_CACHE_DIR": ""}
+    command = [sys.executable, "-c", code]
+    started = [
+        subprocess.Popen(
+            command, env=os.environ | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    assert [process.stdout.readline() for process in started] == ["ready\n"] * 2
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate()[0].split() for process in started]
+    assert sorted(misses for misses, _ in said) == ["0", "1"]
+    assert all(float(seconds) > 0.4 for _, seconds in said)
 
 
 @pytest.mark.parametrize(("package", "bound"), BOUNDS.items())

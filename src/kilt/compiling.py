@@ -12,6 +12,7 @@ nothing here imports the compiler.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from time import perf_counter
 from typing import NamedTuple
 
@@ -27,13 +28,15 @@ class _Standing(NamedTuple):
 
 
 _standing = _Standing()
+_changing = Lock()
 
 
 def begin_compiling() -> None:
-    """Note that a kernel is being compiled from now on. The compiler works in one thread at a time."""
+    """Note that a kernel is being compiled from now on, by this process or, while it waits, by another."""
     global _standing
-    seconds, depth, began = _standing
-    _standing = _Standing(seconds, depth + 1, began if depth else perf_counter())
+    with _changing:
+        seconds, depth, began = _standing
+        _standing = _Standing(seconds, depth + 1, began if depth else perf_counter())
     if not depth:
         for listener in listeners:
             listener()
@@ -42,8 +45,9 @@ def begin_compiling() -> None:
 def end_compiling() -> None:
     """Note that the compilation which began last is over."""
     global _standing
-    seconds, depth, began = _standing
-    _standing = _Standing(seconds + (perf_counter() - began if depth == 1 else 0.0), depth - 1, began)
+    with _changing:
+        seconds, depth, began = _standing
+        _standing = _Standing(seconds + (perf_counter() - began if depth == 1 else 0.0), depth - 1, began)
 
 
 def compiled_seconds() -> float:

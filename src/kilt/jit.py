@@ -111,25 +111,37 @@ def _generalise(compiled: Any) -> None:
 
 
 def _guard(compiled: Any) -> None:
-    """Let one process at a time read or write what is kept of a kernel on disk.
+    """Let one process at a time compile a kernel, and read or write what is kept of it on disk.
 
-    It is an index and files that it names, which are written one after another: a process that comes in between would
-    take the code of another version, or of other types.
+    The others wait, and read what it has made. What is kept is an index and files that it names, which are written one
+    after another: a process that comes in between would take the code of another version, or of other types.
     """
     files = compiled._cache._cache_file
+    index = Path(files._index_path)
+    compiled.compile = partial(_alone, compiled.compile, index.with_name(f".{index.name}.lock"))
     for name in ("save", "load"):
-        setattr(files, name, partial(_alone, getattr(files, name), Path(files._index_path)))
+        setattr(files, name, partial(_anew, getattr(files, name), index))
 
 
-def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
+def _alone(compile_kernel: Callable[[Any], Any], lock: Path, signature: Any) -> Any:
     with ExitStack() as held:
         with suppress(OSError):  # nothing is kept there, or nobody can write to it
-            held.enter_context(locked(index.with_name(".kilt-lock")))
-        try:
-            return method(*arguments)
-        except (ImportError, AttributeError):  # it is of another version, with classes that are elsewhere now
-            index.unlink(missing_ok=True)
-            return method(*arguments)
+            try:
+                held.enter_context(locked(lock, wait=False))
+            except BlockingIOError:
+                begin_compiling()  # as somebody else does for us
+                held.callback(end_compiling)
+                held.enter_context(locked(lock))
+        return compile_kernel(signature)
+
+
+def _anew(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
+    """Read or write the index of a kernel, without what an older version has left there."""
+    try:
+        return method(*arguments)
+    except (ImportError, AttributeError):  # it names classes that are elsewhere now
+        index.unlink(missing_ok=True)
+        return method(*arguments)
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
