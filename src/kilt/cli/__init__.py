@@ -22,6 +22,7 @@ from kilt.cli import (
     evaluate,
     game,
     match,
+    model,
     plan,
     play,
     reproduce,
@@ -54,6 +55,7 @@ app.command()(demo.export)
 app.command()(check.check)
 app.command()(match.match)
 app.command()(match.crosstable)
+app.command()(model.model)
 app.command()(table.play)
 app.command()(play.dealer)
 app.command()(play.agent)

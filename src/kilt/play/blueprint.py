@@ -262,8 +262,11 @@ class BlueprintAgent:
             return place
         return place._replace(node=None)
 
-    def after(self, place: Place, before: Betting, action: str, me: int) -> list[tuple[Place, float]]:
-        """Where player `me` may stand after an action of a hand, with probabilities: one place, or two."""
+    def after(self, place: Place, before: Betting, action: str, me: int | None) -> list[tuple[Place, float]]:
+        """Where player `me` may stand after an action of a hand, with probabilities: one place, or two.
+
+        To somebody who looks on (None) the bets of both players are those of an opponent.
+        """
         node, level, acted, sure = place
         nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
         acted |= mine
@@ -274,7 +277,8 @@ class BlueprintAgent:
                 node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
             elif nodes.actor[node] != before.actor:
                 # Where their small raise was taken for a call, which ends the round, ours is the call of it.
-                node = node if mine and action == CALL and nodes.actor[node] == CHANCE else None
+                ours = mine or me is None
+                node = node if ours and action == CALL and nodes.actor[node] == CHANCE else None
             elif action == CALL:
                 node = self.blueprint.after_call(node)
             else:

@@ -1,0 +1,128 @@
+"""``kilt model``: from hands that a player has played to a model of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, ticking
+
+if TYPE_CHECKING:
+    from kilt.strategy.model import OpponentModel
+
+SHOWN_FAULTS = 5  # of lines that cannot be read
+
+
+def model(
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG…", help="Logs as ACPC dealers write them, or hands in PHH.")
+    ],
+    player: Annotated[str, typer.Option("--player", metavar="NAME", help="Whose actions to count, as logs call them.")],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="RUN|CONFIG", help="The abstract game that the model is for: a run, or a configuration."
+        ),
+    ] = None,
+    game: Annotated[
+        str | None,
+        typer.Option("--game", "-g", metavar="NAME", help="… or a small game as it is: a ready-made one, or a file."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the model.")] = None,
+    mucked: Annotated[
+        str,
+        typer.Option(
+            "--mucked",
+            metavar="HOW",
+            help="Hands without a showdown: shown (as the log has them), left-out, or weighed (as all that they could "
+            "have been).",
+        ),
+    ] = "shown",
+    translation: Annotated[
+        str, typer.Option("--translation", metavar="NAME", help="What bets off the menu count for.")
+    ] = "pseudo-harmonic",
+    skip: Annotated[bool, typer.Option("--skip", help="Leave out lines that cannot be read, and say so.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count what a player did at each information set of a game, from hands that they have played.
+
+    The model says how often each action was taken; where the player was never seen, it calls.
+    """
+    from kilt.errors import PlayError
+    from kilt.runs.modelled import observer_for
+    from kilt.strategy.translate import mapping_named
+
+    if (target is None) == (game is None):
+        raise PlayError("a model is for one game: give --for RUN or CONFIG, or --game NAME")
+    if target is not None and not Path(target).exists():
+        raise PlayError(f"there is no run and no configuration {target}: check --for, or give a small game by --game")
+    if out is not None and out.exists():
+        raise PlayError(f"{out} is there already: choose another --out")
+    with (
+        ticking() as tick,
+        observer_for(game or target or "", player, mucked, mapping_named(translation), tick) as seen,
+    ):
+        texts = [_text(log) for log in logs]
+        faults, began = [], perf_counter()
+        with ProgressBars() as bar:
+            task = bar.add_task("logs", total=len(logs), said="")
+            for number, (log, text) in enumerate(zip(logs, texts, strict=True), start=1):
+                faults += [f"{log}, {fault}" for fault in seen.add_log(text, str(log), skip=skip)]
+                bar.update(task, completed=number, said=f"{seen.hands:,} hands")
+        seconds = perf_counter() - began
+        names = sorted({name for pair in seen.reader.players for name in pair})
+        if not seen.hands:
+            where, first = ", ".join(map(str, logs)), "".join(f"; {fault}" for fault in faults[:1])
+            if player in names:
+                raise PlayError(f"no hand of {player} in {where} counts (--mucked {mucked}): give more hands{first}")
+            said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
+            raise PlayError(f"{player} does not play in {where}; {said}{first}")
+        found = seen.model()
+        if out is not None:
+            found.save(out)
+        rounds = seen.game.rules.round_names
+    _print(found, rounds, faults, seconds, out, as_json=as_json)
+
+
+def _text(log: Path) -> str:
+    from kilt.artifact import os_errors
+    from kilt.play.acpc import decoded
+
+    with os_errors(f"{log} cannot be read"):
+        return decoded(log.read_bytes())
+
+
+def _print(
+    found: OpponentModel, rounds: tuple[str, ...], faults: list[str], seconds: float, out: Path | None, *, as_json: bool
+) -> None:
+    """What was seen, and what was not."""
+    figures, by_round = found.figures, found.rounds()
+    if as_json:
+        said = [
+            {"round": name, "infosets": one.infosets, "seen": one.seen, "share": one.share, "decisions": one.decisions}
+            for name, one in zip(rounds, by_round, strict=True)
+        ]
+        print_json(
+            {"game": found.game, "player": found.player, **figures, "rounds": said, "unreadable": len(faults)}
+            | {"faults": faults[:SHOWN_FAULTS], "seconds": seconds, "out": str(out) if out else None}
+        )
+        return
+    rows = [
+        [name, f"{one.decisions:,.0f}", f"{one.seen:,}", f"{one.infosets:,}", f"{one.share:.2%}"]
+        for name, one in zip(rounds, by_round, strict=True)
+    ]
+    title = f"{found.player} in {found.game}: {figures['hands']:,} hands, {figures['decisions']:,.0f} decisions"
+    print_table(title, ["round", "decisions", "information sets seen", "of", "share"], rows, numbers=True)
+    if figures["off_tree"]:
+        say(f"{figures['off_tree']:,.1f} decisions are left out: bets before them left the menu for good")
+    for reason, count in figures["left_out"].items():
+        say(f"{count:,} hands are left out: {reason}")
+    for fault in faults[:SHOWN_FAULTS]:
+        say(f"cannot be read: {fault}")
+    if len(faults) > SHOWN_FAULTS:
+        say(f"{len(faults) - SHOWN_FAULTS:,} more lines cannot be read")
+    if out:
+        say(f"the model is in {out}")

@@ -1,0 +1,321 @@
+r"""From hands that a player has played to a model of them: which information sets they came to, and what they did.
+
+In a flat tree an information set has a name, and a hand leads to it. In an abstract game the betting of a hand is
+followed in the betting tree, as an agent follows it that looks on: bets that the menu does not have are taken for one
+or two that it has (`strategy.translate`), each with its share, and a decision counts for each of them by as much. The
+hand's bucket on the board of the round is the rest. Hands are counted in columns: all of a batch at once.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.flat import flat_tree
+>>> leduc = load_game("leduc")
+>>> observer = FlatObserver(leduc, flat_tree(leduc), "Ann")
+>>> faults = observer.add_log("STATE:0:cc/rf:Kh|As/Ah:1|-1:Ann|Bob\nSTATE:1:rc/cc:Ks|Qs/Qh:-3|3:Bob|Ann", "my.log")
+>>> model = observer.model()
+>>> model.figures["hands"], model.figures["decisions"], [one.seen for one in model.rounds()]
+(2, 4.0, [2, 2])
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.errors import PlayError
+from kilt.games.holdem import FOLD, Betting, Holdem
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.columns import LINES, NOT_DEALT, HandColumns, LogReader
+from kilt.play.phh import is_phh, read_phhs
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.model import OpponentModel
+from kilt.strategy.translate import Mapping, pseudo_harmonic
+from kilt.tree.flat import FlatTree
+
+# What becomes of hands without a showdown, whose cards an opponent would not have seen: they count as the log shows
+# them (full information), do not count, or count as all hands that they could have been, each alike.
+MUCKED = SHOWN, LEFT_OUT, WEIGHED = "shown", "left-out", "weighed"
+
+
+class ObservedHands(NamedTuple):
+    """Hands of the player who is observed, in columns."""
+
+    end: IntArray  # [hand] number of its betting among `LogReader.ends`
+    seat: IntArray  # [hand] of the player
+    own: IntArray  # [hand, card] private cards of the player
+    board: IntArray  # [hand, card] NOT_DEALT where a card did not come
+    weight: FloatArray  # [hand]
+
+    def pick(self, which: BoolArray) -> ObservedHands:
+        """Some of them."""
+        return ObservedHands(self.end[which], self.seat[which], self.own[which], self.board[which], self.weight[which])
+
+
+class Observer(ABC):
+    """Counts what a player does in hands of a game.
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played.
+    player : str
+        The name of the player in logs.
+    mucked : str
+        What becomes of hands without a showdown: see `MUCKED`.
+    """
+
+    def __init__(self, game: Holdem, player: str, mucked: str = SHOWN) -> None:
+        if mucked not in MUCKED:
+            raise PlayError(f"hands without a showdown are to be {mucked!r}: use one of {', '.join(MUCKED)}")
+        self.game, self.player, self.mucked = game, player, mucked
+        self.reader = LogReader(game)
+        self.hands = 0  # of the player
+        self.left_out: Counter[str] = Counter()  # hands that were not counted, by reason
+        self.off_tree = 0.0  # decisions that no information set stands for
+
+    @abstractmethod
+    def model(self) -> OpponentModel:
+        """The model of all that was counted."""
+
+    @abstractmethod
+    def _count(self, hands: ObservedHands) -> None:
+        """Count the decisions of the player in some hands."""
+
+    def add_log(self, text: str, source: str, *, skip: bool = False) -> list[str]:
+        """Count the hands of a log.
+
+        Parameters
+        ----------
+        text : str
+            A log as ACPC dealers write it, or hands in PHH.
+        source : str
+            What messages call it.
+        skip : bool
+            Leave out what cannot be read; otherwise PlayError is raised for the first such line, or hand.
+
+        Returns
+        -------
+        list of str
+            What is wrong with each line, or hand, that was left out.
+        """
+        if is_phh(text):
+            hands, faults = read_phhs(text, self.game)
+            parts: Iterable[tuple[HandColumns, list[str]]] = [(self.reader.columns(hands), faults)]
+        else:
+            lines = text.splitlines()
+            parts = (self.reader.read(lines[at : at + LINES], at) for at in range(0, len(lines), LINES))
+        wrong: list[str] = []
+        for columns, faults in parts:
+            if faults and not skip:
+                raise PlayError(f"{source}, {faults[0]}; mend the log, or leave out what cannot be read with --skip")
+            wrong += faults
+            self.add(columns)
+        return wrong
+
+    def add(self, hands: HandColumns) -> None:
+        """Count hands that `reader` has read; those of other players are left out."""
+        seat_of = np.array(
+            [pair.index(self.player) if self.player in pair else -1 for pair in self.reader.players], dtype=np.int64
+        )
+        seat = seat_of[hands.pair]
+        mine = seat >= 0
+        self._leave_out(f"{self.player} does not take part", ~mine)
+        if self.mucked == LEFT_OUT:
+            hidden = mine & self._folded(hands.end)
+            self._leave_out("the cards were not shown", hidden)
+            mine &= ~hidden
+        self.hands += int(np.count_nonzero(mine))
+        held = self.game.rules.hole_cards
+        cards, seat, end = hands.cards[mine].astype(np.int64), seat[mine], hands.end[mine]
+        own, theirs = (
+            np.where(who[:, None] == 0, cards[:, :held], cards[:, held : 2 * held]) for who in (seat, 1 - seat)
+        )
+        known = ObservedHands(end, seat, own, cards[:, 2 * held :], np.ones(len(end)))
+        if self.mucked == WEIGHED:
+            hidden = self._folded(end)
+            for row in np.flatnonzero(hidden).tolist():
+                self._count(self._possible(known, row, theirs[row]))
+            known = known.pick(~hidden)
+        self._count(known)
+
+    def _leave_out(self, reason: str, which: BoolArray) -> None:
+        if number := int(np.count_nonzero(which)):
+            self.left_out[reason] += number
+
+    def _folded(self, end: IntArray) -> BoolArray:
+        """[hand] whether somebody folded, so that no cards were shown."""
+        folded: BoolArray = np.array([position.folded is not None for position in self.reader.ends], dtype=np.bool_)
+        return folded[end]
+
+    def _possible(self, hands: ObservedHands, row: int, theirs: IntArray) -> ObservedHands:
+        """All that a hand could have been, each alike: it shares no card with the board and the opponent's hand."""
+        holes = self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
+        own = holes[~np.isin(holes, [*hands.board[row], *theirs]).any(axis=1)]
+        number = len(own)
+        end, seat, board = (
+            np.repeat(column[row : row + 1], number, axis=0) for column in (hands.end, hands.seat, hands.board)
+        )
+        return ObservedHands(end, seat, own, board, np.full(number, 1 / number))
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """What was seen and what was left out, for `OpponentModel.figures`."""
+        return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
+
+
+class FlatObserver(Observer):
+    """Counts what a player does at the information sets of a flat tree, which has all legal bets."""
+
+    def __init__(self, game: Holdem, tree: FlatTree, player: str, mucked: str = SHOWN) -> None:
+        super().__init__(game, player, mucked)
+        self.tree = tree
+        self.counts = np.zeros(int(tree.nodes.infoset_start[-1]))
+        self._number = {name: number for number, name in enumerate(tree.infosets)}
+        self._known: dict[tuple[int, ...], list[int]] = {}  # slots by end, seat and cards
+
+    def model(self) -> OpponentModel:
+        """The model of all that was counted."""
+        return OpponentModel.of_tree(
+            self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.figures
+        )
+
+    def _count(self, hands: ObservedHands) -> None:
+        rows, which = np.unique(
+            np.column_stack([hands.end, hands.seat, np.sort(hands.own, axis=1), hands.board]),
+            axis=0,
+            return_inverse=True,
+        )
+        weights = np.bincount(which.ravel(), weights=hands.weight, minlength=len(rows))
+        for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+            key = tuple(row)
+            if key not in self._known:
+                self._known[key] = self._slots(*row)
+            self.counts[self._known[key]] += weight
+
+    def _slots(self, end: int, seat: int, *cards: int) -> list[int]:
+        """The slots of a player's actions in a hand."""
+        game, position = self.game, self.reader.ends[end]
+        held = game.rules.hole_cards
+        name, board, slots = game.deck.name(cards[:held]), cards[held:], []
+        for before, action in game.positions.moves(position):
+            if before.actor == seat:
+                seen: list[int] = []
+                for r in range(1, before.round + 1):  # cards that come together have no order in the tree
+                    seen += sorted(board[game.rules.board_size(r - 1) : game.rules.board_size(r)])
+                where = self._number[f"{name}|{game.board_name(tuple(seen))}|{before.history}"]
+                slots.append(int(self.tree.nodes.infoset_start[where]) + self.tree.actions[where].index(action))
+        return slots
+
+
+class _Decisions(NamedTuple):
+    """The decisions of a player in hands with one betting: [decision] which slot they are, but for the bucket."""
+
+    base: list[int]  # slot of the action for bucket 0
+    stride: list[int]  # slots from one bucket to the next
+    round: list[int]
+    share: list[float]  # of what bets may have been taken for
+
+    def extend(self, more: _Decisions) -> None:
+        """Add others at the end."""
+        self.base.extend(more.base)
+        self.stride.extend(more.stride)
+        self.round.extend(more.round)
+        self.share.extend(more.share)
+
+
+class AbstractObserver(Observer):
+    """Counts what a player does at the information sets of an abstract game; bets off its menu are translated.
+
+    Parameters
+    ----------
+    abstract : AbstractGame
+        Game, buckets and menu.
+    player, mucked : str
+        See `Observer`.
+    mapping : Mapping
+        With which share a bet between two of the menu counts for the smaller one: see `strategy.translate`.
+    """
+
+    def __init__(
+        self, abstract: AbstractGame, player: str, mucked: str = SHOWN, mapping: Mapping = pseudo_harmonic
+    ) -> None:
+        super().__init__(abstract.game, player, mucked)
+        self.abstract = abstract
+        self.counts = np.zeros(abstract.slots)
+        self._follower = BlueprintAgent("an observer", Blueprint.of(abstract, np.zeros(0, np.uint8)), mapping=mapping)
+        self._start: list[int] = [0]  # [end and seat + 1] of its decisions in the lists
+        self._all = _Decisions([], [], [], [])
+        self._lost: list[float] = []  # [end and seat] decisions that the tree does not have
+
+    def model(self) -> OpponentModel:
+        """The model of all that was counted."""
+        decisions, off = float(self.counts.sum()), self.off_tree
+        return OpponentModel.of_abstract(
+            self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.figures
+        )
+
+    def _count(self, hands: ObservedHands) -> None:
+        for position in self.reader.ends[len(self._lost) // 2 :]:
+            self._follow(position)
+        start, key = np.array(self._start), 2 * hands.end + hands.seat
+        self.off_tree += float(np.array(self._lost)[key] @ hands.weight)
+        buckets = self._buckets(hands)
+        number = start[key + 1] - start[key]
+        row = np.repeat(np.arange(len(key)), number)
+        which = np.arange(len(row)) - np.repeat(np.cumsum(number) - number - start[key], number)
+        base, stride, rounds, share = (np.array(column)[which] for column in self._all)
+        slots = base + stride * buckets[row, rounds]
+        np.add.at(self.counts, slots, share * hands.weight[row])
+
+    def _buckets(self, hands: ObservedHands) -> IntArray:
+        """[hand, round] the buckets of the player's hands, as far as boards were dealt."""
+        rules = self.game.rules
+        found = np.zeros((len(hands.end), rules.rounds), dtype=np.int64)
+        own = np.sort(hands.own, axis=1)
+        hole = own[:, 0] if rules.hole_cards == 1 else own[:, 1] * (own[:, 1] - 1) // 2 + own[:, 0]
+        for r in range(rules.rounds):
+            size = rules.board_size(r)
+            dealt = hands.board[:, size - 1] != NOT_DEALT if size else np.ones(len(hole), dtype=np.bool_)
+            for seat, cards in enumerate(self.abstract.cards.each):
+                rows = np.flatnonzero(dealt & (hands.seat == seat))
+                buckets = np.empty((len(rows), 1), dtype=np.uint32)
+                if len(rows):
+                    cards.look_up(r, hands.board[rows, :size], hole[rows, None], buckets)
+                found[rows, r] = buckets[:, 0]
+        return found
+
+    def _follow(self, position: Betting) -> None:
+        """Add the decisions of both seats in hands with one betting to the lists."""
+        follower, lost = self._follower, [0.0, 0.0]
+        nodes, first = follower.blueprint.nodes, follower.blueprint.first
+        found = _Decisions([], [], [], []), _Decisions([], [], [], [])
+        ways = [(follower.start, 1.0)]
+        for before, action in self.game.positions.moves(position):
+            following = []
+            for place, share in ways:
+                options = [] if action == FOLD else follower.after(place, before, action, None)
+                following += [(to, share * part) for to, part in options]
+                if before.actor < 0:
+                    continue
+                at = follower.at_turn(place, before).node
+                child = -1 if at is None else int(nodes.first_child[at])
+                taken = [(child, 1.0)] if action == FOLD and at is not None and follower.blueprint.faces_bet(at) else []
+                taken += [
+                    (to.node, part) for to, part in options if to.node is not None and nodes.parent[to.node] == at
+                ]
+                lost[before.actor] += share * (1 - sum(part for _, part in taken))
+                for node, part in taken:
+                    assert at is not None
+                    found[before.actor].base.append(int(first[at]) + node - child)
+                    found[before.actor].stride.append(int(nodes.children[at]))
+                    found[before.actor].round.append(before.round)
+                    found[before.actor].share.append(share * part)
+            ways = following
+        for own in found:
+            self._all.extend(own)
+            self._start.append(len(self._all.base))
+        self._lost += lost

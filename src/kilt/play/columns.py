@@ -1,0 +1,212 @@
+"""Logs of many hands in columns: what millions of hands are read into, and counted from.
+
+`acpc.read_hand` reads one line and checks all of it. Most lines of a log differ from earlier ones in their cards alone.
+So each betting with its payoffs, and each pair of names, is checked once, by `read_hand`; the cards of all hands that
+end in the same round have their letters in the same places, and are read and checked together. A line that is out of
+the ordinary in anything goes to `read_hand`, which says what is wrong with it.
+
+>>> from kilt.games import load_game
+>>> reader = LogReader(load_game("leduc"))
+>>> hands, faults = reader.read(["STATE:0:cc/cc:Kh|As/Ah:-1|1:Ann|Bob", "STATE:1:cc/cc:Ah|As/Qs:1|-1:Bob|Ann"])
+>>> [reader.ends[end].history for end in hands.end], [reader.players[pair] for pair in hands.pair]
+(['cc/cc'], [('Ann', 'Bob')])
+>>> faults[0].partition(";")[0]
+'line 2: the payoffs are 1|-1, but leduc pays 0|0 for these cards and bets'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import BoolArray, ByteArray, IntArray
+from kilt.cards.hands import strengths
+from kilt.errors import PlayError
+from kilt.games.holdem import Betting, Holdem
+from kilt.play.acpc import COMMENTS, read_hand
+from kilt.play.dealer import Hand
+
+NOT_DEALT = -1  # in place of a card
+LINES = 65_536  # of a log, that are read at once
+
+
+class HandColumns(NamedTuple):
+    """Hands in columns. What `end` and `pair` count is in the reader that read them."""
+
+    end: IntArray  # [hand] number of its betting among `LogReader.ends`
+    pair: IntArray  # [hand] number of its players among `LogReader.players`
+    cards: ByteArray  # [hand, card] private cards of position 0, of position 1, then the board; NOT_DEALT
+
+
+class _CardText(NamedTuple):
+    """How the cards of hands that end in a round are written: ``8dJd|Td4d/As9d6s`` on the flop of hold'em."""
+
+    card: IntArray  # [card] where its two letters begin
+    between: IntArray  # where something stands between cards
+    letters: npt.NDArray[np.uint8]  # what stands there
+    length: int
+
+
+class LogReader:
+    """Reads hands of one game from logs; the same reader may read several, one after another.
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played. Hands of other games are faults.
+    """
+
+    def __init__(self, game: Holdem) -> None:
+        self.game = game
+        self.ends: list[Betting] = []  # all different ones, in the order in which they came
+        self.players: list[tuple[str, str]] = []  # names by position, likewise
+        self._end: dict[str, int] = {}
+        self._pair: dict[str, int] = {}
+        self._paid: dict[tuple[str, str], tuple[int, int]] = {}  # by betting and payoffs: end, sign of the first payoff
+        rules = game.rules
+        self._texts = [_card_text(rules.hole_cards, rules.board_cards[1 : r + 1]) for r in range(rules.rounds)]
+        deck = rules.deck
+        rank, suit = np.full(256, -1), np.full(256, -1)
+        rank[np.frombuffer(deck.rank_names.encode(), dtype=np.uint8)] = np.arange(deck.ranks) * deck.suits
+        suit[np.frombuffer(deck.suit_names.encode(), dtype=np.uint8)] = np.arange(deck.suits)
+        self._rank, self._suit = rank, suit
+
+    def read(self, lines: Sequence[str], before: int = 0) -> tuple[HandColumns, list[str]]:
+        """Read lines of an ACPC log.
+
+        Parameters
+        ----------
+        lines : sequence of str
+            Comments, scores and empty lines are skipped.
+        before : int
+            Number of lines before these, for messages.
+
+        Returns
+        -------
+        hands : HandColumns
+            The hands that can be read, in order.
+        faults : list of str
+            What is wrong with each other line, in order.
+        """
+        where: list[int] = []
+        found: list[tuple[int, int]] = []
+        pairs: list[int] = []
+        cards: list[str] = []
+        singles: dict[int, Hand] = {}  # lines that are read one by one, by number
+        faults: dict[int, str] = {}
+
+        def read_alone(number: int) -> None:
+            try:
+                singles[number] = read_hand(lines[number], self.game)
+                self._learn(singles[number], lines[number])
+            except PlayError as error:
+                faults[number] = f"line {before + number + 1}: {error}"
+
+        paid, pair_of = self._paid, self._pair
+        for number, line in enumerate(lines):
+            try:
+                tag, count, betting, shown, payoffs, names = line.split(":")
+                seen, pair = paid[betting, payoffs], pair_of[names]
+            except (KeyError, ValueError):  # its betting, payoffs or names have not been seen before
+                if line.strip() and not line.startswith((*COMMENTS, "SCORE")):
+                    read_alone(number)
+                continue
+            if tag != "STATE" or not (count.isdecimal() and count.isascii() and len(count) <= 10):
+                read_alone(number)
+                continue
+            where.append(number)
+            found.append(seen)
+            pairs.append(pair)
+            cards.append(shown)
+        end, sign = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        dealt, sound = self._read_cards(cards, end, sign)
+        for row in np.flatnonzero(~sound).tolist():
+            read_alone(where[row])
+        ordinary = HandColumns(end[sound], np.array(pairs, dtype=np.int64)[sound], dealt[sound])
+        alone = self.columns(singles.values())
+        order = np.argsort([*np.array(where, dtype=np.int64)[sound], *singles], kind="stable")
+        columns = (np.concatenate([ordinary[n], alone[n]])[order] for n in range(len(ordinary)))
+        return HandColumns(*columns), [faults[number] for number in sorted(faults)]
+
+    def columns(self, hands: Iterable[Hand]) -> HandColumns:
+        """Hands that were read elsewhere, in columns."""
+        rows = list(hands)
+        held, size = self.game.rules.hole_cards, self._size
+        cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
+        end, pair = np.zeros((2, len(rows)), dtype=np.int64)
+        for row, hand in enumerate(rows):
+            end[row] = self._number_of_end(hand.position)
+            pair[row] = self._number_of_pair("|".join(hand.players), hand.players)
+            shown = (*hand.cards.holes[0], *hand.cards.holes[1], *hand.board)
+            assert len(shown) >= 2 * held
+            cards[row, : len(shown)] = shown
+        return HandColumns(end, pair, cards)
+
+    @property
+    def _size(self) -> int:
+        rules = self.game.rules
+        return 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
+
+    def _learn(self, hand: Hand, line: str) -> None:
+        """Remember the betting, payoffs and names of a line that was found to be right."""
+        _, _, betting, _, payoffs, names = line.split(":")
+        first = hand.payoffs[0]
+        self._paid[betting, payoffs] = self._number_of_end(hand.position), int(first > 0) - int(first < 0)
+        self._number_of_pair(names, hand.players)
+
+    def _number_of_end(self, position: Betting) -> int:
+        number = self._end.setdefault(position.history, len(self.ends))
+        if number == len(self.ends):
+            self.ends.append(position)
+        return number
+
+    def _number_of_pair(self, names: str, players: tuple[str, str]) -> int:
+        number = self._pair.setdefault(names, len(self.players))
+        if number == len(self.players):
+            self.players.append(players)
+        return number
+
+    def _read_cards(self, texts: list[str], end: IntArray, sign: IntArray) -> tuple[ByteArray, BoolArray]:
+        """[hand, card] the cards, and [hand] whether they are written as they should be and worth the payoffs."""
+        dealt = np.full((len(texts), self._size), NOT_DEALT, dtype=np.int8)
+        sound = np.zeros(len(texts), dtype=np.bool_)
+        rounds = np.array([position.round for position in self.ends], dtype=np.int64)
+        shown = np.array([position.folded is None for position in self.ends], dtype=np.bool_)
+        for r, form in enumerate(self._texts):
+            rows = [row for row in np.flatnonzero(rounds[end] == r).tolist() if len(texts[row]) == form.length]
+            written = "".join([texts[row] for row in rows]).encode("latin-1", errors="replace")
+            letters = np.frombuffer(written, dtype=np.uint8).reshape(len(rows), form.length)
+            rank, suit = self._rank[letters[:, form.card]], self._suit[letters[:, form.card + 1]]
+            cards = rank + suit
+            ordered = np.sort(cards, axis=1)
+            right = (letters[:, form.between] == form.letters).all(axis=1) & (rank >= 0).all(axis=1)
+            right &= (suit >= 0).all(axis=1) & (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+            which = np.array(rows, dtype=np.int64)[right]
+            dealt[which, : len(form.card)] = cards[right]
+            sound[which] = True
+            self._compare(dealt, sign, which[shown[end[which]]], r, sound)
+        return dealt, sound
+
+    def _compare(self, dealt: ByteArray, sign: IntArray, rows: IntArray, r: int, sound: BoolArray) -> None:
+        """Take back that hands are `sound` whose showdown another player has won than the payoffs say."""
+        held, last = self.game.rules.hole_cards, 2 * self.game.rules.hole_cards + self.game.rules.board_size(r)
+        board = dealt[rows, 2 * held : last]
+        if len(rows):
+            mine, theirs = (
+                strengths(
+                    np.concatenate([dealt[rows, seat * held : seat * held + held], board], axis=1), self.game.deck
+                )
+                for seat in (0, 1)
+            )
+            sound[rows] = np.sign(mine.astype(np.int64) - theirs) == sign[rows]
+
+
+def _card_text(held: int, dealt: Sequence[int]) -> _CardText:
+    """Where cards are in the text of a hand that ends after `dealt` cards of each round but the first."""
+    text = "|".join(["xx" * held] * 2) + "".join("/" + "xx" * count for count in dealt)
+    letters = np.frombuffer(text.encode(), dtype=np.uint8)
+    card = letters == ord("x")
+    return _CardText(np.flatnonzero(card)[::2], np.flatnonzero(~card), letters[~card], len(text))
