@@ -19,6 +19,7 @@ from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import SolverConfig
 from kilt.errors import ArtifactError, GameError, RunError
+from kilt.evaluate import flops
 from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.games import load_game
@@ -33,7 +34,7 @@ from kilt.reproduce import (
     table_8,
     tartanian7_table_2,
 )
-from kilt.reproduce.table_2_1 import PAPER, Responses
+from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
 from kilt.runs.budget import Budget
 from kilt.solve import forms
@@ -80,10 +81,10 @@ END GAMEDEF
 # The same commands in a process of their own, on a small game, each part of which takes a while.
 MAIN = """
 import sys, time
-import kilt.cli, kilt.reproduce.table_2_1 as table
-table.GAME, table.OFTEN, wait, part = sys.argv.pop(1), 0.0, float(sys.argv.pop(1)), table.Responses.part
-table.Responses.time_left = lambda self: 1.0
-table.Responses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
+import kilt.cli, kilt.evaluate.flops as flops, kilt.reproduce.table_2_1 as table
+table.GAME, flops.OFTEN, wait, part = sys.argv.pop(1), 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
+flops.FlopResponses.time_left = lambda self: 1.0
+flops.FlopResponses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
 kilt.cli.main()
 """
 
@@ -121,7 +122,7 @@ def flat(short):
 def tiny(tmp_path, monkeypatch):
     """The table on a small game, in an empty folder."""
     monkeypatch.setattr(table_2_1, "GAME", str(written(tmp_path / "tiny.game", "one hole card")))
-    monkeypatch.setattr(table_2_1, "LOOK", 0.0)
+    monkeypatch.setattr(flops, "LOOK", 0.0)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "tiny.game"
@@ -225,7 +226,7 @@ def test_mistakes_with_agents(arguments, words):
 @pytest.mark.parametrize("agent", PAPER)
 def test_best_responses_in_parts(short, flat, agent, tmp_path):
     """As on the flat tree ([Johanson16 §§2.3, 2.4]: both are exact)."""
-    responses = Responses.begun(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
+    responses = responses_to(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
     assert responses.time_left() > 0
     responses.go_on(Quiet())
     assert (responses.complete, responses.share) == (True, 1.0)
@@ -234,22 +235,22 @@ def test_best_responses_in_parts(short, flat, agent, tmp_path):
 
 def test_parts_are_weighed_by_their_last_boards(short):
     game = VectorGame(short, by_board=False)
-    boards = table_2_1.rivers(game)
+    boards = flops.rivers_of(game)
     assert boards.sum() == np.diff(game.tree.board_start)[-1]
     assert len(boards) == np.diff(game.tree.board_start)[1]
 
 
 def test_stopped_parts_go_on_with_the_same_numbers(short, tmp_path):
     one, two = (VectorGame(short, threads=threads, by_board=False) for threads in (1, 2))
-    whole = Responses.begun(two, "call-or-raise", tmp_path / "whole")
+    whole = responses_to(two, "call-or-raise", tmp_path / "whole")
     whole.go_on(Quiet())
     seen = []
     for game in (one, one, two):
-        broken = Responses.begun(game, "call-or-raise", tmp_path / "broken")
+        broken = responses_to(game, "call-or-raise", tmp_path / "broken")
         broken.go_on(Quiet(looks=1))
         seen.append(broken.done)
     assert 0 < seen[0] < seen[1] < len(whole.work)
-    last = Responses.begun(two, "call-or-raise", tmp_path / "broken")
+    last = responses_to(two, "call-or-raise", tmp_path / "broken")
     last.go_on(Quiet())
     assert np.array_equal(last.values, whole.values)
     assert last.won() == whole.won()
@@ -281,7 +282,7 @@ def test_killed_and_interrupted_tables_go_on(tiny, how):
     if how == signal.SIGINT:
         assert child.returncode == 130
         assert "to go on: kilt reproduce table-2.1 --only always-raise --out 'my table'" in err
-    kept = artifact.read("my table/always-raise", table_2_1.KIND).figures["done"]
+    kept = artifact.read("my table/always-raise", flops.KIND).figures["done"]
     assert 0 < kept < 8
     (found,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "my table")["rows"]
     (unbroken,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "other")["rows"]
@@ -305,7 +306,7 @@ def begin(game, wait, done=0):
     command += ["reproduce", "table-2.1", "--only", "always-raise", "--threads", 1, "--out", "my table"]
     child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline, kept = time.monotonic() + 120, "my table/always-raise"
-    while not (artifact.exists(kept) and artifact.read(kept, table_2_1.KIND).figures["done"] >= done):
+    while not (artifact.exists(kept) and artifact.read(kept, flops.KIND).figures["done"] >= done):
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -18,10 +18,11 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, plan_named
 from kilt.errors import AbstractionError
+from kilt.evaluate.flops import Watcher
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract import BucketedGame

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kilt.arrays import Array
 from kilt.config import Config
-from kilt.reproduce.reproduction import Watcher
+from kilt.evaluate.flops import Watcher
 from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem

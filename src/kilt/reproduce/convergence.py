@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.judge import UNIT, judge_of
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.loop import run
 from kilt.solve.forms import load_problem

@@ -11,7 +11,8 @@ from kilt.abstraction.features import BINS
 from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import distribution, histogram
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.evaluate.flops import Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 
 HANDS = {"44": "4s4h", "66": "6s6h", "JTs": "TsJs", "KQs": "QsKs"}
 PAPER = (3.101, 6.212, 5.143, 6.462, 5.286, 3.103)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kilt.errors import RunError
+from kilt.evaluate.flops import Watcher
 
 
 class Row(NamedTuple):
@@ -41,19 +42,6 @@ class Request(NamedTuple):
     minutes: float | None = None
     threads: int | None = None
     out: Path | None = None
-
-
-class Watcher(Protocol):
-    """Who sits before the screen."""
-
-    def say(self, text: str, takes: float | None = None) -> None:
-        """Tell them something, and how many seconds it will take, about."""
-
-    def show(self, what: str, done: float, left: float | None) -> None:
-        """Tell them which share of something is done, and how many seconds are left if that is known."""
-
-    def stopped(self) -> bool:
-        """Whether they wish to stop."""
 
 
 @dataclass(frozen=True)

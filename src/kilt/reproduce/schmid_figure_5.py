@@ -16,13 +16,14 @@ from pathlib import Path
 from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.reproduce.agents import SolvedAgent, solved_agent
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20
 MINUTES = 10.0

@@ -28,6 +28,7 @@ from kilt.abstraction.abstract_game import SlotLayout
 from kilt.arrays import Array, FloatArray
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import estimate
@@ -38,7 +39,7 @@ from kilt.play.acpc import log_line, readable_hands
 from kilt.play.agent import known
 from kilt.play.match import play_match
 from kilt.reproduce.agents import SolvedAgent, solved_agent
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.strategy.blueprint import CARDS, STRATEGY, Blueprint
 from kilt.tree.betting import label_of
 

@@ -21,6 +21,7 @@ import numpy as np
 from kilt import artifact
 from kilt.arrays import FloatArray
 from kilt.evaluate.estimators import Estimator, estimator_named
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.log_estimates import LogJudge
 from kilt.evaluate.players import PORTFOLIO, load_agent
 from kilt.evaluate.portfolio import Portfolio
@@ -30,7 +31,7 @@ from kilt.jit import cores
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 from kilt.reproduce import table_7
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 
 DEALS, MATCHES, MARGIN = 500, 6, 50.0  # deals of a match, matches, mbb/h by which one is won
 ONE_SIDED = NormalDist().inv_cdf(0.95) / WIDTH  # of a 95% interval's half-width

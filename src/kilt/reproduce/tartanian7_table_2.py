@@ -12,12 +12,13 @@ from pathlib import Path
 from kilt import artifact
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
 from kilt.reproduce.agents import solved_agent
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, Watcher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 
 GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"

@@ -20,7 +20,9 @@ from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import call_place, on_menu
 from kilt.tree.vector import VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout, VectorTree
+
+TOGETHER = 4096  # boards whose buckets are looked up at a time
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,20 @@ class BucketedGame:
     columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
 
     @classmethod
-    def by(cls, game: VectorGame, cards: PlayerAbstractions) -> BucketedGame:
-        """A game with one card abstraction for both players, or one for each."""
+    def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
+        """A game with one card abstraction for both players, or one for each.
+
+        Parameters
+        ----------
+        game : VectorGame
+            The whole game.
+        cards : CardAbstraction or AsymmetricAbstraction
+            Made for the same deck and rounds.
+        part : VectorTree, optional
+            A part of the game's tree whose boards are looked up, as `flop_tree` gives it. Left out: all boards.
+        """
         first, second = cards.each
-        most = max(*first.numbers, *second.numbers)
-        layout = _layout(game, first, most)
-        layouts = layout, layout if second is first else _layout(game, second, most)
-        return cls(game, layouts, (first.numbers, second.numbers))
+        return cls(game, bucket_layouts(game, cards, part or game.tree), (first.numbers, second.numbers))
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
         """A table of zeros: the uniform strategy. Its last column is for hands that share a card with the board."""
@@ -111,17 +120,39 @@ class BucketedGame:
         return Walk(player, (task,), strategy, strategy, self.layouts[player], self.layouts[1 - player])
 
 
-def _layout(game: VectorGame, abstraction: CardAbstraction, most: int) -> TableLayout:
+def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree) -> tuple[TableLayout, TableLayout]:
+    """The table layout of each player: row × bucket, with the buckets of all hands on the boards of a tree.
+
+    The column after the last bucket of any round is for hands that share a card with the board.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The whole game.
+    cards : CardAbstraction or AsymmetricAbstraction
+        Made for the same deck and rounds.
+    tree : VectorTree
+        That of the game, or a part of it.
+    """
+    first, second = cards.each
+    most = max(*first.numbers, *second.numbers)
+    layout = _layout(game, first, most, tree)
+    return layout, layout if second is first else _layout(game, second, most, tree)
+
+
+def _layout(game: VectorGame, abstraction: CardAbstraction, most: int, tree: VectorTree) -> TableLayout:
     """The table layout of a player with a card abstraction; column `most` is for hands that cannot be held."""
-    rules, tree = game.game, game.tree
+    rules = game.game
     if not isinstance(rules, Holdem):
         raise AbstractionError(f"{rules.name} has no cards: {abstraction.identity.name} is for games of poker")
     require_same_cards(rules, abstraction)
     bucket = np.empty((int(tree.board_start[-1]), tree.prior.shape[1]), dtype=np.int32)
     for r, this in enumerate(abstraction.rounds):
-        for board in range(tree.board_start[r], tree.board_start[r + 1]):
-            cards = tree.board[board, : tree.board_size[r]].tolist()
-            bucket[board] = np.where(this.holdings.row(cards)[1] < 0, most, this.row(cards))
-    counts = np.diff(tree.table_start) // np.diff(tree.board_start)
+        for first in range(tree.board_start[r], tree.board_start[r + 1], TOGETHER):
+            some = slice(first, min(first + TOGETHER, tree.board_start[r + 1]))
+            boards = tree.board[some, : tree.board_size[r]].astype(np.int64)
+            held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
+            bucket[some] = np.where(tree.deck.bits & held[:, None], most, this.rows(boards))
+    rows = np.where(tree.rows > 0, tree.rows, np.diff(tree.table_start))
     none = np.empty(0, dtype=np.bool_)
-    return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(counts)]), bucket, none)
+    return TableLayout(np.zeros_like(tree.rows), np.concatenate([[0], np.cumsum(rows)]), bucket, none)

@@ -51,6 +51,7 @@ from kilt.tree.vector_arrays import (
     Table,
     TableLayout,
     Vectors,
+    VectorTree,
     Workspace,
 )
 from kilt.tree.vector_tree import vector_tree
@@ -331,16 +332,31 @@ class VectorGame:
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
+    def flop_values(self, walk: Walk, part: VectorTree) -> FloatArray:
+        """[chance node of the first round, hand] what the boards of a part of the tree are worth to the player.
+
+        Those of all flops add up to what `conclude` takes. Parts may run side by side, one in each thread.
+
+        Parameters
+        ----------
+        walk : Walk
+            Its layouts are those of the part.
+        part : VectorTree
+            As `flop_tree` gives it.
+        """
+        opened = int(np.diff(part.entry_start)[1])
+        return self._values(self._judging(walk, part), self.scope(walk.player, 0, 2))[:opened]
+
     def conclude(self, walk: Walk, values: FloatArray) -> float:
         """The end of a walk in parts, from the sum of their values; what the player wins in chips per game."""
         result = np.zeros(self.shape[1])
         return self._worth(walk.player, self._judging(walk), self.scope(walk.player, 0, 0), result, values=values)
 
-    def _judging(self, walk: Walk) -> CompiledWalk:
+    def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
         """The compiled walk of a player who follows a strategy or responds to one: in double precision."""
         own, theirs = self._policy(walk.own, walk.own_layout), self._policy(walk.theirs, walk.their_layout)
         tasks = np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows))
-        return partial(kernels.walk, self.tree, walk.player, tasks, own, theirs)
+        return partial(kernels.walk, part or self.tree, walk.player, tasks, own, theirs)
 
     def _policy(self, table: Table, layout: TableLayout | None) -> Policy:
         if layout is None:

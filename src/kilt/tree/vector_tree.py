@@ -134,6 +134,40 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     )
 
 
+def flop_tree(tree: VectorTree, flop: int) -> VectorTree:
+    """The part of a public tree that follows one board of the second round: a walk there has few boards to look at.
+
+    Parameters
+    ----------
+    tree : VectorTree
+        Of a game with two rounds or more. Its tables must not be by board.
+    flop : int
+        The number of the board among those of the second round, from 0.
+
+    Returns
+    -------
+    VectorTree
+        Its boards are that of the first round, the one of the second, and all that follow it.
+    """
+    edges = [np.array([0, 1]), tree.board_start[1] + np.array([flop, flop + 1])]
+    while len(edges) < len(tree.rows):
+        edges.append(tree.first_board[edges[-1]])
+    kept = np.concatenate([np.arange(first, last) for first, last in edges])
+    start = np.concatenate([[0], np.cumsum([last - first for first, last in edges])])
+    following = np.full(len(kept) + 1, len(kept))
+    following[0] = 1
+    for r in range(1, len(edges) - 1):
+        following[start[r] : start[r + 1]] = start[r + 1] + tree.first_board[slice(*edges[r])] - edges[r + 1][0]
+    return tree._replace(
+        board_start=start,
+        board=tree.board[kept],
+        first_board=following,
+        weight=tree.weight[kept],
+        weight_before=np.concatenate([[0], np.cumsum(tree.weight[kept], dtype=np.int64)]),
+        symmetry=tree.symmetry[kept],
+    )
+
+
 class Dealing(NamedTuple):
     """What is dealt, and how likely that is: fields as in `VectorTree`."""
 

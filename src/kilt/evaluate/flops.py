@@ -1,0 +1,354 @@
+"""Best responses to a strategy one flop at a time, in games whose boards do not fit into memory [Johanson16 §2.4].
+
+A *flop* is a canonical board of the second round, whatever its number of cards. What the boards that follow it are
+worth is a small array; those of all flops are added up in their order, so that what comes out depends neither on
+threads nor on interruptions. Some flops drawn at random give an estimate: see `FlopResponses.estimate`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kilt import __version__, artifact
+from kilt.arrays import FloatArray, IntArray
+from kilt.errors import RunError
+from kilt.evaluate.stats import student_width
+from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
+from kilt.tree.vector_tree import flop_tree
+
+KIND = "best response in parts"
+OFTEN = 5.0  # seconds from one saving to the next, at least
+LOOK = 2.0  # seconds of a first look at the pace, unless one flop takes longer
+
+Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]  # of both players, on the boards of a part of a tree
+
+
+class Watcher(Protocol):
+    """Who sits before the screen."""
+
+    def say(self, text: str, takes: float | None = None) -> None:
+        """Tell them something, and how many seconds it will take, about."""
+
+    def show(self, what: str, done: float, left: float | None) -> None:
+        """Tell them which share of something is done, and how many seconds are left if that is known."""
+
+    def stopped(self) -> bool:
+        """Whether they wish to stop."""
+
+
+class FlopWalks:
+    """The walks of best responses to one strategy, flop by flop.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The whole game, with tables that are not by board.
+    table : ndarray
+        The strategy: entries of a decision are in proportion to its probabilities.
+    layouts : callable, optional
+        The layouts of the table for both players on the boards of a part of the tree. Left out: rows without boards,
+        of strategies that look at none.
+    """
+
+    def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
+        self.game, self.table, self.layouts = game, table, layouts or (lambda _: game.layouts)
+        self.threads = game.threads  # parts that may run side by side
+        self._known: dict[int, Future[Any]] = {}
+        self._lock = Lock()
+
+    def part(self, flop: int, seat: int) -> FloatArray:
+        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        tree, layouts = self.prepared(flop)
+        return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
+
+    def prepared(self, flop: int) -> Any:
+        """What the walks of both seats need of a flop; that of a few flops is kept for the other seat."""
+        with self._lock:
+            known = self._known.get(flop)
+            if known is None:
+                if len(self._known) > 2 * self.threads:
+                    self._known.pop(next(iter(self._known)))
+                mine = self._known[flop] = Future[Any]()
+        if known is None:
+            try:
+                mine.set_result(self.prepare(flop))
+            except BaseException as error:
+                mine.set_exception(error)
+        return (known or mine).result()
+
+    def prepare(self, flop: int) -> Any:
+        """The boards that follow a flop, and the layouts of the table on them."""
+        tree = flop_tree(self.game.tree, flop)
+        return tree, self.layouts(tree)
+
+    @cached_property
+    def _trunk(self) -> tuple[TableLayout, TableLayout]:
+        """The layouts on boards of which the first one alone is looked at."""
+        return self.layouts(flop_tree(self.game.tree, 0))
+
+    def _walk(self, seat: int, task: int, layouts: tuple[TableLayout, TableLayout]) -> Walk:
+        return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
+
+    def conclude(self, seat: int, values: FloatArray) -> float:
+        """What a best response wins in chips per game, from the sum of what all flops are worth."""
+        return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
+
+    def response(self, seat: int, values: FloatArray) -> Table:
+        """[row of the first round, hand] the first round of a best response, if `values` are what flops are worth."""
+        table = np.zeros((int(self._own.start[1]), self.game.shape[1]))
+        self.game.conclude(self._walk(seat, ANSWER, self._trunk)._replace(own=table, own_layout=self._own), values)
+        return table
+
+    def follow(self, seat: int, response: Table, values: FloatArray) -> float:
+        """What a player wins in chips per game who follows `response` in the first round, and wins `values` later."""
+        walk = self._walk(seat, FOLLOW, self._trunk)._replace(own=response, own_layout=self._own)
+        return self.game.conclude(walk, values.copy())
+
+    @property
+    def _own(self) -> TableLayout:
+        """The layout of a table over hands whose rows are those of the trunk."""
+        trunk = self._trunk[0]
+        return trunk._replace(bucket=np.empty((0, 0), dtype=np.int32))
+
+
+class FlopEstimate(NamedTuple):
+    """Exploitability in chips per game, from a sample of flops.
+
+    The first round of the response is chosen on the sample too. Where it is judged by the flops that chose it, its
+    winnings are too high in the mean, and where by other flops, too low; the interval reaches from one to the other.
+    """
+
+    low: float  # each flop judges the response that the others chose; mean over both seats
+    high: float  # all flops judge the response that they chose
+    margin_low: float  # half of the 95% interval; inf where there are less than three draws
+    margin_high: float
+
+    @property
+    def mean(self) -> float:
+        """The middle of both; at least 0."""
+        return max((self.low + self.high) / 2, 0.0)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval."""
+        return max(self.low - self.margin_low, 0.0), self.high + self.margin_high
+
+
+@dataclass
+class FlopResponses:
+    """Best responses to a strategy from both seats, as far as they have come. A *part* is a flop from one seat."""
+
+    walks: FlopWalks
+    name: str  # of the strategy
+    game: str  # fingerprint of the game
+    path: Path  # where they are kept
+    draws: IntArray | None  # [draw] flops in the order in which they were drawn; None where all are walked
+    values: FloatArray  # [seat, chance node of the first round, hand] sums; of a sample, [flop] of these
+    done: int = 0  # parts: the first flop from both seats, then the second, …
+    seconds: float = 0.0  # of work
+
+    def __post_init__(self) -> None:
+        rivers = rivers_of(self.walks.game)
+        if self.draws is None:
+            self.flops = np.arange(len(rivers))
+        else:
+            self.flops = np.array(list(dict.fromkeys(self.draws.tolist())))
+        self.work = np.repeat(rivers[self.flops], 2)  # [part]
+        self.before = np.concatenate([[0], np.cumsum(self.work)])  # [part] the work of those before it
+
+    @classmethod
+    def begun(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
+        """What was kept in a folder, or a fresh start.
+
+        Parameters
+        ----------
+        walks : FlopWalks
+            Those of the strategy.
+        name : str
+            Of the strategy: what is kept of another one is refused.
+        game : str
+            The fingerprint of the game.
+        path : Path
+            The folder.
+        draws : ndarray of int, optional
+            Flops to walk, as `draw_flops` gives them. Left out: all.
+        """
+        tree = walks.game.tree
+        if not artifact.exists(path):
+            if path.exists():
+                raise RunError(f"{path} is there and holds no best responses: choose another folder, or remove it")
+            shape = (2, int(np.diff(tree.entry_start)[1]), walks.game.shape[1])
+            number = () if draws is None else (len({*draws.tolist()}),)
+            return cls(walks, name, game, path, draws, np.zeros((*number, *shape)))
+        found = artifact.read(path, KIND, check=True)
+        made = found.parameters["agent"], found.inputs["game"], found.version
+        wanted = name, game, __version__
+        if made != wanted:
+            said = [f"{who} in the game {which}, kilt {version}" for who, which, version in (made, wanted)]
+            raise RunError(f"{path} holds best responses to {said[0]}; this is {said[1]}: choose another folder")
+        kept = found.arrays.get("draws")
+        if not np.array_equal([] if kept is None else kept, [] if draws is None else draws):
+            raise RunError(f"{path} holds best responses on other flops: choose another folder")
+        return cls(walks, name, game, path, draws, np.array(found.arrays["values"]), **found.figures)
+
+    def save(self) -> None:
+        """Keep what there is."""
+        arrays: Mapping[str, Any] = {"values": self.values} | ({} if self.draws is None else {"draws": self.draws})
+        artifact.write(
+            self.path,
+            KIND,
+            arrays,
+            inputs={"game": self.game},
+            parameters={"agent": self.name},
+            figures={"done": self.done, "seconds": self.seconds},
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all parts are done."""
+        return self.done == len(self.work)
+
+    @property
+    def share(self) -> float:
+        """How much of the work is done."""
+        return float(self.before[self.done] / self.before[-1])
+
+    def part(self, number: int) -> FloatArray:
+        """What a part adds to the values of its seat."""
+        return self.walks.part(int(self.flops[number // 2]), number % 2)
+
+    def time_left(self) -> float:
+        """How many seconds the rest will take: as what is done says or, at the start, a look at a few flops."""
+        if self.done and self.seconds > LOOK:
+            return self.seconds * (1 / self.share - 1)
+        self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])  # compiles: no part of the pace
+        began, seconds, work = perf_counter(), 0.0, 0
+        with _pool(self.walks.threads) as pool:
+            for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():  # few rivers first, to be quick
+                seconds += sum(pool.map(self._timed, (first, first + 1)))
+                work += self.work[first : first + 2].sum()
+                if perf_counter() - began > LOOK:
+                    break
+        return float(seconds / work * (self.before[-1] - self.before[self.done]) / self.walks.threads)
+
+    def _timed(self, number: int) -> float:
+        began = perf_counter()
+        self.part(number)
+        return perf_counter() - began
+
+    def go_on(self, watcher: Watcher) -> None:
+        """Walk over what is left, or until somebody wishes to stop. What is done is kept."""
+        began, earlier, start, threads = perf_counter(), self.seconds, self.done, self.walks.threads
+        kept = began
+        coming, ahead = iter(range(start, len(self.work))), deque[Future[FloatArray]]()
+        with _pool(threads) as pool:
+            while True:
+                if watcher.stopped():
+                    ahead = deque(future for future in ahead if not future.cancel())  # what has begun will end
+                else:
+                    free = range(2 * threads - len(ahead))
+                    ahead.extend(pool.submit(self.part, number) for _, number in zip(free, coming, strict=False))
+                if not ahead:
+                    break
+                if wait([ahead[0]], timeout=0.2).done:
+                    self._add(ahead.popleft().result())
+                now = perf_counter()
+                self.seconds = earlier + now - began
+                if now - kept > OFTEN:
+                    self.save()
+                    kept = perf_counter()
+                walked, rest = np.diff(self.before[[start, self.done, -1]]).tolist()
+                steady = self.done - start > 4 * threads
+                watcher.show(self.name, self.share, (now - began) / walked * rest if steady else None)
+        self.save()
+
+    def _add(self, found: FloatArray) -> None:
+        """Take in the values of the next part."""
+        flop, seat = divmod(self.done, 2)
+        if self.draws is None:
+            self.values[seat] += found
+        else:
+            self.values[flop, seat] = found
+        self.done += 1
+
+    def won(self) -> tuple[float, float]:
+        """What a best response wins in each seat, in chips per game, once all parts of all flops are done."""
+        first, second = (self.walks.conclude(seat, self.values[seat]) for seat in (0, 1))
+        return first, second
+
+    def estimate(self) -> FlopEstimate:
+        """Exploitability from a sample of flops, once all of its parts are done."""
+        assert self.draws is not None
+        weights = flop_weights(self.walks.game)
+        number, times = len(self.draws), np.array([np.count_nonzero(self.draws == flop) for flop in self.flops])
+        scaled = self.values / (weights[self.flops] / weights.sum())[:, None, None, None]
+        total = np.tensordot(times, scaled, axes=1)  # [seat, …]
+        low, high = np.zeros(len(self.flops)), np.zeros(len(self.flops))
+        for seat in (0, 1):
+            own = self.walks.response(seat, total[seat] / number)
+            for flop, values in enumerate(scaled[:, seat]):
+                high[flop] += self.walks.follow(seat, own, values) / 2
+                others = (total[seat] - values) / max(number - 1, 1)
+                low[flop] += self.walks.follow(seat, self.walks.response(seat, others), values) / 2
+        (least, most), margins = zip(*(_mean(values, times) for values in (low, high)), strict=True)
+        return FlopEstimate(least, most, *margins)
+
+
+def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
+    """The mean of values that were drawn so many times, and half of its 95% interval."""
+    every = np.repeat(values, times)
+    return float(every.mean()), student_width(len(every)) * float(every.std(ddof=min(len(every) - 1, 1)))
+
+
+def rivers_of(game: VectorGame) -> IntArray:
+    """[flop] how many last boards follow it: what a walk over it takes is in proportion to that."""
+    tree = game.tree
+    edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
+    for _ in range(len(tree.rows) - 2):
+        edges = tree.first_board[edges]
+    return np.diff(edges)
+
+
+def flop_weights(game: VectorGame) -> IntArray:
+    """[flop] how many boards it stands for."""
+    return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
+
+
+def draw_flops(game: VectorGame, number: int, seed: int = 0) -> IntArray:
+    """[draw] flops drawn at random, each as likely as it is dealt; one may be drawn more than once.
+
+    Parameters
+    ----------
+    game : VectorGame
+        Of two rounds or more.
+    number : int
+        How many are drawn.
+    seed : int
+        What is drawn depends on it, and the first draws do not depend on their number.
+    """
+    weights = flop_weights(game)
+    drawn = np.random.default_rng(seed).random(number)
+    found: IntArray = np.searchsorted(np.cumsum(weights) / weights.sum(), drawn, side="right")
+    return found
+
+
+@contextmanager
+def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that nobody waits for when something goes wrong."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
