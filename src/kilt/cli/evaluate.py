@@ -12,12 +12,16 @@ from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import UNIT, log
 from kilt.cli.match import ProcessesOption, SeedOption
 from kilt.cli.sanity import sanity
-from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
+from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting, watching
 from kilt.cli.solve import DeviceOption, GameOption, ThreadsOption, exploitability_rows
 
 if TYPE_CHECKING:
+    from kilt.evaluate.flops import FlopResponses
     from kilt.evaluate.stats import Estimate
     from kilt.games.gamedef import GameDef
+    from kilt.solve.abstract_problem import AbstractProblem
+
+LONG = 120.0  # seconds of a walk: where it takes longer it goes flop by flop, so that it can be stopped and go on
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -34,7 +38,12 @@ def _group() -> None:
 @app.command()
 def exploitability(
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="A folder that `kilt solve --out RUN` has filled.")
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A folder that `kilt solve --out RUN` has filled, as it was solved; RUN@RULE, or what `kilt export` "
+            "made, as it is played.",
+        ),
     ] = None,
     game: GameOption = None,
     agent: Annotated[
@@ -52,6 +61,15 @@ def exploitability(
             "--responses", metavar="FOLDER", help="Also write a strategy there that takes a best response in each seat."
         ),
     ] = None,
+    flops: Annotated[
+        int | None,
+        typer.Option(
+            "--flops",
+            metavar="N",
+            help="With a RUN on an abstract game: draw N flops, and estimate from them. Left out: walk all.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="With --flops: what they are drawn from.")] = 0,
     threads: ThreadsOption = 1,
     device: DeviceOption = "cpu",
     engine: EngineOption = None,
@@ -60,11 +78,12 @@ def exploitability(
 ) -> None:
     """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT.
 
-    An engine has as many workers as there are --threads; each walks its share of the boards.
+    An engine has as many workers as there are --threads; each walks its share of the boards. Large abstract games are
+    walked flop by flop, which says first how long it takes. Ctrl-C stops that so that the same command goes on.
     """
     from kilt.errors import RunError
     from kilt.evaluate.agents import AGENTS
-    from kilt.evaluate.judge import UNIT
+    from kilt.evaluate.judge import UNIT, AbstractJudge
     from kilt.runs.subject import Subject
 
     if (run is None) == (game is None):
@@ -84,12 +103,20 @@ def exploitability(
     name = subject.game
     with waiting(f"writing out {name} …"):
         judge, table, figures = subject.load(threads, shared=engine is not None, device=device)
-    who = {"run": str(run), "iterations": figures["iterations"]} if run else {"agent": agent}
-    if not judge.exact:
-        raise RunError(
-            f"{name} is too large to look for best responses: `kilt match {run} always-call` plays against it, "
-            f"`kilt evaluate sanity {run}` looks it over"
-        )
+    who = {"run": str(run), "iterations": figures.get("iterations")} if run else {"agent": agent}
+    if isinstance(judge, AbstractJudge):
+        cost = judge.problem.cost
+        if flops is not None or device != "cpu" or not cost.fits or cost.seconds > LONG:
+            if engine:
+                raise RunError(f"{name} is walked flop by flop, on this machine: leave out --engine")
+            if responses:
+                judge.responses(table)
+            with waiting(f"writing out {name} …"):
+                found = subject.flop_responses(judge.problem, table, flops, seed)
+            _by_flop(found, judge.problem, {"game": name} | who, seed, as_json=as_json)
+            return
+    if flops is not None:
+        raise RunError(f"--flops {flops} is for runs on abstract games, and {name} is walked as a whole: leave it out")
     walks = judge.walks(table) if engine else None
     with opened(engine, address, threads) as workers, waiting("looking for best responses …"):
         if workers and walks:
@@ -115,6 +142,43 @@ def exploitability(
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
     print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)
+
+
+def _by_flop(found: FlopResponses, problem: AbstractProblem, who: dict[str, Any], seed: int, *, as_json: bool) -> None:
+    """Walk what is left of the flops, and print what they say."""
+    from kilt import artifact
+    from kilt.evaluate.flops import flop_weights
+    from kilt.evaluate.judge import UNIT
+
+    with watching() as watcher, artifact.alone(found.path):
+        if not found.complete:
+            watcher.show("a look at the pace", found.share, None)
+            watcher.say(f"{found.share:.0%} done, kept in {found.path}", found.time_left())
+            found.go_on(watcher)
+    if watcher.signals:
+        say(f"stopped; {found.share:.1%} are done and kept: the same command goes on")
+        raise typer.Exit(128 + watcher.signals[0])
+    said: dict[str, Any]
+    if found.draws is None:
+        won = found.won()
+        mean, said = max(sum(won) / 2, 0.0), {"best_response_values": won}
+        rows = [
+            *exploitability_rows(mean, problem),
+            *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
+        ]
+    else:
+        estimate = found.estimate()
+        mean, ends = estimate.mean, estimate.interval
+        said = {"ci95": ends, "ci95_mbb": [problem.mbb(end) for end in ends], "flops": len(found.draws), "seed": seed}
+        rows = [
+            *exploitability_rows(mean, problem),
+            ["95% interval", " to ".join(f"{problem.mbb(end):.6g}" for end in ends), "mbb/g"],
+            ["flops", f"{len(found.draws)} of {len(flop_weights(found.walks.game)):,}", ""],
+        ]
+    if as_json:
+        print_json(who | {"exploitability": mean, **said, "unit": UNIT, "exploitability_mbb": problem.mbb(mean)})
+        return
+    print_table(f"{who['game']}, {who['run']}", ["", "seen", "unit"], rows)
 
 
 @app.command()

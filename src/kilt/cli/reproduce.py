@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
+from kilt.cli.show import AsJson, duration, print_json, print_table, say, watching
 
 if TYPE_CHECKING:
     from kilt.reproduce.reproduction import ReproductionResult
@@ -59,46 +56,11 @@ def reproduce(
         _print_list(as_json=as_json)
         return
     reproduction = reproduction_named(name)
-    with _watching() as watcher:
+    with watching() as watcher:
         found = reproduction.reproduce(asked, watcher)
     if watcher.signals:
         raise typer.Exit(128 + watcher.signals[0])
     _print(name, found, as_json=as_json)
-
-
-class _ProgressScreen:
-    """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
-
-    def __init__(self, bar: ProgressBars, signals: list[int]) -> None:
-        self.bar, self.signals = bar, signals
-        self.task = bar.add_task("", total=1.0, said="starting …")
-
-    def say(self, text: str, takes: float | None = None) -> None:
-        """Print a line, with the time that something will take."""
-        unit = "" if takes is None or takes >= 7200 else " min"
-        say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
-
-    def show(self, what: str, done: float, left: float | None) -> None:
-        """Move the bar."""
-        said = "" if left is None else f"{duration(left)} left"
-        if self.signals:
-            said = "ending what has begun; Ctrl-C again to leave at once"
-        self.bar.update(self.task, description=what, completed=done, said=f"{done:.1%} · {said}")
-
-    def stopped(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return bool(self.signals)
-
-
-@contextmanager
-def _watching() -> Iterator[_ProgressScreen]:
-    """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
-    try:
-        with interrupts(at_once=False) as signals, ProgressBars() as bar:
-            yield _ProgressScreen(bar, signals)
-    except KeyboardInterrupt:
-        say("stopped at once; what was kept before is still there: the same command goes on from it")
-        os._exit(130)
 
 
 def _print_list(*, as_json: bool) -> None:

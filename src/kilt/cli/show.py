@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -189,3 +190,38 @@ def interrupts(*, at_once: bool) -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class ProgressScreen:
+    """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
+
+    def __init__(self, bar: ProgressBars, signals: list[int]) -> None:
+        self.bar, self.signals = bar, signals
+        self.task = bar.add_task("", total=1.0, said="starting …")
+
+    def say(self, text: str, takes: float | None = None) -> None:
+        """Print a line, with the time that something will take."""
+        unit = "" if takes is None or takes >= 7200 else " min"
+        say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
+
+    def show(self, what: str, done: float, left: float | None) -> None:
+        """Move the bar."""
+        said = "" if left is None else f"{duration(left)} left"
+        if self.signals:
+            said = "ending what has begun; Ctrl-C again to leave at once"
+        self.bar.update(self.task, description=what, completed=done, said=f"{done:.1%} · {said}")
+
+    def stopped(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return bool(self.signals)
+
+
+@contextmanager
+def watching() -> Iterator[ProgressScreen]:
+    """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
+    try:
+        with interrupts(at_once=False) as signals, ProgressBars() as bar:
+            yield ProgressScreen(bar, signals)
+    except KeyboardInterrupt:
+        say("stopped at once; what was kept before is still there: the same command goes on from it")
+        os._exit(130)

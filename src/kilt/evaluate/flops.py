@@ -20,10 +20,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kilt import __version__, artifact
-from kilt.arrays import FloatArray, IntArray
+from kilt import __version__, artifact, machine
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.evaluate.stats import student_width
+from kilt.solve.abstract import BucketedGame, bucket_layouts
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flop_tree
@@ -121,6 +123,25 @@ class FlopWalks:
         """The layout of a table over hands whose rows are those of the trunk."""
         trunk = self._trunk[0]
         return trunk._replace(bucket=np.empty((0, 0), dtype=np.int32))
+
+
+def flop_walks(problem: AbstractProblem, strategy: Array) -> FlopWalks:
+    """The walks of best responses to a strategy of an abstract game, [slot], by opponents who see all cards.
+
+    The buckets of the boards that follow a flop are looked up just before it is walked. RunError where memory does not
+    hold the rest, or the game has no boards.
+    """
+    abstract, cost = problem.abstract, problem.cost
+    if not cost.fits_by_flop:
+        wanted, there = cost.memory_by_flop, machine.available_memory()
+        raise RunError(
+            f"{problem.name} is too large to look for best responses: they take {wanted / 1e9:,.1f} GB of memory, and "
+            f"{there / 1e9:,.1f} GB are available; `kilt evaluate lbr` finds a lower bound of exploitability"
+        )
+    game = VectorGame(abstract.game, abstract.actions, threads=problem.threads, by_board=False)
+    bucketed = BucketedGame.by(game, abstract.cards, flop_tree(game.tree, 0))
+    table = bucketed.table_of(abstract, strategy)
+    return FlopWalks(game, table, lambda tree: bucket_layouts(game, abstract.cards, tree))
 
 
 class FlopEstimate(NamedTuple):

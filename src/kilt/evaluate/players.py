@@ -65,7 +65,7 @@ def load_agent(spec: str) -> Agent:
         return _portfolio(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
-    return _blueprint_agent(spec)
+    return blueprint_agent(spec)
 
 
 def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
@@ -101,21 +101,26 @@ def load_holdem(name: str | Path) -> Holdem:
     return game
 
 
-def _blueprint_agent(spec: str) -> BlueprintAgent:
-    """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
+def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
+    """The folder that a name such as ``RUN@RULE`` begins with, and what follows; all of it where there is none."""
     parts = spec.split("@")
-    place, rest = next(
-        (("@".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1) if Path("@".join(parts[:n])).exists()),
-        ("", []),
-    )
-    if not place or len(rest) > 2:
+    for n in range(len(parts), 0, -1):
+        if Path("@".join(parts[:n])).exists():
+            return Path("@".join(parts[:n])), parts[n:]
+    return Path(spec), []
+
+
+def blueprint_agent(spec: str) -> BlueprintAgent:
+    """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
+    place, rest = blueprint_folder(spec)
+    if not place.exists() or len(rest) > 2:
         raise PlayError(
             f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS, or "
             f"{PORTFOLIO}PLAYER,PLAYER"
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
-    with understood(Path(place), f"say how it is to be played: {place}@none@pseudo-harmonic"):
+    with understood(place, f"say how it is to be played: {place}@none@pseudo-harmonic"):
         said = {} if rule and mapping else blueprint.figures.get("agent", {})
         rule, mapping = (
             str(rule or said.get("post", "none")),

@@ -15,19 +15,33 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
 from kilt.engines import Engine
+from kilt.errors import RunError
 from kilt.evaluate.agents import fixed_agent
+from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
+from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
+from kilt.evaluate.players import blueprint_agent, blueprint_folder
 from kilt.evaluate.responses import PARTS, response_values
+from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
+from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import Walks
+
+KEPT = "best-responses"  # in the folder of a run: those that are walked flop by flop
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A strategy that is to be judged: that of a run, or of an agent for a game. It can be sent to other processes."""
+    """A strategy that is to be judged: that of a run, or of an agent for a game. It can be sent to other processes.
+
+    The strategy of a run is judged as it was solved; ``RUN@RULE``, and what `kilt export` made, as it is played.
+    """
 
     game: str
     run: Path | None = None
@@ -35,8 +49,10 @@ class Subject:
 
     @classmethod
     def of_run(cls, run: Path) -> Subject:
-        """The strategy of a run that has come to its end."""
-        return cls(open_run(run).game, run)
+        """The strategy of a run that has come to its end, or of an agent that plays one."""
+        if RunFolder.begun(run) or not artifact.exists(blueprint_folder(str(run))[0] / STRATEGY):
+            return cls(open_run(run).game, run)
+        return cls(blueprint_agent(str(run)).game.name, run)
 
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
@@ -48,8 +64,39 @@ class Subject:
         if self.run is None:
             problem, strategy = fixed_agent(self.game, self.agent, max(threads, PARTS) if shared else threads)
             return judge_of(problem), strategy, {}
-        problem, strategy, figures = open_run(self.run).load(threads, device)
-        return judge_of(problem, patience=inf), strategy, figures
+        if RunFolder.begun(self.run):
+            problem, strategy, figures = open_run(self.run).load(threads, device)
+            return judge_of(problem, patience=inf), strategy, figures
+        agent = blueprint_agent(str(self.run))
+        played = blueprint_strategy(agent)
+        assert played  # rules by name have no classes of their own
+        assert isinstance(played.abstract, AbstractGame)
+        problem = AbstractProblem(played.abstract, (), threads=threads)
+        return judge_of(problem, patience=inf), played.shares, agent.blueprint.figures
+
+    def flop_responses(
+        self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0
+    ) -> FlopResponses:
+        """Best responses to the strategy of a run flop by flop, as far as they are known: they are kept in its folder.
+
+        Parameters
+        ----------
+        problem, strategy
+            As `load` gives them.
+        flops : int, optional
+            How many flops are drawn, for an estimate. Left out: all are walked.
+        seed : int
+            What the flops are drawn from.
+        """
+        assert self.run
+        walks = flop_walks(problem, strategy)
+        every = len(flop_weights(walks.game))
+        if flops is not None and not 1 <= flops <= every:
+            raise RunError(f"{flops} flops are asked for: use 1 to {every:,}, or leave out --flops to walk all")
+        name, sample = artifact.fingerprint(strategy), "" if flops is None else f"-{flops}-flops-{seed}"
+        draws = None if flops is None else draw_flops(walks.game, flops, seed)
+        path = blueprint_folder(str(self.run))[0] / KEPT / f"{name}{sample}"
+        return FlopResponses.begun(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
         """What a best response wins in each seat, and the value to player 0, by workers: see `evaluate.responses`."""

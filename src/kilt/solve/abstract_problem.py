@@ -45,7 +45,8 @@ class WalkCost(NamedTuple):
     hands: int  # private hands
     rows: tuple[int, ...]  # [round] actions of all decisions of betting
     boards: tuple[int, ...]  # [round] up to suits, in the order in which cards are dealt
-    maps: int  # bytes of the bucket maps, the public tree and the scratch of all threads
+    maps: int  # bytes of the bucket maps of all boards
+    scratch: int  # bytes of the public tree, and of the vectors of all threads
     table: int  # bytes of a table over rows × buckets
     threads: int
 
@@ -57,9 +58,10 @@ class WalkCost(NamedTuple):
         dealt = [tuple(filter(None, rules.board_cards[: r + 1])) for r in range(rules.rounds)]
         boards = tuple(Isomorphism(cards, game.deck).size if cards else 1 for cards in dealt)
         rows = tuple(sum(both) for both in zip(*betting_size(game, menu).actions, strict=True))
-        maps = sum(boards) * (4 * hands * len(set(size.buckets)) + PER_BOARD) + 16 * size.nodes * hands * threads
+        maps = sum(boards) * 4 * hands * len(set(size.buckets))
+        scratch = sum(boards) * PER_BOARD + 16 * size.nodes * hands * threads
         buckets = max(map(max, size.buckets)) + 1
-        return cls(hands, rows, boards, maps, 8 * sum(rows) * buckets, threads)
+        return cls(hands, rows, boards, maps, scratch, 8 * sum(rows) * buckets, threads)
 
     @property
     def entries(self) -> int:
@@ -69,7 +71,13 @@ class WalkCost(NamedTuple):
     @property
     def memory(self) -> int:
         """Bytes that judging a strategy takes."""
-        return self.maps + self.table
+        return self.maps + self.scratch + self.table
+
+    @property
+    def memory_by_flop(self) -> int:
+        """Bytes that judging a strategy takes where boards are walked flop by flop; those of some flops are kept."""
+        flops = self.boards[1] if len(self.boards) > 1 else 1
+        return min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2)) + self.scratch + self.table
 
     @property
     def seconds(self) -> float:
@@ -80,6 +88,11 @@ class WalkCost(NamedTuple):
     def fits(self) -> bool:
         """Whether memory holds what judging a strategy takes."""
         return self.memory < machine.available_memory()
+
+    @property
+    def fits_by_flop(self) -> bool:
+        """Whether the game has flops, and memory holds what judging a strategy takes flop by flop."""
+        return len(self.boards) > 1 and self.memory_by_flop < machine.available_memory()
 
     def opponent(self, trunk: int) -> int:
         """Bytes of the table of CFR-BR's opponent, who sees all cards, and learns in a trunk of some rounds.
