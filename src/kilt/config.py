@@ -5,6 +5,7 @@
     game = "holdem.nolimit.2p"              # a ready-made game, or a file in ACPC format
     cards = "IR-KE-KO 169-200-200-200"      # the name of an abstraction, its folder, or its plan as a .toml file
     actions = "50%, 1x, a; 1x, a; a"        # the language of bet sizes
+    tilt = [7, 0, 0, 7]                     # percent more for winning a showdown, losing, folding, being folded to
 
     [solver]
     algorithm = "external"
@@ -158,6 +159,8 @@ class Config(Record):
         legal raise.
     near : float
         Raises that put in more than this share of a stack are all-in.
+    tilt : sequence of float
+        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. None at all: not tilted.
     solver : SolverConfig or Mapping
     engine : EngineConfig or Mapping
     agent : AgentConfig or Mapping
@@ -176,6 +179,7 @@ class Config(Record):
     cards: tuple[str, ...]
     actions: tuple[str, ...] = ()
     near: float = 0.8
+    tilt: tuple[float, ...] = ()
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
@@ -188,6 +192,7 @@ class Config(Record):
             cards: str | Sequence[str],
             actions: str | Sequence[str] = (),
             near: float = 0.8,
+            tilt: Sequence[float] = (),
             solver: SolverConfig | Mapping[str, Any] = ...,
             engine: EngineConfig | Mapping[str, Any] = ...,
             agent: AgentConfig | Mapping[str, Any] = ...,
@@ -196,6 +201,7 @@ class Config(Record):
     def __post_init__(self) -> None:
         for name, how in OF_PLAYERS.items():
             object.__setattr__(self, name, _texts(name, getattr(self, name), *how))
+        object.__setattr__(self, "tilt", _numbers("tilt", self.tilt))
         for name, kind in (("solver", SolverConfig), ("engine", EngineConfig), ("agent", AgentConfig)):
             if not isinstance(said := getattr(self, name), kind):
                 object.__setattr__(self, name, record_of(kind, said))
@@ -243,6 +249,14 @@ def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]
     if isinstance(texts, list | tuple) and least <= len(texts) <= 2 and all(isinstance(one, str) for one in texts):
         return tuple(dict.fromkeys(texts))
     raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
+
+
+def _numbers(name: str, said: object) -> tuple[float, ...]:
+    """A list of numbers."""
+    plain = isinstance(said, list | tuple) and not any(isinstance(one, bool) for one in said)
+    if isinstance(said, list | tuple) and plain and all(isinstance(one, int | float) for one in said):
+        return tuple(map(float, said))
+    raise RunError(f"`{name}` is {said!r}: give a list of numbers, such as [7, 0, 0, 7]")
 
 
 def _beside(config: Config, folder: Path) -> Config:

@@ -208,6 +208,31 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 
 
 @kernel
+def ties(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, tied: Floats) -> None:
+    """Write to `tied` what each hand ties with, for `LANES` reaches at once: arrays as in `showdowns`."""
+    ends, lanes = ranking.ends, np.uint64(LANES)
+    first, second = ranking.cards
+    by_card[:] = 0
+    nothing = load(by_card, np.uint64(0))
+    start = np.uint64(0)
+    for g in range(groups):
+        end, together = np.uint64(ends[g]), nothing
+        for i in range(start, end):
+            one, two, mine = lanes * np.uint64(first[i]), lanes * np.uint64(second[i]), load(reach, lanes * i)
+            together = add(together, mine)
+            store(by_card, one, add(load(by_card, one), mine))
+            store(by_card, two, add(load(by_card, two), mine))
+        for i in range(start, end):
+            one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+            alike = sub(sub(add(together, load(reach, lanes * i)), load(by_card, one)), load(by_card, two))
+            store(tied, lanes * i, alike)
+        for i in range(start, end):
+            store(by_card, lanes * np.uint64(first[i]), nothing)
+            store(by_card, lanes * np.uint64(second[i]), nothing)
+        start = end
+
+
+@kernel
 def board_rows(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:

@@ -23,6 +23,7 @@ EXAMPLE = """\
 game = "holdem.nolimit.2p"              # a ready-made game (`kilt game list`), or a file in ACPC format
 cards = "IR-KE-KO 169-200-200-200"      # a name, a folder that `kilt abstraction build` made, or a plan as a .toml file
 actions = "1x, a / 50%, 1x, a; 1x, a; a"  # bet sizes: rounds are split by /, the raises of a round by ;
+tilt = []                               # [7, 0, 0, 7]: percent more for winning a showdown, losing, folding, a fold
 
 [solver]
 algorithm = "external"                  # or cfr+, pcs, cfr-br:1, … where all boards and hands can be walked

@@ -96,6 +96,15 @@ def solve(
         ),
     ] = None,
     device: DeviceOption = "cpu",
+    tilt: Annotated[
+        str | None,
+        typer.Option(
+            "--tilt",
+            metavar="W,L,F,O",
+            help="Percent more for winning a showdown, losing one, folding, and the opponent's folding, such as "
+            "7,0,0,7, while it is solved. It is judged by the real payoffs.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -163,13 +172,15 @@ def solve(
     if config or (resume and is_configured(resume)):
         if device != "cpu":
             raise RunError("abstract games are solved on the CPU: leave out --device, or give --game")
+        if tilt is not None:
+            raise RunError(f"{config or resume} says the tilt: put `tilt = [{tilt}]` into the configuration")
         run = _abstract(config, folder, budget, solver, where, going_on=resume is not None)
     else:
         if any(value is not None for value in where.values()):
             raise RunError(
                 "blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine"
             )
-        run = _whole(game, algorithm, seed, threads, device, resume, out, budget)
+        run = _whole(game, algorithm, seed, threads, device, tilt or "", resume, out, budget)
     _solve(run, as_json=as_json)
 
 
@@ -186,12 +197,14 @@ def _whole(
     seed: int | None,
     threads: int | None,
     device: str,
+    tilt: str,
     resume: Path | None,
     out: Path | None,
     budget: Budget | None,
 ) -> Run:
     """A run on a game as it is, new or to go on with."""
     from kilt.errors import RunError
+    from kilt.games.tilt import tilt_of
     from kilt.runs.folder import RunFolder
     from kilt.runs.run import new_run
 
@@ -212,6 +225,7 @@ def _whole(
             seed=seed or 0,
             threads=threads,
             device=device,
+            tilt=tilt_of(tilt),
             folder=out,
             begun=begun,
         )

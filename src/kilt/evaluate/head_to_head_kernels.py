@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray
 from kilt.jit import kernel
-from kilt.solve.external_kernels import SHOWDOWN, Records, Rules, Singles, Words
+from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
@@ -56,13 +56,13 @@ def meet(
         for seat in range(2):
             queue[0].link, queue[0].value = np.uint32(0), np.float32(1.0)
             place, free, total = zero, one, 0.0
+            ending = np.uint64(3 * seat + 1 + outcome[deal])
             while place < free:
                 node = np.uint64(queue[place].link)
                 here = rules.nodes[node]
                 link, actor = np.uint64(here.link), here.actor
                 if here.count == 0:
-                    value = rules.payoff[link]
-                    total += queue[place].value * (value * outcome[deal] if actor == SHOWDOWN else value)
+                    total += queue[place].value * rules.payoff[link + ending]
                     place += one
                     continue
                 before = free

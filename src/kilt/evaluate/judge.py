@@ -227,10 +227,11 @@ def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
     Parameters
     ----------
     problem : Problem
-        A game in one of its forms.
+        A game in one of its forms. Where payoffs are tilted, those of the rules are what counts.
     patience : float
         Seconds that a walk of the whole game may take, so that exploitability is measured; for abstract games.
     """
+    problem = problem.real
     if isinstance(problem, AbstractProblem):
         return AbstractJudge(problem, patience)
     if isinstance(problem, VectorProblem):

@@ -318,6 +318,16 @@ class Holdem:
         return np.zeros(np.shape(stakes))
 
     @property
+    def tilts(self) -> FloatArray:
+        """[player, case] the share by which payoffs differ from the rules', by how a hand ends (`tilt`): here, 0."""
+        return np.zeros((2, 4))
+
+    @property
+    def real(self) -> Holdem:
+        """The game with the payoffs of its rules, by which strategies are judged: here, itself."""
+        return self
+
+    @property
     def definition(self) -> str:
         """All that the game is, but for its name, as a text: games with the same one are the same."""
         return str(self.rules)

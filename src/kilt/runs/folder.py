@@ -42,6 +42,7 @@ class RunIdentity(NamedTuple):
     form: str  # of the game, flat or vector
     fingerprint: str  # of the game in this form
     version: str = __version__  # of kilt
+    tilt: str = ""  # of payoffs, for a game as it is: percentages, split by commas
 
     def __str__(self) -> str:
         game = f"{self.game} ({self.form} form, fingerprint {self.fingerprint})"
@@ -104,7 +105,8 @@ class RunFolder:
         """A run that was begun before."""
         try:
             said = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            identity = RunIdentity._make(said[what] for what in RunIdentity._fields)
+            known = {"tilt": ""} | said  # runs of kilt 0.1.0 have none
+            identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
             for what, value in identity._asdict().items():
                 if not isinstance(value, int if what == "seed" else str):
                     raise TypeError(what)

@@ -30,6 +30,7 @@ from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
+from kilt.games.tilt import tilted
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, RunIdentity
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
@@ -247,6 +248,8 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         Where something that is named does not exist, or does not fit the rest; the message has a remedy.
     """
     game = load_game(config.game)
+    if isinstance(game, Holdem):
+        game = tilted(game, config.tilt)
     if not isinstance(game, Holdem):
         raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {quote(config.game)}`")
     rule_named(config.agent.post)

@@ -12,7 +12,7 @@ There are two ways to begin one: on a game as it is (`new_run`), and on an abstr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from kilt.errors import RunError
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.games import ready_made_games
 from kilt.games.game import Game
+from kilt.games.tilt import tilt_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, size_of
 from kilt.runs.loop import run as run_solver
@@ -136,7 +137,7 @@ class Run:
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
         """Give a folder to a run that had none so far."""
         self.folder = RunFolder.create(folder, self.identity, self.budget, size_of(self.solver))
-        self.folder.keep(steps, self.solver, self.problem)
+        self.folder.keep(steps, self.solver, self.judge.problem)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
@@ -152,6 +153,7 @@ def new_run(
     seed: int = 0,
     threads: int = 1,
     device: str = CPU,
+    tilt: Sequence[float] = (),
     folder: Path | None = None,
     begun: RunFolder | None = None,
 ) -> Run:
@@ -171,6 +173,9 @@ def new_run(
         More than 1 for algorithms that walk all boards.
     device : str
         "cpu", or "gpu" for algorithms that walk all boards.
+    tilt : sequence of float
+        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. Left out: those of the run that
+        was begun, or none.
     folder : Path, optional
         A new folder for log, checkpoints and strategy. Without one nothing is kept.
     begun : RunFolder, optional
@@ -181,9 +186,11 @@ def new_run(
     if exact and budget:
         raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
     form = begun.identity.form if begun and called == begun.identity.algorithm else None
-    problem = load_problem(game, algorithm, form=form, threads=threads, device=device)
+    tilt = tilt or (tilt_of(begun.identity.tilt) if begun else ())
+    problem = load_problem(game, algorithm, form=form, threads=threads, device=device, tilt=tilt)
     solver = make_solver(problem, algorithm, seed)
-    identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint)
+    said = ",".join(f"{percent:g}" for percent in tilt) if any(tilt) else ""
+    identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
     run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact)
     if folder:

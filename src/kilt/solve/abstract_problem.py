@@ -7,7 +7,7 @@ family learns there, and exploitability is exact. `WalkCost` says beforehand wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 from pathlib import Path
@@ -25,6 +25,7 @@ from kilt.config import EngineConfig
 from kilt.engines import Engine
 from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
+from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import SamplingOptions
 from kilt.solve.problem import ABSTRACT, SINGLE, Problem
@@ -125,8 +126,15 @@ class AbstractProblem(Problem):
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the abstract game and the way it is sampled."""
-        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options))
+        """A short name for the abstract game, its payoffs, and the way it is sampled."""
+        tilt = [self.abstract.game.definition] if isinstance(self.abstract.game, TiltedGame) else []
+        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt)
+
+    @cached_property
+    def real(self) -> AbstractProblem:
+        """The problem with the payoffs of the rules; itself if not tilted."""
+        game = self.abstract.game
+        return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
     @property
     def big_blind(self) -> float:

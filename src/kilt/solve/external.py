@@ -39,7 +39,7 @@ from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
 from kilt.solve.solver import TableState, scheduled
-from kilt.tree.betting import SHOWN, after_chance
+from kilt.tree.betting import SHOWN, after_chance, payoffs_of
 
 DEALS = 1024  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
@@ -272,11 +272,12 @@ def rules_of(abstract: SlotLayout, words: int) -> Rules:
     acts = nodes.actor >= 0
     records["first"], records["link"], records["round"] = words * abstract.first[:-1], nodes.first_child, nodes.round
     records["count"], records["actor"] = np.where(acts, nodes.children, 0), np.where(acts, nodes.actor, 0)
-    # Chips that player 0 wins when a hand ends here; at a showdown, if they win it.
-    payoffs = np.where(betting.folded == 0, -betting.stake, betting.stake).astype(np.float32)
-    distinct, row = np.unique(payoffs, return_inverse=True)
+    # Few ways to end a hand differ: by the chips at stake, and by who has folded.
+    ways = 3 * betting.stake.astype(np.int64) + (betting.folded - SHOWN)
+    distinct, row = np.unique(ways, return_inverse=True)
+    stake, folded = (distinct // 3).astype(np.int32), (distinct % 3 + SHOWN).astype(np.int8)
+    payoffs = payoffs_of(betting.game, stake, folded) * np.array([1, -1])[:, None]
     ends = nodes.actor == TERMINAL
-    records["link"][ends] = row[nodes.leaf[ends]]
-    shown = betting.folded[nodes.leaf[ends]] == SHOWN
-    records["actor"][ends] = np.where(shown, kernels.SHOWDOWN, kernels.FOLD)
-    return Rules(records[after_chance(nodes)], distinct)
+    records["link"][ends] = kernels.ENDINGS * row[nodes.leaf[ends]]
+    records["actor"][ends] = kernels.OVER
+    return Rules(records[after_chance(nodes)], payoffs.astype(np.float32).ravel())

@@ -18,7 +18,8 @@ from kilt.arrays import ByteArray, IntArray
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import inlined, kernel, prefetch
 
-FOLD, SHOWDOWN = 2, 3  # who acts, where it is neither player 0 nor 1: nobody any more
+OVER = 2  # who acts, where it is neither player 0 nor 1: nobody any more
+ENDINGS = 6  # payoffs where a hand ends: for each player, by who wins the showdown
 SKIPPED = 4  # what was left out
 BEYOND = 5  # what others know: `link` says which node it is
 WALKS = np.uint64(0x5851F42D4C957F2D)  # sets what is drawn in walks apart from the cards
@@ -52,7 +53,9 @@ class Rules(NamedTuple):
     """The betting of an abstract game as walks see it."""
 
     nodes: Records  # [node] NODE
-    payoff: Singles  # [row] to player 0; times the outcome at a showdown
+    # [ENDINGS · row + 3 · player + outcome + 1] what the player of a walk wins, with the sign changed for player 1. The
+    # outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split.
+    payoff: Singles
 
 
 class Starts(NamedTuple):
@@ -171,6 +174,8 @@ def _descend(
     averaging = len(count) > 0
     shift = np.uint64(1 if averaging else 0)
     decisions = 0
+    first = np.uint64(outcome[deal] + np.float32(1.0))  # which of the payoffs are paid, to either player
+    second = first + np.uint64(3)
     while place < free:
         here = queue[place]
         n = np.uint64(here.count)
@@ -207,8 +212,7 @@ def _descend(
                 if child.actor == BEYOND:
                     there.link, there.player = child.link, player
                 else:
-                    value = rules.payoff[child.link]
-                    there.value = value * outcome[deal] if child.actor == SHOWDOWN else value
+                    there.value = rules.payoff[np.uint64(child.link) + (second if player else first)]
                 there.count, there.actor = np.uint8(0), child.actor
             elif prune > 0 and regret[slot + a] < least:
                 there.value, there.count, there.actor = nothing, np.uint8(0), np.uint8(SKIPPED)

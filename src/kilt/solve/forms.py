@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -23,6 +24,7 @@ from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
+from kilt.games.tilt import TiltedGame, tilted
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -54,6 +56,7 @@ def load_problem(
     form: str | None = None,
     threads: int = 1,
     device: str = CPU,
+    tilt: Sequence[float] = (),
 ) -> Problem:
     """A game in the form that an algorithm works on, or that fits to judge strategies.
 
@@ -70,6 +73,8 @@ def load_problem(
         That share the boards, in vector form.
     device : str
         "cpu", or "gpu" for walks on a graphics card, in vector form.
+    tilt : sequence of float
+        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`.
 
     Raises
     ------
@@ -93,7 +98,7 @@ def load_problem(
             f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `--device {device}`"
         )
     given = None if isinstance(game, str) else game
-    source = _Source(game if isinstance(game, str) else game.name, threads, given, device)
+    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     tables = entry.tables if entry else 1
     forms = [one for one in (FLAT, VECTOR) if entry is None or one in entry.make]
     missing = []
@@ -124,13 +129,16 @@ class _Source:
     threads: int
     given: Game | None = None  # the rules, where they have no name that can be looked up
     device: str = CPU
+    tilt: tuple[float, ...] = ()
 
     @cached_property
     def game(self) -> Game | None:
-        """The rules, unless they are open_spiel's."""
-        if self.given is not None:
-            return self.given
-        return None if self.name.startswith(OPENSPIEL) else load_game(self.name)
+        """The rules, unless they are open_spiel's, with the payoffs that count while the game is solved."""
+        if self.given is None and self.name.startswith(OPENSPIEL):
+            if any(self.tilt):
+                raise RunError(f"{self.name} has no showdowns or folds: leave out the tilt")
+            return None
+        return tilted(self.given or load_game(self.name), self.tilt)
 
     @cached_property
     def size(self) -> GameSize | None:
@@ -192,7 +200,8 @@ class _Source:
             from kilt.tree.openspiel import openspiel_tree
 
             return FlatProblem(openspiel_tree(self.name.removeprefix(OPENSPIEL)))
-        return FlatProblem(flat_tree(self.game), big_blind_of(self.game))
+        real = flat_tree(self.game.real) if isinstance(self.game, TiltedGame) else None
+        return FlatProblem(flat_tree(self.game), big_blind_of(self.game), real)
 
 
 def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:

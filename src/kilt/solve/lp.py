@@ -49,6 +49,8 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
     >>> round(18 * solve_lp(flat_tree(load_game("kuhn")).nodes).value, 9)
     -1.0
     """
+    if nodes.surplus.any():
+        raise GameError("with this tilt the game is not zero-sum, as its linear programme must be: use one of CFR's")
     last, reach = _walk(nodes)
     _check_recall(nodes, last)
     owner = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start))  # [slot]

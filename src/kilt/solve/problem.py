@@ -14,7 +14,7 @@ strategy is, `evaluate.judge` tells.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from kilt.arrays import Array
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
+from kilt.games.tilt import TiltedGame
 from kilt.strategy.table import Strategy, tree_fingerprint
 from kilt.strategy.vector import VectorStrategy, game_fingerprint
 from kilt.tree import best_response
@@ -72,6 +73,11 @@ class Problem(ABC):
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """Read a strategy that was saved for this very problem, and the figures beside it."""
 
+    @property
+    def real(self) -> Problem:
+        """The problem with the payoffs of the rules, by which strategies are judged and kept; itself if not tilted."""
+        return self
+
     def mbb(self, chips: float) -> float | None:
         """Convert chips per game to thousandths of a big blind per game; None where there is no big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
@@ -85,6 +91,12 @@ class FlatProblem(Problem):
 
     tree: FlatTree
     big_blind: float | None = None
+    untilted: FlatTree | None = None  # with the payoffs of the rules, where those of `tree` are tilted
+
+    @cached_property
+    def real(self) -> FlatProblem:
+        """The problem with the payoffs of the rules; itself if not tilted."""
+        return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
     def name(self) -> str:
@@ -119,6 +131,14 @@ class VectorProblem(Problem):
     game: VectorGame
     dtype: npt.DTypeLike = np.float64  # of the tables of solvers
     device: str = CPU  # where walks run
+
+    @cached_property
+    def real(self) -> VectorProblem:
+        """The problem with the payoffs of the rules; itself if not tilted."""
+        rules, game = self.game.game, self.game
+        if not isinstance(rules, TiltedGame):
+            return self
+        return replace(self, game=VectorGame(rules.real, game.menu, game.threads))
 
     @cached_property
     def walker(self) -> VectorGame | DeviceGame:

@@ -92,7 +92,8 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
     """A flat tree as walks see it."""
     acts, ends = nodes.actor >= 0, nodes.actor == TERMINAL
     decision = (nodes.actor, nodes.children, nodes.first_child, nodes.infoset_start[nodes.infoset])
-    payoff, row = np.unique(nodes.payoff[ends], return_inverse=True)
+    payoffs = np.stack([nodes.payoff, nodes.payoff - nodes.surplus])[:, ends]
+    payoff, row = np.unique(payoffs, axis=1, return_inverse=True)
 
     chance, reached, odds = chance_events(nodes)
     events, first, count = np.unique(chance, return_index=True, return_counts=True)

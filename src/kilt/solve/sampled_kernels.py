@@ -44,7 +44,7 @@ class Paths(NamedTuple):
     """
 
     nodes: Records  # [node]
-    payoff: FloatArray  # [row] to player 0
+    payoff: FloatArray  # [player, row] what the player of a walk wins, the sign changed for player 1
     odds: FloatArray  # [row] the probability of the first of two outcomes; rows of an event have equal probability
     outcome: Links  # [row, 2] the nodes they lead to
 
@@ -151,7 +151,7 @@ def walk_all(
                 actor, count = np.uint64(here.actor), np.uint64(here.count)
                 link, slot = np.uint64(here.link), np.uint64(here.slot)
                 if actor == END:
-                    value[place] = paths.payoff[link]
+                    value[place] = paths.payoff[player, link]
                     break
                 if actor == player:
                     slots[visits], counts[visits] = slot, count
@@ -221,7 +221,7 @@ def walk_one(
             actor, count = np.uint64(here.actor), np.uint64(here.count)
             link, slot = np.uint64(here.link), np.uint64(here.slot)
             if actor == END:
-                weight *= paths.payoff[link] * (1.0 - 2.0 * player)
+                weight *= paths.payoff[player, link] * (1.0 - 2.0 * player)
                 break
             draw = uniform(key, slot)
             if actor == DEAL:

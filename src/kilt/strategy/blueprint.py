@@ -91,7 +91,7 @@ class Blueprint:
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
         """A blueprint from a table over the slots of an abstract game: see `shares`."""
-        said = abstract.game, abstract.actions, abstract.cards, abstract.fingerprint
+        said = abstract.game.real, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
     @cached_property

@@ -154,7 +154,8 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 def tree_fingerprint(tree: FlatTree) -> str:
     """A hash of a tree: of its nodes and all names in it, but not of the name of the game."""
-    return artifact.fingerprint(*tree.nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
+    nodes = tree.nodes if tree.nodes.surplus.any() else tree.nodes[:-1]  # `surplus` is the last
+    return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 
 
 def _pack(names: Iterable[str]) -> npt.NDArray[np.uint8]:

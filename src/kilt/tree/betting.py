@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import ByteArray
+from kilt.arrays import ByteArray, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Game, Position
 from kilt.games.gamedef import UNLIMITED_RAISES
@@ -118,6 +118,34 @@ class BettingTree:
         if self.nodes.actor[self.nodes.parent[node]] == CHANCE:
             return REVEAL
         return label_of(int(self.level[node]), limit=self.game.rules.betting == "limit")
+
+
+def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
+    """What players win where hands end, by the payoffs of a game, which may be tilted.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    stake, folded : ndarray, shape (ends,)
+        As in `BettingTree`.
+
+    Returns
+    -------
+    ndarray, shape (ends, 2, 3)
+        Chips by player, and by who wins the showdown: player 1, nobody, player 0. After a fold all three are alike.
+
+    >>> from kilt.games import load_game
+    >>> payoffs_of(load_game("kuhn"), np.array([2, 1], np.int32), np.array([SHOWN, 0], np.int8)).tolist()
+    [[[-2.0, 0.0, 2.0], [2.0, -0.0, -2.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
+    """
+    shown = (folded == SHOWN)[:, None]
+    sign = np.where(shown, [-1.0, 0.0, 1.0], np.where(folded == 0, -1.0, 1.0)[:, None])
+    won = stake[:, None, None] * np.stack([sign, -sign], axis=1)
+    wins, loses, folds, takes = 1 + game.tilts.T[:, :, None]  # each [player, 1]
+    return np.asarray(
+        won * np.where(won > 0, np.where(shown[..., None], wins, takes), np.where(shown[..., None], loses, folds))
+    )
 
 
 def level_of(label: str) -> int:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.equity_kernels import board_strengths
 from kilt.errors import GameError, RunError
+from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels, require_gpu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
@@ -96,8 +97,8 @@ class DeviceGame:
     def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32) -> None:
         if not game.tree.poker:
             raise GameError(f"walks on a GPU are for games with cards, and not for {game.game.name}: use the CPU")
-        if game.tree.nodes.rake.any():
-            raise GameError("walks on a GPU know no rake: use the CPU")
+        if game.tree.nodes.rake.any() or (isinstance(game.game, Holdem) and game.game.tilts.any()):
+            raise GameError("walks on a GPU know no rake and no tilt: use the CPU")
         self.cupy = require_gpu()
         self.game, self.tree, self.dtype = game, game.tree, np.dtype(dtype)
         self.hands = game.shape[1]
@@ -280,7 +281,7 @@ class DeviceGame:
         begin = np.append(every.block[blocks], every.block[blocks[-1] + 1]) - first
         part = slice(first, first + int(begin[-1]))
         nodes = np.zeros(part.stop - first, NODE)
-        nodes["kind"], nodes["actor"], nodes["stake"] = every.kind[part], every.actor[part], every.stake[part]
+        nodes["kind"], nodes["actor"], nodes["stake"] = every.kind[part], every.actor[part], every.stake[0, part]
         nodes["child"], nodes["count"] = every.first_child[part] - first, every.children[part]
         nodes["row"] = every.row[part] + np.repeat(tree.entry_row[entries], np.diff(begin))
         slot = nodes["slot"]

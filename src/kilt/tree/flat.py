@@ -22,6 +22,7 @@ import numpy.typing as npt
 from kilt.arrays import ByteArray, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL, Board, Game, Position
+from kilt.games.tilt import TiltedGame
 
 MOST_NODES = 20_000_000
 
@@ -47,6 +48,7 @@ class FlatNodes(NamedTuple):
     infoset_after: npt.NDArray[np.int32]  # [information set] the slot its player took last before it, −1 if none
     order: npt.NDArray[np.int32]  # [player, node] in groups: the player's information sets, each with what follows it
     group: npt.NDArray[np.int32]  # [player, information set + 2] where each begins in the order; first comes the start
+    surplus: FloatArray  # what both players win together at the end: 0, but for tilted payoffs
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Expansion(NamedTuple):
     branches: Sequence[tuple[float, object]] = ()
     infoset: str = ""
     actions: tuple[str, ...] = ()
-    payoff: float = 0.0
+    payoff: float = 0.0  # to player 0
+    surplus: float = 0.0  # to both together
 
 
 class _Public:
@@ -116,9 +119,9 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
         hands, actor = (mine, theirs), public.actor
         if actor == TERMINAL:
             won, other = game.payoffs(public.position, hands, board)
-            if won + other:
-                raise GameError(f"{game.name} is not zero-sum: a flat tree has the payoffs of one player alone")
-            return Expansion(actor, payoff=won)
+            if won + other and not isinstance(game, TiltedGame):
+                raise GameError(f"{game.name} is not zero-sum: what one player wins, the other must lose")
+            return Expansion(actor, payoff=won, surplus=won + other)
         if actor == CHANCE:
             (after,) = public.following
             revealed = game.reveals(public.position, hands, board)
@@ -142,6 +145,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
     chance: list[float] = []
     infoset: list[int] = []
     payoff: list[float] = []
+    surplus: list[float] = []
     level: list[int] = []
     infosets: dict[str, int] = {}
     players: list[int] = []
@@ -180,6 +184,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         chance.append(float(probability))
         infoset.append(where)
         payoff.append(found.payoff)
+        surplus.append(found.surplus)
         first_child.append(node + len(queue) + 1)
         children.append(len(found.branches))
         for place, (step, following) in enumerate(found.branches):
@@ -200,6 +205,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         infoset_after=np.array(after, dtype=np.int32),
         order=np.empty((2, 0), dtype=np.int32),
         group=np.empty((2, 0), dtype=np.int32),
+        surplus=np.array(surplus),
     )
     order, group = zip(*(_groups(player, nodes) for player in (0, 1)), strict=True)
     nodes = nodes._replace(order=np.stack(order), group=np.stack(group))

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Columns, HandList, Order, board_strengths, compatible, showdowns
+from kilt.cards.equity_kernels import Columns, HandList, Order, board_strengths, compatible, showdowns, ties
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.jit import spliced, subkernel
 from kilt.lanes import LANES
@@ -49,17 +49,16 @@ def one_hand(scope: Scope) -> bool:
 @spliced
 def values_of_leaves(tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace) -> None:
     """Write what each hand of the player is worth at the leaves of a block that the opponent reaches."""
-    sign = 1.0 if player == 0 else -1.0
     if not tree.poker:
         bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, work.ranking.by_card, work.vectors)
     elif one_hand(scope):
         strength = work.ranking.strength
-        pairwise_values(tree.nodes, block, sign, tree.deck.bits, strength, scope, visit, work.vectors)
+        pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors)
     elif visit.leaving:
-        showdown_values(tree.nodes, block, sign, visit.groups, work)
+        showdown_values(tree.nodes, block, player, visit.groups, work)
     else:
         live, by_card = work.order[: visit.live], work.ranking.by_card
-        fold_values(tree.nodes, block, sign, live, tree.deck.cards, by_card, work.vectors)
+        fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors)
 
 
 @spliced
@@ -91,7 +90,7 @@ def bluff_values(
 def pairwise_values(
     nodes: Nodes,
     block: int,
-    sign: float,
+    player: int,
     bits: IntArray,
     strength: npt.NDArray[np.int16],
     scope: Scope,
@@ -106,22 +105,24 @@ def pairwise_values(
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here, kind = node + shift, nodes.kind[node]
         if kind >= FOLD and alive[here]:
-            above, stake = source[here], nodes.stake[node] * (sign if kind == FOLD else 1.0)
+            above, stake = source[here], nodes.stake[player, node]
             rake = nodes.rake[node] if stake > 0 else 0.0
+            extra = nodes.extra[player, node] if nodes.extra.shape[1] > 0 else 0.0
             for i in range(mine, mine_end):
-                total, taxed = 0.0, 0.0
+                total, taxed, tied = 0.0, 0.0, 0.0
                 if not visit.held & bits[i]:
                     for j in range(theirs, theirs_end):
                         if not (visit.held | bits[i]) & bits[j]:
                             won = np.sign(strength[i] - strength[j]) if kind == SHOWDOWN else 1
                             total += won * reach[above, j]
                             taxed += (won + 1) * reach[above, j]
-                value[here, i] = stake * total - 0.5 * rake * taxed
+                            tied += (1 - abs(won)) * reach[above, j]
+                value[here, i] = stake * total - 0.5 * (rake - extra) * taxed - 0.5 * extra * tied
 
 
 @spliced
 def fold_values(
-    nodes: Nodes, block: int, sign: float, live: Order, cards: Columns, by_card: FloatArray, vectors: Vectors
+    nodes: Nodes, block: int, player: int, live: Order, cards: Columns, by_card: FloatArray, vectors: Vectors
 ) -> None:
     """Write the values of a block's leaves before the last board: a player has folded, and nobody shows a hand."""
     reach, value = vectors.reach, vectors.value
@@ -130,13 +131,13 @@ def fold_values(
         here = node + shift
         if nodes.kind[node] == FOLD and vectors.alive[here]:
             compatible(live, cards, reach[vectors.source[here]], by_card, value[here])
-            won = after_rake(sign * nodes.stake[node], nodes.rake[node])
+            won = after_rake(nodes.stake[player, node], nodes.rake[node])
             for hand in live:
                 value[here, hand] *= won
 
 
 @spliced
-def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Workspace) -> None:
+def showdown_values(nodes: Nodes, block: int, player: int, groups: int, work: Workspace) -> None:
     """Write the values of a block's leaves on a last board: `LANES` different reaches at a time.
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
@@ -146,7 +147,8 @@ def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Wo
         live = np.uint64(work.ranking.ends[groups - 1])
     kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
-    reach, result, whole = work.lanes.reach, work.lanes.result, work.lanes.whole
+    reach, result, whole, tied = work.lanes.reach, work.lanes.result, work.lanes.whole, work.lanes.tied
+    tilted = nodes.extra.shape[1] > 0
     value, node_reach = work.vectors.value, work.vectors.reach
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     node, end = nodes.block[block], nodes.block[block + 1]
@@ -174,6 +176,8 @@ def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Wo
                 for i in range(np.uint64(0), live):
                     reach[lanes * i + lane] = node_reach[above, order[i]]
             showdowns(work.ranking, groups, reach, work.lanes.cards, result, whole)
+            if tilted:
+                ties(work.ranking, groups, reach, work.lanes.cards, tied)
             ready[0] = found if lasting else 0
         lane, current = np.uint64(0), lane_source[0]
         for leaf in range(begin, node):
@@ -183,15 +187,19 @@ def showdown_values(nodes: Nodes, block: int, sign: float, groups: int, work: Wo
                     lane, current = lane + np.uint64(1), source[here]
                 fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
                 if kinds[leaf] == FOLD:
-                    won = value.dtype.type(after_rake(sign * nodes.stake[leaf], nodes.rake[leaf]))
+                    won = value.dtype.type(after_rake(nodes.stake[player, leaf], nodes.rake[leaf]))
                     for i in range(np.uint64(0), live):
                         value[here, order[i]] = won * whole[lanes * i + lane]
                 else:
                     # In the result, what is beaten counts twice and ties once: so does rake that winners pay.
-                    won, half = value.dtype.type(nodes.stake[leaf]), value.dtype.type(0.5 * nodes.rake[leaf])
+                    won, half = value.dtype.type(nodes.stake[player, leaf]), value.dtype.type(0.5 * nodes.rake[leaf])
                     for i in range(np.uint64(0), live):
                         beaten = result[lanes * i + lane]
                         value[here, order[i]] = won * (beaten - whole[lanes * i + lane]) - half * beaten
+                    if tilted:  # what is beaten pays more, or less, than what beats costs
+                        half = value.dtype.type(0.5 * nodes.extra[player, leaf])
+                        for i in range(np.uint64(0), live):
+                            value[here, order[i]] += half * (result[lanes * i + lane] - tied[lanes * i + lane])
 
 
 @subkernel

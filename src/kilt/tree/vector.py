@@ -162,6 +162,7 @@ class VectorGame:
                 reach=np.zeros(LANES * hands, dtype),
                 result=np.zeros(LANES * hands, dtype),
                 whole=np.zeros(LANES * hands, dtype),
+                tied=np.zeros(LANES * hands, dtype),
                 cards=np.zeros(LANES * len(ranking.by_card), dtype),
             ),
         )
@@ -419,7 +420,7 @@ class VectorGame:
             Chips per game, at least 0; times 1000 over the big blind in mbb/g.
         """
         won = sum(self.response_values(strategy))
-        if self.tree.nodes.rake.any():  # what both win is not 0 then
+        if self.tree.nodes.rake.any() or self.tree.nodes.extra.size:  # what both win is not 0 then
             won -= sum(self.expected_values(strategy))
         return max(won / 2, 0.0)  # rounding may leave −1e-17
 

@@ -48,7 +48,8 @@ class Nodes(NamedTuple):
     children: npt.NDArray[np.int32]  # [node]
     row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block
     place: npt.NDArray[np.int32]  # [node] in the workspace; the blocks of the last round share theirs
-    stake: FloatArray  # [node] chips that change hands at a leaf; after a fold, what player 0 wins
+    stake: FloatArray  # [player, node] chips that a player loses at a showdown; after a fold, what they win
+    extra: FloatArray  # [player, node] what they win at a showdown more than that; [player, 0] where nothing is tilted
     rake: FloatArray  # [node] chips that the house takes from whoever wins, half from each where they tie
     face: npt.NDArray[np.int32]  # [node] of a called bid
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
@@ -146,6 +147,7 @@ class ShowdownLanes(NamedTuple):
     reach: FloatArray
     result: FloatArray
     whole: FloatArray
+    tied: FloatArray
     cards: FloatArray
 
 

@@ -26,7 +26,7 @@ from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import deals
 from kilt.tree import vector_arrays as kinds
-from kilt.tree.betting import SHOWN, Menu, betting_tree
+from kilt.tree.betting import SHOWN, Menu, betting_tree, payoffs_of
 from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
@@ -43,7 +43,8 @@ class ActionBlocks(NamedTuple):
     opens: npt.NDArray[np.int32]  # [node] which block
     block: npt.NDArray[np.int32]  # [block + 1] where it begins
     kind: npt.NDArray[np.int8]  # [node] of a leaf
-    stake: FloatArray  # [node]
+    stake: FloatArray  # [player, node]
+    extra: FloatArray  # [player, node]
     rake: FloatArray  # [node]
     face: npt.NDArray[np.int32]  # [node]
     called: npt.NDArray[np.int32]  # [node] which of the payoffs
@@ -100,6 +101,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         row=np.where(deciding, before[:-1] - before[begins], actions.called).astype(np.int32),
         place=place.astype(np.int32),
         stake=actions.stake,
+        extra=actions.extra,
         rake=actions.rake,
         face=actions.face,
         block=actions.block,
@@ -124,7 +126,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         symmetry=np.concatenate([b.symmetry for b in boards]),
         poker=isinstance(game, Holdem),
         hands=np.array(deal.hands, dtype=np.int32),
-        noise=ROUNDING * deal.prior[0].sum() * max(1.0, *np.abs(actions.stake)),
+        noise=ROUNDING * deal.prior[0].sum() * max(1.0, np.abs(actions.stake).max(initial=0.0)),
         moved=deal.moved,
         chance=deal.chance,
         odds=deal.odds,
@@ -240,16 +242,24 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     tree = betting_tree(game, menu)
     nodes = tree.nodes
     count = len(nodes.actor)
-    kind, stake, opens = np.zeros(count, dtype=np.int8), np.zeros(count), np.zeros(count, dtype=np.int32)
+    kind, stake, opens = np.zeros(count, dtype=np.int8), np.zeros((2, count)), np.zeros(count, dtype=np.int32)
     ends = np.flatnonzero(nodes.leaf >= 0)
     kind[ends] = np.where(tree.folded == SHOWN, kinds.SHOWDOWN, kinds.FOLD)
-    stake[ends] = np.where(tree.folded == 0, -tree.stake, tree.stake)
+    pot = np.zeros(count)
+    pot[ends] = tree.stake
+    extra = np.zeros((2, count if game.tilts.any() else 0))
+    payoffs = payoffs_of(game, tree.stake, tree.folded)
+    for player, (wins, loses) in enumerate(((2, 0), (0, 2))):
+        stake[player, ends] = np.where(tree.folded == SHOWN, -payoffs[:, player, loses], payoffs[:, player, loses])
+        if extra.size:
+            won = payoffs[:, player, wins] + payoffs[:, player, loses]
+            extra[player, ends] = np.where(tree.folded == SHOWN, won, 0.0)
     revealing = np.flatnonzero(nodes.actor == CHANCE)
     opens[revealing] = np.searchsorted(nodes.block, nodes.first_child[revealing])
-    none, payoffs = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
+    none, called = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
     rounds = nodes.round - np.int8(game.start().round)
     fields = (nodes.actor, rounds, nodes.first_child, nodes.children, opens, nodes.block)
-    return ActionBlocks(*fields, kind, stake, game.rake(np.abs(stake)), none, none, payoffs)
+    return ActionBlocks(*fields, kind, stake, extra, game.rake(pot), none, none, called)
 
 
 class _Bid(NamedTuple):
@@ -305,7 +315,8 @@ def _bids(game: Bluff) -> ActionBlocks:
         opens,
         np.array([*block, len(nodes)], dtype=np.int32),
         kind.astype(np.int8),
-        np.zeros(len(nodes)),
+        np.zeros((2, len(nodes))),
+        np.zeros((2, 0)),
         np.zeros(len(nodes)),
         face,
         called,

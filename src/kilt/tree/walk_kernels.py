@@ -58,7 +58,6 @@ def pull_values(
     information set: a best response. It is written to `choice`, −1 elsewhere. What follows an information set is worked
     out before it, wherever in the tree its nodes are; then its slots are complete, and it has its choice.
     """
-    sign = 1.0 if player == 0 else -1.0
     slot_value[:] = 0.0
     choice[:] = -1
     order, group = nodes.order[player], nodes.group[player]
@@ -71,7 +70,8 @@ def pull_values(
             first = np.uint32(nodes.first_child[node])
             total = 0.0
             if actor == TERMINAL:
-                total = sign * reach[node] * nodes.payoff[node]
+                payoff = nodes.payoff[node]
+                total = reach[node] * (payoff if player == 0 else nodes.surplus[node] - payoff)
             elif actor == player:
                 slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
                 for k in range(nodes.children[node]):

@@ -1,0 +1,111 @@
+"""Tilted games: payoffs that differ by player and by how a hand ends [Johanson16 table 2.3].
+
+A tilt is four percentages, by which a player's payoff grows where they win a showdown, lose one, fold, and where the
+opponent folds: 7, 0, 0, 7 pays whoever wins 7% more, and 0, −7, 0, 0 makes lost showdowns cheaper. A strategy that was
+learnt with a tilt is played, and judged, with the real payoffs.
+
+>>> from kilt.games import load_game
+>>> game = tilted(load_game("kuhn"), (7, 0, 0, 7))
+>>> game.payoffs(game.replay("rf"), (0, 1), ()), game.payoffs(game.replay("rc"), (0, 1), ())
+((1.07, -1.0), (-2.0, 2.14))
+>>> tilted(load_game("kuhn"), (0, 0, 0, 0)) == load_game("kuhn") == game.real
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.errors import GameError, shortened
+from kilt.games.game import Board, Game, Hands, Position
+from kilt.games.holdem import Betting, Holdem
+
+CASES = WINS, LOSES, FOLDS, TAKES = range(4)  # how a hand ends for a player; TAKES: the opponent folds
+LEAST = -100  # percent: a payoff does not change its sign
+
+REMEDY = (
+    f"give four percentages above {LEAST}, for winning a showdown, losing one, folding, and the opponent's folding, "
+    "such as 7,0,0,7, or eight where the players differ"
+)
+
+
+@dataclass(frozen=True)
+class TiltedGame(Holdem):
+    """A game of the hold'em family with tilted payoffs; `tilted` makes it.
+
+    Attributes
+    ----------
+    tilt : tuple of tuple of float
+        Percentages by case, of player 0 and of player 1.
+    """
+
+    tilt: tuple[tuple[float, ...], tuple[float, ...]] = field(kw_only=True)
+
+    @property
+    def tilts(self) -> FloatArray:
+        """[player, case] what payoffs are multiplied by, less 1."""
+        return np.array(self.tilt) / 100
+
+    @property
+    def real(self) -> Holdem:
+        """The game with the payoffs of its rules."""
+        return Holdem(self.rules, self.name)
+
+    @property
+    def definition(self) -> str:
+        """The rules and the tilts: games with the same text are the same."""
+        return f"{self.rules}tilt = {self.tilt}"
+
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """Chips that each player wins at the end of a hand, tilted."""
+        assert isinstance(position, Betting)
+        cases = (LOSES, WINS) if position.folded is None else (FOLDS, TAKES)
+        first, second = (
+            won * (1 + self.tilts[player, cases[won > 0]])
+            for player, won in enumerate(super().payoffs(position, hands, board))
+        )
+        return float(first), float(second)
+
+
+def tilted(game: Game, tilt: Sequence[float]) -> Game:
+    """A game with tilted payoffs.
+
+    Parameters
+    ----------
+    game : Game
+        Of the hold'em family.
+    tilt : sequence of float
+        Percentages for a player who wins a showdown, loses one, folds, and whose opponent folds. Eight numbers: those
+        of player 0, then those of player 1. None at all: no tilt.
+
+    Returns
+    -------
+    Game
+        The game itself where all percentages are 0.
+    """
+    numbers = tuple(float(percent) for percent in tilt) or (0.0,) * len(CASES)
+    sound = all(isfinite(percent) and percent > LEAST for percent in numbers)
+    if len(numbers) not in (len(CASES), 2 * len(CASES)) or not sound:
+        raise GameError(f"the tilt is {', '.join(f'{percent:g}' for percent in numbers)}: {REMEDY}")
+    if not any(numbers):
+        return game
+    if type(game) is not Holdem:
+        raise GameError(f"tilts are for whole games of poker, and not for {game.name}: leave out the tilt")
+    return TiltedGame(game.rules, game.name, tilt=(numbers[:4], numbers[-4:]))
+
+
+def tilt_of(text: str) -> tuple[float, ...]:
+    """A tilt as commands take it: percentages, split by commas.
+
+    >>> tilt_of("7,0,0,7")
+    (7.0, 0.0, 0.0, 7.0)
+    """
+    try:
+        return tuple(float(word) for word in text.split(",")) if text else ()
+    except ValueError:
+        raise GameError(f"the tilt is {shortened(repr(text))}: {REMEDY}") from None
