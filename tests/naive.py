@@ -662,3 +662,23 @@ def called_down(game, position, hands, board):
         return called_down(game, position.after(CALL), hands, board)
     after = position.after(REVEAL)
     return sum(share * called_down(game, after, hands, more) for more, share in game.reveals(position, hands, board))
+
+
+def shares_of_choice(regret, weight, joint):
+    """How likely a player begins the game with each hand, by regret matching: one hand of all, or each by itself."""
+    positive = np.maximum(regret, 0.0)
+    if joint:
+        even = (weight > 0) / np.count_nonzero(weight)
+        return positive[0] / positive[0].sum() if positive[0].any() else even
+    return np.array([game / (game + not_) if game + not_ > 0 else 0.5 for game, not_ in positive.T])
+
+
+def regret_of_choice(regret, weight, joint, gained, added, above, below):
+    """The regrets after the game was worth `gained` more than the alternative with each hand."""
+    share = shares_of_choice(regret, weight, joint)
+    if joint:
+        new = np.stack([weight * gained - share @ (weight * gained), np.zeros_like(gained)])
+    else:
+        new = np.stack([gained, np.zeros_like(gained)]) - share * gained
+    total = regret + added * new * (weight > 0)
+    return np.where(total > 0, above, below) * total

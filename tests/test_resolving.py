@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
+import naive
+from commands import answer
 from kilt.errors import GameError
 from kilt.games import load_game
+from kilt.reproduce.resolving import CASES
 from kilt.solve.resolve import METHODS, resolve
+from kilt.solve.variants import Discount
+from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board
@@ -44,3 +49,54 @@ def test_threads_and_budgets():
 def test_what_cannot_be_is_said(method):
     with pytest.raises(GameError, match=r"needs what each of 6 hands|use one of unsafe"):
         resolved([1.0, np.nan], method)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_choices_are_learnt_as_regret_matching_says(joint):
+    rng = np.random.default_rng(5)
+    weight = np.array([1.0, 0.5, 0.0, 2.0])
+    root = RootChoice(1, joint, weight, rng.normal(size=4), np.zeros((2, 4)))
+    prior, regret = np.zeros((2, 4)), np.zeros((2, 4))
+    begin_game(root, prior)
+    for _ in range(5):
+        result, share = rng.normal(size=4), naive.shares_of_choice(regret, weight, joint)
+        np.testing.assert_allclose(prior, [np.zeros(4), share * weight])
+        learn_root(root, result, Discount(0.9, 0.5, 1.0, 2.0, 1.0, False), prior)
+        regret = naive.regret_of_choice(regret, weight, joint, result - root.value, 2.0, 0.9, 0.5)
+        np.testing.assert_allclose(root.regret, regret)
+
+
+@pytest.mark.parametrize(
+    ("name", "iterations"), [("two rounds, rough", 100), ("two rounds, solved", 300), ("three rounds, rough", 60)]
+)
+def test_safe_re_solving_of_every_subgame_is_no_worse_than_the_blueprint(name, iterations):
+    """Nor is a blueprint that is an equilibrium safe from those who take its ranges for granted."""
+    case = CASES[name]
+    blueprint = case.blueprint()
+    before, _ = case.judge(blueprint, "blueprint")
+    for method in ("gadget", "max-margin"):
+        found, excess = case.judge(blueprint, method, iterations)
+        assert found <= before + excess + 1e-9
+        assert excess < 0.01  # of a chip; the error of the iterations
+        assert found < (0.95 * before if name.endswith("rough") else 0.01)
+    if name == "two rounds, solved":
+        assert before < 3e-4
+        assert case.judge(blueprint, "unsafe", iterations)[0] > 0.05
+
+
+def test_nested_re_solving_beats_translation():
+    """Bets that a blueprint does not have, in the game that has them. What is lost is bounded by what hands gain."""
+    case = CASES["other bets"]
+    blueprint = case.blueprint()
+    alone = blueprint.tree.game.exploitability(blueprint.table)
+    translated, _ = case.judge(blueprint, "translated")
+    for method in ("gadget", "max-margin"):
+        found, excess = case.judge(blueprint, method, 100)
+        assert alone < found < translated / 2
+        assert found <= alone + excess + 1e-9
+
+
+def test_a_row_of_the_reproduction():
+    (row,) = answer("reproduce", "resolving", "--only", "other bets: translated")["rows"]
+    assert row["ours"] == pytest.approx(27.45, abs=0.1)
+    assert row["unit"] == "mbb/g"

@@ -12,6 +12,7 @@ from kilt.reproduce import (
     figure_3_5,
     figure_4_4,
     figure_5_2,
+    resolving,
     schmid_figure_5,
     table_2_1,
     table_5_4,
@@ -37,6 +38,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "table-7.4": table_7.TABLE_7_4,
     "table-8": table_8.TABLE,
     "tartanian7-table-2": tartanian7_table_2.TABLE,
+    "resolving": resolving.TABLE,
 }
 
 

@@ -250,11 +250,12 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
     for hand in range(len(weight)):
         mean += prior[root.player, hand] * (result[hand] - value[hand])
     for hand in range(len(weight)):
+        if weight[hand] == 0:
+            continue
         gained = result[hand] - value[hand]
-        if root.joint:
-            game, alternative = weight[hand] * gained - mean if weight[hand] > 0 else 0.0, 0.0
-        else:
-            share = prior[root.player, hand] / weight[hand] if weight[hand] > 0 else 0.0
+        game, alternative = weight[hand] * gained - mean, 0.0
+        if not root.joint:
+            share = prior[root.player, hand] / weight[hand]
             game, alternative = (1 - share) * gained, -share * gained
         regret[0, hand] = discounted(regret[0, hand] + discount.weight * game, discount.above, discount.below)
         regret[1, hand] = discounted(regret[1, hand] + discount.weight * alternative, discount.above, discount.below)
