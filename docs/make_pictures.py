@@ -53,6 +53,7 @@ HOUSE = [
     (("spots",), "subgames that are solved by themselves", ""),
     (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),
     (("evaluate",), "how good: exploitability, matches, sanity", ""),
+    (("search",), "agents that solve the subgame they are in", ""),
     (("solve", "play"), "CFR and its family; agents at a table", "Agent"),
     (("strategy",), "probabilities on disk; post-processing, translation", "Strategy"),
     (("abstraction",), "hands to buckets, boards to classes, bets to menus", "Abstraction"),

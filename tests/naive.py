@@ -18,6 +18,9 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Holdem
 from kilt.play.agent import PublicPolicy
 from kilt.play.dealer import Cards, Dealer
+from kilt.strategy.table import Strategy
+from kilt.tree.best_response import response_values
+from kilt.tree.flat import flat_tree
 
 FIVE = [
     "high card",
@@ -605,6 +608,17 @@ def drawn(agent, position, board):
     shares *= rng.random(shares.shape) >= agent.gaps
     shares[-1] += ~shares.any(axis=0)
     return PublicPolicy(actions, shares / shares.sum(axis=0), np.arange(shares.shape[1]))
+
+
+def exact_responses(game, agent):
+    """What a best response wins in each seat."""
+    tree, rows = flat_tree(game), {}
+    for name, actions in zip(tree.infosets, tree.actions, strict=True):
+        hand, board, history = name.split("|")
+        policy = agent.policy(game.replay(history), tuple(game.deck.cards(board.strip("/"))))
+        (card,) = game.deck.cards(hand)
+        rows[name] = {action: policy.share(action)[card] for action in actions}
+    return response_values(tree, Strategy.from_rows(tree, rows).probabilities)
 
 
 def ends(game, agents):

@@ -20,6 +20,7 @@ LAYERS = [
     {"abstraction"},
     {"strategy"},
     {"solve", "play"},
+    {"search"},
     {"evaluate"},
     {"runs"},
     {"spots"},

@@ -15,10 +15,7 @@ from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Observation, PublicPolicy
-from kilt.strategy.table import Strategy
-from kilt.tree.best_response import response_values
-from kilt.tree.flat import flat_tree
-from naive import Drawn, ends, local_values
+from naive import Drawn, ends, exact_responses, local_values
 
 LEDUC = load_game("leduc")
 NOLIMIT = Holdem(
@@ -59,17 +56,6 @@ def responding(agent, position, board):
     for card in {*range(position.rules.deck.size)} - {*board}:
         shares[actions.index(agent.lbr.act(Observation(position, (card,), board, 0))), card] = 1
     return PublicPolicy(actions, shares, np.arange(shares.shape[1]))
-
-
-def exact_responses(game, agent):
-    """What a best response wins in each seat."""
-    tree, rows = flat_tree(game), {}
-    for name, actions in zip(tree.infosets, tree.actions, strict=True):
-        hand, board, history = name.split("|")
-        policy = agent.policy(game.replay(history), tuple(game.deck.cards(board.strip("/"))))
-        (card,) = game.deck.cards(hand)
-        rows[name] = {action: policy.share(action)[card] for action in actions}
-    return response_values(tree, Strategy.from_rows(tree, rows).probabilities)
 
 
 @pytest.mark.parametrize("game", [LEDUC, NOLIMIT])

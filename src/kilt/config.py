@@ -28,6 +28,12 @@
     post = "new-0.2"                        # post-processing
     translation = "pseudo-harmonic"         # of bets that are not in the abstraction
 
+    [resolve]
+    rounds = ["turn", "river"]              # whose subgames are solved while it plays; left out: none
+    method = "gadget"                       # or unsafe, max-margin
+    bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of that round / of those after it
+    seconds = 2                             # of a decision; or iterations
+
 Everything but `game` and `cards` may be left out. A list of two for `cards` or `actions` gives each player their own.
 
 >>> config = Config("leduc", "lossless", solver=SolverConfig(minutes=0.1, seed=3))
@@ -143,6 +149,65 @@ class AgentConfig(Record):
 
 
 @dataclass(frozen=True)
+class ResolveConfig(Record):
+    """Which rounds an agent re-solves while it plays, and how: section ``[resolve]`` of a configuration.
+
+    Parameters
+    ----------
+    rounds : sequence of str
+        Names of the rounds at whose start a subgame is solved, such as ``"turn"`` and ``"river"``. None: the agent
+        follows its blueprint to the end.
+    method : str
+        ``"unsafe"``, ``"gadget"`` or ``"max-margin"``: see `kilt.solve.resolve`.
+    bets : str
+        Bet sizes of both players in the round that is re-solved; after a ``/`` those of the rounds after it.
+    near : float
+        Raises that put in more than this share of a stack are all-in.
+    seconds : float
+        Of a decision. 0: no limit, or 2 where there are no `iterations` either.
+    iterations : int
+        Of each subgame. Without `seconds`, what is found depends on the state alone. 0: no limit.
+    threads : int
+        That share the boards to come.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "[resolve]"
+
+    rounds: tuple[str, ...] = ()
+    method: str = "gadget"
+    bets: str = "50%, 1x, 2x, a; 1x, a / 1x, a; a"
+    near: float = 0.8
+    seconds: float = 0.0
+    iterations: int = 0
+    threads: int = bounded(1, 1, MOST_THREADS)
+
+    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+
+        def __init__(
+            self,
+            rounds: str | Sequence[str] = (),
+            method: str = "gadget",
+            bets: str = ...,
+            near: float = 0.8,
+            seconds: float = 0.0,
+            iterations: int = 0,
+            threads: int = 1,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        rounds: object = self.rounds
+        said = (rounds,) if isinstance(rounds, str) else tuple(rounds) if isinstance(rounds, list) else rounds
+        object.__setattr__(self, "rounds", said)
+        super().__post_init__()
+
+    @property
+    def clock(self) -> float:
+        """Seconds of a decision; 0 where iterations alone count."""
+        return self.seconds or (0.0 if self.iterations else 2.0)
+
+
+@dataclass(frozen=True)
 class Config(Record):
     """A run as data: which game, seen through which cards and bets, solved how, played how.
 
@@ -164,6 +229,7 @@ class Config(Record):
     solver : SolverConfig or Mapping
     engine : EngineConfig or Mapping
     agent : AgentConfig or Mapping
+    resolve : ResolveConfig or Mapping
 
     Raises
     ------
@@ -183,6 +249,7 @@ class Config(Record):
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
+    resolve: ResolveConfig = field(default_factory=ResolveConfig)
 
     if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
 
@@ -196,16 +263,25 @@ class Config(Record):
             solver: SolverConfig | Mapping[str, Any] = ...,
             engine: EngineConfig | Mapping[str, Any] = ...,
             agent: AgentConfig | Mapping[str, Any] = ...,
+            resolve: ResolveConfig | Mapping[str, Any] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         for name, how in OF_PLAYERS.items():
             object.__setattr__(self, name, _texts(name, getattr(self, name), *how))
         object.__setattr__(self, "tilt", _numbers("tilt", self.tilt))
-        for name, kind in (("solver", SolverConfig), ("engine", EngineConfig), ("agent", AgentConfig)):
+        for name, kind in SECTIONS.items():
             if not isinstance(said := getattr(self, name), kind):
                 object.__setattr__(self, name, record_of(kind, said))
         super().__post_init__()
+
+
+SECTIONS: dict[str, type[Record]] = {
+    "solver": SolverConfig,
+    "engine": EngineConfig,
+    "agent": AgentConfig,
+    "resolve": ResolveConfig,
+}
 
 
 def read_config(path: str | Path) -> Config:

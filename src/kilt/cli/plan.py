@@ -45,6 +45,13 @@ samples = 0                             # boards of each class for each deal, no
 [agent]
 post = "new-0.2"                        # none, purification, threshold-T or new-T [Brown15 §4]
 translation = "pseudo-harmonic"         # of bets that are not among the actions
+
+[resolve]
+rounds = []                             # such as ["turn", "river"]: whose subgames are solved while it plays
+method = "gadget"                       # or unsafe, max-margin
+bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of the round that is re-solved / of those after it
+seconds = 2                             # of a decision; or iterations, of each subgame
+threads = 1
 """
 
 

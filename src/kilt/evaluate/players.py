@@ -6,6 +6,9 @@
                                  `act(observation)`
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
 ``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
+``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
+                                 rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
+                                 up, with ``+`` for commas; ``@blueprint`` leaves re-solving out
 ``portfolio:runs/a,runs/b``      one that picks one of them for each hand, by what all would have won so far: see
                                  `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` set it up
 ===============================  =====================================================================================
@@ -21,12 +24,14 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from kilt.artifact import understood
+from kilt.config import ResolveConfig
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
@@ -34,12 +39,24 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, known
 from kilt.play.blueprint import BlueprintAgent
+from kilt.records import record_of
+from kilt.search.agent import ResolvingAgent
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 
 PORTFOLIO = "portfolio:"
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
+RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-solving, or without
+_RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
+    "rounds": lambda text: tuple(text.split(",")),
+    "method": str,
+    "bets": str,
+    "near": float,
+    "seconds": float,
+    "iterations": int,
+    "threads": int,
+}
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
@@ -50,9 +67,9 @@ def load_agent(spec: str) -> Agent:
     ----------
     spec : str
         The name of a baseline; ``FILE.py:CLASS``, a class with a `name` and an `act(observation)` that is made without
-        arguments; the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE`` or
-        ``RUN@RULE@TRANSLATION``; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200``
-        among them.
+        arguments; the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or
+        any of these with ``@resolve`` after it; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as
+        ``window=200`` among them.
 
     Returns
     -------
@@ -65,7 +82,7 @@ def load_agent(spec: str) -> Agent:
         return _portfolio(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
-    return blueprint_agent(spec)
+    return _run_agent(spec)
 
 
 def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
@@ -113,6 +130,7 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
 def blueprint_agent(spec: str) -> BlueprintAgent:
     """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
     place, rest = blueprint_folder(spec)
+    rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:
         raise PlayError(
             f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS, or "
@@ -127,6 +145,39 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
             str(mapping or said.get("translation", "pseudo-harmonic")),
         )
     return BlueprintAgent(spec.rstrip("/") or spec, blueprint, rule_named(rule), mapping_named(mapping))
+
+
+def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
+    """The agent of a run: it re-solves where the run or the last part of its name says so."""
+    place, rest = blueprint_folder(spec)
+    how = rest[-1] if rest else ""
+    asked = how.partition(":")[0] == RESOLVE
+    agent = blueprint_agent("@".join([str(place), *rest[:-1]]) if asked else spec)
+    said = agent.blueprint.figures.get("agent", {})
+    if how == BLUEPRINT or not (asked or RESOLVE in said):
+        return agent
+    with understood(place, f"play it without re-solving: {place}@{BLUEPRINT}"):
+        settings = record_of(ResolveConfig, said.get(RESOLVE, {}))
+    return ResolvingAgent(
+        spec.rstrip("/") or spec, agent, _resolve_settings(how, settings, agent.game) if asked else settings
+    )
+
+
+def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> ResolveConfig:
+    """How to re-solve, by what a run says and by ``resolve:KEY=VALUE:KEY=VALUE``; the last two rounds, or all later."""
+    said: dict[str, Any] = {}
+    for part in text.split(":")[1:]:
+        key, _, value = part.partition("=")
+        try:
+            said[key] = _RESOLVE_KEYS[key](value.replace("+", ","))
+        except (KeyError, ValueError):
+            raise PlayError(
+                f"{part!r} of {text!r} is no setting: use KEY=VALUE with a key of {', '.join(_RESOLVE_KEYS)}, such as "
+                "rounds=turn+river or iterations=100"
+            ) from None
+    if "seconds" in said or "iterations" in said:  # one of them is meant in place of what the run says
+        settings = replace(settings, seconds=0.0, iterations=0)
+    return replace(replace(settings, rounds=settings.rounds or game.rules.round_names[1:][-2:]), **said)
 
 
 def _portfolio(spec: str) -> Portfolio:

@@ -136,7 +136,7 @@ class BlueprintAgent:
         Where the agent may have taken bets for one or another of its tree, it is the mean over these branches, given
         what it has done so far with the same hand. Hands that never come there are weighted by translations alone.
         """
-        *before, turn = self._remembered(self._turns, position.history, lambda: self._follow_all(position))
+        *before, turn = self._decisions(position)
         tables = [self._table(position, branch.place) for branch in turn.branches]
         column = self.blueprint.hand_buckets(position.actor, position.round, board)
         if len(tables) == 1:
@@ -149,6 +149,16 @@ class BlueprintAgent:
             for action, row in zip(some, table, strict=True):
                 mixed[actions.index(action)] += weight * (row.take(column) if apart else row)
         return PublicPolicy(actions, mixed, np.arange(len(column)) if apart else column)
+
+    def actions(self, position: Betting) -> tuple[str, ...]:
+        """The legal actions among which the agent chooses at a position, with any hand, each once."""
+        *_, turn = self._decisions(position)
+        tables = (self._table(position, branch.place) for branch in turn.branches)
+        return tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
+
+    def _decisions(self, position: Betting) -> list[OwnDecision]:
+        """All decisions of the actor of a position, the one there last; remembered."""
+        return self._remembered(self._turns, position.history, lambda: self._follow_all(position))
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.

@@ -33,6 +33,7 @@ from kilt.games.size import size_of
 from kilt.games.tilt import tilted
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, RunIdentity
+from kilt.search.agent import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
 from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe
@@ -219,7 +220,8 @@ class RunPlan:
             tuple(places),
             self.options,
             solver.threads,
-            asdict(self.config.agent),
+            asdict(self.config.agent)
+            | ({"resolve": asdict(self.config.resolve)} if self.config.resolve.rounds else {}),
             self.config.engine,
             place,
         )
@@ -254,6 +256,8 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {quote(config.game)}`")
     rule_named(config.agent.post)
     mapping_named(config.agent.translation)
+    if config.resolve.rounds:
+        require_settings(config.resolve, game)
     algorithm = algorithm_named(config.solver.algorithm)
     if ABSTRACT not in algorithm.make:
         able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]

@@ -115,7 +115,7 @@ class AbstractProblem(Problem):
     cards: tuple[Path, ...]  # where its card abstraction is, or that of each player
     options: SamplingOptions = SamplingOptions()  # noqa: RUF009, it is frozen
     threads: int = 1
-    agent: dict[str, str] = field(default_factory=dict)  # post-processing and translation
+    agent: dict[str, Any] = field(default_factory=dict)  # post-processing, translation, re-solving
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
 

@@ -13,18 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import RunError, quoted
 from kilt.games.game import CHANCE, REVEAL
-from kilt.games.holdem import Betting
 from kilt.games.subgame import Subgame, rivals
 from kilt.runs.budget import Step
 from kilt.spots.line import UNIT, described, line_words, word_of
 from kilt.spots.place import SpotTree
 from kilt.tree.place import TreePlace
-from kilt.tree.vector import Look, VectorGame
-from kilt.tree.vector_arrays import Flags, Table
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,21 +280,12 @@ class SpotSolution:
         return [row._replace(chance=row.chance / total) for row in rows]
 
     def _node(self, place: TreePlace, line: str) -> SpotNode:
-        tree, game, position = self.game.tree, self.subgame, place.position
-        looks = self.game.look(self.table, place.path)
-        begin = int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
-        here, child = place.node - begin, int(tree.nodes.first_child[place.node]) - begin
-        labels = self._tree.actions(place)
-        row = self._tree.row(place)
-        weights = np.maximum(self.table[row : row + len(labels)].astype(np.float64).T, 0.0)
-        total = weights.sum(axis=1, keepdims=True)
-        strategy = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(labels))
+        tree, game, position = self._tree, self.subgame, place.position
+        looks, labels, hands = self.game.look(self.table, place.path), tree.actions(place), tree.live(place)
 
-        held = game.holes[place.hands]  # hands on the board by number, as the cards that they stand for
-        live: Flags = np.asarray(~np.isin(held, place.board).any(axis=1))
-        order = np.flatnonzero(live)[np.argsort(place.hands[live])]
-        reach, ev, action_ev = self._values(looks, here, child, held, live, position, len(labels))
-        holes = held[order]
+        def chips(player: int, action: int | None = None) -> FloatArray:
+            return ((tree.hand_values(looks[player], place, action) + position.spent[player]) / UNIT)[hands]
+
         return SpotNode(
             line=line,
             board=game.deck.name(place.board),
@@ -303,34 +293,11 @@ class SpotSolution:
             actor=position.actor,
             actions=tuple(word_of(position, label) for label in labels),
             words=tuple(described(position, label) for label in labels),
-            hands=tuple(game.deck.name(hand[::-1]) for hand in holes.tolist()),
-            reach=reach[:, order],
-            strategy=strategy[order],
-            ev=ev[:, order],
-            action_ev=action_ev[order],
+            hands=tuple(game.deck.name(hand[::-1]) for hand in game.holes[hands].tolist()),
+            reach=np.stack([tree.reach(looks[1 - player], place)[hands] for player in (0, 1)]),
+            strategy=tree.strategy(self.table, place)[:, hands].T,
+            ev=np.stack([chips(player) for player in (0, 1)]),
+            action_ev=np.stack([chips(position.actor, action) for action in range(len(labels))], axis=1),
             game=game,
-            numbers=game.numbers[place.hands[order]],
+            numbers=game.numbers[hands],
         )
-
-    def _values(
-        self,
-        looks: tuple[Look, Look],
-        here: int,
-        child: int,
-        held: ByteArray,
-        live: Flags,
-        position: Betting,
-        actions: int,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Reach and expected values [player, hand], and those of the actor's actions [hand, action]."""
-        reach = np.stack([looks[1 - player].reach[here] * live for player in (0, 1)])
-        met = np.stack([rivals(reach[1 - player], held, self.subgame.deck.size) for player in (0, 1)])
-
-        def per_hand(player: int, value: FloatArray) -> FloatArray:
-            some = np.full(len(value), np.nan)
-            np.divide(value, met[player], out=some, where=met[player] > 0)
-            return (some + position.spent[player]) / UNIT
-
-        ev = np.stack([per_hand(player, looks[player].value[here]) for player in (0, 1)])
-        values = looks[position.actor].value[child : child + actions]
-        return reach, ev, np.stack([per_hand(position.actor, value) for value in values], axis=1)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.arrays import IntArray
+from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.boards import card_permutations
 from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
+from kilt.games.subgame import rivals
 from kilt.tree.betting import on_menu
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import Look, VectorGame
+from kilt.tree.vector_arrays import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,3 +96,42 @@ class PlacedTree(NamedTuple):
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
+
+    def live(self, place: TreePlace) -> BoolArray:
+        """[hand] whether a hand of the game shares no card with the board of a place."""
+        return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
+
+    def strategy(self, table: Table, place: TreePlace) -> FloatArray:
+        """[action, hand] probabilities at a decision, by hands of the game; uniform where nothing is known."""
+        row, count = self.row(place), len(self.actions(place))
+        weights = np.maximum(table[row : row + count].astype(np.float64), 0.0)
+        total = weights.sum(axis=0)
+        return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
+
+    def reach(self, look: Look, place: TreePlace) -> FloatArray:
+        """[hand] reach of the opponent at a place, by hands of the game; `look` is the player's, at its path."""
+        return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
+
+    def hand_values(self, look: Look, place: TreePlace, action: int | None = None) -> FloatArray:
+        """[hand] chips that a player wins in the whole game with each hand at a place, or by one of its actions.
+
+        By hands of the game. A mean over the opponent's hands, by their reach; nan for hands that meet none. `look` is
+        the player's, at the place's path.
+        """
+        node = place.node if action is None else int(self.game.tree.nodes.first_child[place.node]) + action
+        met = rivals(self.reach(look, place), self.holdem.holes, self.holdem.deck.size)
+        found = np.full(len(met), np.nan)
+        np.divide(_by_hand(place, look.value[self._in_block(node, place)]), met, out=found, where=met > 0)
+        return found
+
+    def _in_block(self, node: int, place: TreePlace) -> int:
+        """The number of a node in the block of betting of a place."""
+        tree = self.game.tree
+        return node - int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
+
+
+def _by_hand(place: TreePlace, values: FloatArray) -> FloatArray:
+    """[…, hand] values by hands of the game, of those by hands on the board that stands for the place's."""
+    found = np.empty_like(values)
+    found[..., place.hands] = values
+    return found

@@ -1,0 +1,1 @@
+"""Agents that solve the subgame they are in while they play."""

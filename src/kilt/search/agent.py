@@ -1,0 +1,412 @@
+"""An agent that follows a blueprint at first, and then solves the subgame it is in with all hands.
+
+At the start of each round that it re-solves, the agent makes a subgame of what is left: the board, the pot, and both
+players' *ranges*. These follow hand by hand, by Bayes' rule, from what both have done: as the blueprint plays in the
+rounds before, with its translation and post-processing, and as was found in subgames since. An opponent's bet that the
+blueprint does not have tells as much about their hand as the bets nearest to it in size.
+
+What the opponent's hands are worth against the blueprint makes re-solving safe (see `solve.resolve`). It is found by a
+walk of the blueprint's own tree from there on, with all hands on all boards.
+
+Nothing is translated in a subgame. A bet that its tree does not have, or never makes, begins a new subgame after the
+bet: *nested* re-solving (Brown and Sandholm 2017). What hands of the opponent are worth before the bet is what they
+may not win more than by it.
+
+With a number of iterations, all of it is a function of the public state: the agent tells its strategy, and estimators
+and local best response take it as they take a blueprint. By the clock it is not. Then an answer comes in time, whatever
+happens: where nothing has been solved yet, that of the blueprint.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
+from dataclasses import dataclass, field
+from math import comb
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import machine
+from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.arrays import FloatArray
+from kilt.config import ResolveConfig
+from kilt.errors import KiltError, PlayError
+from kilt.games.game import REVEAL
+from kilt.games.holdem import CALL, RAISE, Betting, Holdem
+from kilt.games.subgame import deals, subgame
+from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.blueprint import BlueprintAgent, action_draw
+from kilt.solve.resolve import METHODS, UNSAFE, Resolved, resolve
+from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
+from kilt.tree.betting import betting_size, on_menu
+from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import FOLLOW, Table
+
+SECONDS = 2.0  # of a decision, where neither these nor iterations are given
+SPARE = 0.1  # share of the seconds that is left for what comes after solving
+RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
+KEPT_BYTES = 512 << 20  # of solved subgames
+KEPT_POLICIES = 4096  # 40 kB each in hold'em
+
+
+class Standing(NamedTuple):
+    """Where a hand stands for the agent in one seat."""
+
+    reach: FloatArray  # [player, hand of the deck] probability of all that each has done with a hand
+    solved: Resolved | None  # the subgame that play is in
+    place: TreePlace | None  # in its tree
+
+
+@dataclass(frozen=True)
+class ResolvingAgent:
+    """The agent that follows a blueprint, and re-solves some rounds.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and logs.
+    blueprint : BlueprintAgent
+        What it follows before.
+    settings : ResolveConfig
+        Rounds, method, bets and budget.
+
+    Raises
+    ------
+    PlayError
+        There are no such rounds, bets or method, or a subgame would not fit into memory.
+    """
+
+    name: str
+    blueprint: BlueprintAgent
+    settings: ResolveConfig
+    _solved: OrderedDict[tuple[int, str, tuple[int, ...]], Resolved] = field(
+        default_factory=OrderedDict, repr=False, compare=False
+    )
+    _policies: dict[tuple[str, tuple[int, ...]], PublicPolicy] = field(default_factory=dict, repr=False, compare=False)
+    _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_settings(self.settings, self.game)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ResolvingAgent, (self.name, self.blueprint, self.settings)  # what is solved stays in its process
+
+    @property
+    def game(self) -> Holdem:
+        """The game that it plays."""
+        return self.blueprint.game
+
+    @property
+    def first_round(self) -> int:
+        """The first round that is re-solved."""
+        return min(self._rounds)
+
+    @property
+    def _rounds(self) -> list[int]:
+        return [self.game.rules.round_names.index(name) for name in self.settings.rounds]
+
+    def act(self, observation: Observation) -> str:
+        """A legal action: the blueprint's, or one drawn from what was solved."""
+        position, board = observation.position, observation.board
+        if position.round < self.first_round:
+            return self.blueprint.act(observation)
+        policy = self._in_time(position, board) if self.settings.clock else self._policy(position, board, None)
+        hand = self.game.deck.hole_index(observation.hand)
+        shares = policy.table[:, policy.column[hand]].tolist()
+        return pick(policy.actions, shares, observation.draw(action_draw(position)))
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actions at a public state, with every hand; PlayError where it plays by the clock."""
+        if self.settings.clock:
+            raise PlayError(
+                f"{self.name} solves for {self.settings.clock:g} seconds, and not twice the same: give iterations, as "
+                "in RUN@resolve:iterations=100"
+            )
+        if position.round < self.first_round:
+            return self.blueprint.policy(position, board)
+        return self._policy(position, board, None)
+
+    def _in_time(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """What was found until the time is up: the blueprint's answer where that is nothing."""
+        deadline = monotonic() + self.settings.clock
+        if not self._worker:
+            self._worker.append(ThreadPoolExecutor(1))
+        asked = self._worker[0].submit(self._policy, position, board, deadline - SPARE * self.settings.clock)
+        try:
+            return asked.result(deadline - monotonic())
+        except (LateError, KiltError, MemoryError):
+            asked.cancel()
+            # What was answered here is what later ranges come from.
+            return self._keep(position, board, self.blueprint.policy(position, board))
+
+    def _policy(self, position: Betting, board: tuple[int, ...], until: float | None) -> PublicPolicy:
+        """The strategy at a decision in rounds that are re-solved; `until` is when to stop."""
+        if (known := self._policies.get((position.history, board))) is not None:
+            return known
+        at = self.standing(position, board, position.actor, until)
+        return self._keep(position, board, self._told(at, position, board))
+
+    def _keep(self, position: Betting, board: tuple[int, ...], policy: PublicPolicy) -> PublicPolicy:
+        if len(self._policies) >= KEPT_POLICIES:
+            self._policies.clear()
+        return self._policies.setdefault((position.history, board), policy)
+
+    # Ranges ----------------------------------------------------------------------------------------------------------
+
+    def standing(self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None) -> Standing:
+        """Where a hand stands for the agent in seat `me`: both ranges, and the subgame that it is in.
+
+        Parameters
+        ----------
+        position : Betting
+            The betting so far.
+        board : tuple of int
+            The public cards so far.
+        me : int
+            The agent's seat.
+        until : float, optional
+            When to stop, by `time.monotonic`; subgames that have to be solved on the way share the time.
+
+        Returns
+        -------
+        Standing
+        """
+        rules = self.game.rules
+        at = Standing(np.ones((2, len(self.game.holes))), None, None)
+        moves = list(self._moves(position))
+        for number, (before, action, after) in enumerate(moves):
+            seen = board[: rules.board_size(after.round)]
+            if action == REVEAL:
+                at = self._deal(at, before, after, seen, me, _part(until, moves[number + 1 :]))
+            else:
+                at = self._act(at, before, action, after, seen, me, until)
+        return at
+
+    def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
+        """Each action of a hand, with the positions before and after it."""
+        positions = self.game.positions
+        for before, action in positions.moves(position):
+            yield before, action, positions.after(before, action)
+
+    def _deal(
+        self, at: Standing, before: Betting, after: Betting, board: tuple[int, ...], me: int, until: float | None
+    ) -> Standing:
+        """Public cards were dealt: a subgame begins where the round is one that is re-solved, or goes on."""
+        reach = at.reach * self._free(board)
+        dealt = board[self.game.rules.board_size(before.round) :]
+        place = None
+        if at.solved is not None and at.place is not None:
+            place = PlacedTree(at.solved.game).deal(at.place, dealt)
+        if after.round not in self._rounds:
+            return Standing(reach, at.solved, place)
+        old = Standing(reach, at.solved, place)
+        return self._begin(old, after, board, me, until)
+
+    def _act(
+        self,
+        at: Standing,
+        before: Betting,
+        action: str,
+        after: Betting,
+        board: tuple[int, ...],
+        me: int,
+        until: float | None,
+    ) -> Standing:
+        """A player has acted: their range follows; a subgame begins where the tree does not have the action."""
+        player = before.actor
+        known = self._policies.get((before.history, board)) if player == me else None
+        policy = known or self._told(at, before, board)
+        share = translated(policy, before, action, self.blueprint.mapping)
+        came = at.reach[player] * share
+        reach = at.reach.copy()
+        if came.any():
+            reach[player] = came
+        if at.solved is None or at.place is None:
+            return Standing(reach, None, None)
+        tree = PlacedTree(at.solved.game)
+        rare = player != me and came.sum() < RARE * at.reach[player].sum()
+        if after.actor >= 0 and (rare or action not in tree.actions(at.place)):
+            return self._begin(Standing(reach, at.solved, at.place), after, board, me, until)
+        return Standing(reach, at.solved, tree.act(at.place, action))
+
+    def _told(self, at: Standing, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """What the player to act does with every hand: in the subgame, or by the blueprint where there is none."""
+        if at.solved is None or at.place is None:
+            return self.blueprint.policy(position, board)
+        tree = PlacedTree(at.solved.game)
+        actions = tree.actions(at.place)
+        table = np.zeros((len(actions), len(self.game.holes)))
+        table[actions.index(CALL)] = 1.0  # hands that nobody holds
+        table[:, tree.holdem.numbers] = tree.strategy(at.solved.table, at.place)
+        return PublicPolicy(actions, table, np.arange(table.shape[1]))
+
+    # Subgames --------------------------------------------------------------------------------------------------------
+
+    def _begin(
+        self, old: Standing, position: Betting, board: tuple[int, ...], me: int, until: float | None
+    ) -> Standing:
+        """The subgame that begins at a position, solved; `old` stands there, or at the decision before."""
+        key = me, position.history, board
+        found = self._solved.get(key)
+        if found is None:
+            found = self._solve(old, position, board, me, until)
+            self._solved[key] = found
+            while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
+                self._solved.popitem(last=False)
+        else:
+            self._solved.move_to_end(key)
+        return Standing(old.reach, found, PlacedTree(found.game).start)
+
+    def _solve(
+        self, old: Standing, position: Betting, board: tuple[int, ...], me: int, until: float | None
+    ) -> Resolved:
+        settings, ranges = self.settings, self._possible(old.reach, board)
+        values = None
+        if settings.method != UNSAFE:
+            values = (
+                self._blueprint_values(position, board, me, ranges)
+                if old.solved is None or old.place is None
+                else self._values(old.solved, old.place, me)
+            )
+        return resolve(
+            self.game,
+            position,
+            board,
+            me,
+            ranges,
+            values,
+            method=settings.method,
+            menu=menu_of(settings, position.round, self.game),
+            iterations=settings.iterations or None,
+            seconds=None if until is None else max(until - monotonic(), 0.0),
+            threads=settings.threads,
+        )
+
+    def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
+        """Ranges that leave a deal: all hands, for a player who has done what they never do."""
+        free = self._free(board)
+        ranges = np.stack([own * free if (own * free).any() else free for own in reach])
+        if deals(ranges, self.game.holes, self.game.deck.size) <= 0:
+            ranges = np.stack([free, free])
+        scaled: FloatArray = ranges / ranges.max(axis=1, keepdims=True)
+        return scaled
+
+    def _free(self, board: tuple[int, ...]) -> FloatArray:
+        """[hand of the deck] 1 for hands that share no card with the board, 0 for others."""
+        return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
+
+    def _values(self, solved: Resolved, place: TreePlace, me: int) -> FloatArray:
+        """[hand of the deck] chips that hands of the opponent win, at a place in an earlier subgame."""
+        tree, values = PlacedTree(solved.game), np.zeros(len(self.game.holes))
+        look = solved.game.look(solved.table, place.path)[1 - me]
+        values[tree.holdem.numbers] = np.nan_to_num(tree.hand_values(look, place))
+        return values
+
+    def _blueprint_values(self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray) -> FloatArray:
+        """[hand of the deck] chips that hands of the opponent win if both follow the blueprint from a position on."""
+        ranges = ranges.copy()
+        ranges[1 - me] = self._free(board)
+        rest = subgame(self.game, position, board, ranges)
+        game = VectorGame(rest, lambda at: self._raises(position, at), self.settings.threads)
+        values = np.zeros(len(self.game.holes))
+        values[rest.numbers] = game.hand_values(1 - me, FOLLOW, self._blueprint_table(game, position))
+        return values
+
+    def _raises(self, root: Betting, at: Betting) -> set[int]:
+        """The levels to which the blueprint may raise at a position of a subgame."""
+        actions = self.blueprint.actions(self.game.replay(root.history + at.history))
+        return {int(action[1:]) for action in actions if action.startswith(RAISE)}
+
+    def _blueprint_table(self, game: VectorGame, root: Betting) -> Table:
+        """The blueprint as a table over (board, row) × hand of a subgame."""
+        tree, table = game.tree, game.table()
+        assert isinstance(game.game, Holdem)
+        numbers = game.game.numbers
+        decisions: list[list[tuple[int, tuple[str, ...], Betting]]] = [[] for _ in tree.rows]
+        for r, row, at in game.decisions():
+            assert isinstance(at, Betting)
+            decisions[r].append((row, on_menu(at, game.menu), self.game.replay(root.history + at.history)))
+        for r, rows in enumerate(tree.rows.tolist()):
+            for number, cards in enumerate(tree.board[tree.board_start[r] : tree.board_start[r + 1]]):
+                board = tuple(cards[: tree.board_size[r]].tolist())
+                first = int(tree.table_start[r]) + number * rows
+                for row, labels, position in decisions[r]:
+                    policy = self.blueprint.policy(position, board)
+                    table[first + row : first + row + len(labels)] = [policy.share(one)[numbers] for one in labels]
+        return table
+
+
+def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
+    """The raises of a subgame that begins in a round; None in limit games, which have their own."""
+    if game.rules.betting == "limit":
+        return None
+    return actions_of("/" * first_round + settings.bets, settings.near)
+
+
+def require_settings(settings: ResolveConfig, game: Holdem) -> None:
+    """Raise PlayError where a game cannot be re-solved so: rounds, method, bets, memory."""
+    rules = game.rules
+    later = rules.round_names[1:]
+    if not later:
+        raise PlayError(f"{game.name} has one round: there is no later one to re-solve; leave `resolve` out")
+    for name in settings.rounds:
+        if name not in later:
+            raise PlayError(f"unknown round {name!r} to re-solve: {game.name} has {', '.join(later)}")
+    if not settings.rounds:
+        raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
+    if settings.method not in METHODS:
+        raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
+    first = min(map(rules.round_names.index, settings.rounds))
+    needed, there = memory_of(settings, game, first), machine.available_memory()
+    if needed > there:
+        raise PlayError(
+            f"re-solving from the {rules.round_names[first]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
+            f"{there / 1e9:,.1f} GB are available: use fewer bets, or later rounds"
+        )
+
+
+def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
+    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision."""
+    rules, hands = game.rules, len(game.holes)
+    board = tuple(range(rules.board_size(first_round)))
+    opening = Betting.opening(rules, first_round, rules.big_blind)
+    size = betting_size(subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game))
+    left, boards, cells = game.deck.size - len(board), 1, 0
+    for r in range(first_round, rules.rounds):
+        if r > first_round:
+            boards *= comb(left, rules.board_cards[r])
+            left -= rules.board_cards[r]
+        cells += boards * hands * sum(actions[r] for actions in size.actions)
+    return 2 * cells * np.dtype(np.float32).itemsize
+
+
+def _part(until: float | None, rest: Sequence[tuple[Betting, str, Betting]]) -> float | None:
+    """When to stop solving, where what has happened since may have to be solved too: half of the time is kept."""
+    if until is None or not any(action.startswith(RAISE) for _, action, _ in rest):
+        return until
+    now = monotonic()
+    return now + (until - now) / 2
+
+
+def _bytes(solved: Resolved) -> int:
+    return int(solved.table.nbytes)
+
+
+def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
+    """[hand] probability of an action; a raise that is never made counts as those nearest to it in size.
+
+    A check or call stands for a raise of no chips.
+    """
+    if policy.ever(action) or not action.startswith(RAISE) or action == RAISE:
+        return policy.share(action)
+    level = max(position.spent)
+    levels = {CALL: level} | {one: int(one[1:]) for one in policy.actions if one.startswith(RAISE) and policy.ever(one)}
+    near = sorted(levels, key=levels.__getitem__)
+    sizes = [(levels[one] - level) / (2 * level) for one in near]
+    found = translations(sizes, (int(action[1:]) - level) / (2 * level), mapping)
+    return np.asarray(sum(share * policy.share(near[place]) for place, share in found))

@@ -1,0 +1,172 @@
+"""The agent that re-solves: its ranges by Bayes' rule, its budget, and what it is worth."""
+
+from dataclasses import replace
+from threading import Event
+from time import monotonic
+
+import numpy as np
+import pytest
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import plan_named
+from kilt.config import ResolveConfig
+from kilt.errors import PlayError
+from kilt.evaluate.lbr import lower_bound
+from kilt.evaluate.players import load_agent
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.play.agent import BASELINES, Observation
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.match import play_match
+from kilt.search import agent as search
+from kilt.search.agent import ResolvingAgent, translated
+from kilt.strategy.blueprint import Blueprint
+from naive import exact_responses
+
+
+def small(stack, rounds=2, ranks=3):
+    """Leduc without limits."""
+    return Holdem(
+        GameDef.parse(f"""
+            GAMEDEF
+            nolimit
+            numPlayers = 2
+            numRounds = {rounds}
+            stack = {stack} {stack}
+            blind = 1 1
+            firstPlayer = {"1 " * rounds}
+            numSuits = 2
+            numRanks = {ranks}
+            numHoleCards = 1
+            numBoardCards = 0 {"1 " * (rounds - 1)}
+            END GAMEDEF
+            """),
+        "small",
+    )
+
+
+SETTINGS = ResolveConfig("round 2", bets="50%, 1x, a", iterations=30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run for each of some stacks, with a strategy that is drawn."""
+    folder = tmp_path_factory.mktemp("runs")
+    for stack, rounds in ((4, 2), (30, 3)):
+        game = small(stack, rounds)
+        deal, place = Deal.of(game), folder / str(stack)
+        plan = plan_named("IR-PHS-PHS " + "-".join("32"[: rounds - 1] + "2"), deal.board_cards)
+        cards = build(AbstractionSpec("cards", deal, plan), place / "cards")
+        abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
+        shares = np.random.default_rng(stack).integers(1, 256, abstract.slots).astype(np.uint8)
+        made = Blueprint.of(abstract, shares, agent={"post": "threshold-0.1"})
+        made.save(place / "strategy", place / "cards")
+    return folder
+
+
+def resolving(folder, stack, settings=SETTINGS):
+    blueprint = load_agent(str(folder / str(stack)))
+    assert type(blueprint) is BlueprintAgent
+    return ResolvingAgent("resolving", blueprint, settings)
+
+
+def by_bayes(agent, position, board):
+    """[player, hand] how likely each is to have done what was done, hand by hand and action by action."""
+    found = np.ones((2, agent.game.deck.size))
+    for before, action in agent.game.positions.moves(position):
+        if before.actor >= 0:
+            for card in range(agent.game.deck.size):
+                shares = agent.blueprint.shares(Observation(before, (card,), board[: before.round], 0))
+                found[before.actor, card] *= sum(share for one, share in shares if one == action)
+    found[:, list(board)] = 0
+    return found
+
+
+def test_ranges_follow_from_what_was_done(folder):
+    agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 3",)))
+    for history, board in (("cr3c/", (4,)), ("cc/r3r30", (0,)), ("r3c/cr9c/", (2, 5))):
+        position = agent.game.replay(history)
+        reach, expected = agent.standing(position, board, 0).reach, by_bayes(agent, position, board)
+        assert reach == pytest.approx(expected, abs=1e-12)
+    policy = agent.policy(position, board)
+    for action in policy.actions:
+        after = agent.standing(position.after(action), board, 0).reach
+        assert after == pytest.approx(expected * [policy.share(action), np.ones(agent.game.deck.size)])
+
+
+def test_a_bet_that_is_never_made_tells_what_its_neighbours_tell(folder):
+    agent = resolving(folder, 30)
+    position = agent.game.replay("c")
+    policy = agent.blueprint.policy(position, ())
+    assert translated(policy, position, "r3") == pytest.approx(policy.share("r3"))
+    share = translated(policy, position, "r2")  # half the pot, between a check and the pot
+    assert share == pytest.approx(policy.share("c") / 3 + policy.share("r3") * 2 / 3)
+    assert not translated(policy, position, "f").any()
+
+
+def test_it_is_exploited_for_less(folder):
+    """In the whole game, where opponents bet as they like: exactly."""
+    agent = resolving(folder, 4)
+    before, after = (sum(exact_responses(agent.game, one)) / 2 for one in (agent.blueprint, agent))
+    assert after < 0.8 * before
+
+
+def test_it_plays_by_the_rules_whatever_others_do(folder):
+    """And the same again, in whatever order it is asked."""
+    agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 2", "round 3"), iterations=3))
+    hands = []
+    play_match(agent.game, (agent, BASELINES["random"]), 120, sink=hands.append)
+    bets = [hand.position.history for hand in hands if hand.position.round == 2]
+    assert len(set(bets)) > 20 and any("r30" in history for history in bets)
+    other = resolving(folder, 30, agent.settings)
+    for hand in hands[-20:]:
+        position, board = hand.position, hand.board
+        for before, _ in reversed(list(agent.game.positions.moves(position))):
+            if before.actor == hand.number % 2:
+                one, same = (it.policy(before, board[: before.round]) for it in (agent, other))
+                assert one.actions == same.actions and np.array_equal(one.shares, same.shares)
+
+
+def test_estimators_take_it(folder):
+    found = lower_bound(small(30, 3), resolving(folder, 30, replace(SETTINGS, iterations=3)), 8, bets="1x, a")
+    assert found.hands == 8 and np.isfinite(found.won.mean)
+
+
+def test_an_answer_comes_in_time(folder, monkeypatch):
+    """Also where solving takes for ever: what the blueprint does then is what ranges follow from."""
+    agent, end = resolving(folder, 30, replace(SETTINGS, iterations=0, seconds=0.05)), Event()
+    with pytest.raises(PlayError, match=r"solves for 0.05 seconds, and not twice the same: give iterations"):
+        agent.policy(agent.game.start(), ())
+    observation = Observation(agent.game.replay("cc/"), (0,), (3,), 7)
+    assert agent.act(observation)[0] in "cr"
+    real = search.resolve
+    monkeypatch.setattr(search, "resolve", lambda *args, **how: end.wait(30) and real(*args, **how))
+    agent, begun = resolving(folder, 30, agent.settings), monotonic()
+    assert agent.act(observation) == agent.blueprint.act(observation)
+    assert monotonic() - begun < 10
+    end.set()
+    told = agent.blueprint.policy(observation.position, (3,))
+    at = agent.standing(observation.position.after("c"), (3,), 0)
+    assert at.reach[0] == pytest.approx(agent.standing(observation.position, (3,), 0).reach[0] * told.share("c"))
+
+
+def test_names(folder):
+    run = str(folder / "30")
+    agent = load_agent(f"{run}@none@resolve:rounds=round 3:bets=50%+a:iterations=5:method=unsafe")
+    assert isinstance(agent, ResolvingAgent) and agent.blueprint.rule.idle
+    assert agent.settings == ResolveConfig("round 3", "unsafe", "50%,a", iterations=5)
+    assert load_agent(f"{run}@resolve").settings.rounds == ("round 2", "round 3")
+    assert type(load_agent(f"{run}@blueprint")) is BlueprintAgent
+    for wrong, said in {
+        "rounds=flop": "unknown round 'flop' to re-solve: small has round 2, round 3",
+        "rounds=round 1": "unknown round 'round 1' to re-solve",
+        "method=best": "unknown way to re-solve 'best': use one of unsafe, gadget, max-margin",
+        "iterations=few": "'iterations=few' of .* is no setting: use KEY=VALUE with a key of rounds, method",
+        "speed=2": "'speed=2' of",
+    }.items():
+        with pytest.raises(PlayError, match=said):
+            load_agent(f"{run}@resolve:{wrong}")
