@@ -1,0 +1,270 @@
+"""Joint tables: how likely two players come by a pair of bucket sequences, and who wins the showdown then.
+
+In an abstract game nothing matters about cards but the buckets that they lie in, round by round. So the cards of the
+whole game are a table over pairs of bucket sequences: the probability that player 0 has one, player 1 the other, and
+player 0 wins, loses or ties. Those of earlier rounds are sums of it. With perfect recall a sequence is a bucket of the
+last round: there are 625 for five buckets a round, as in [Johanson16 §6.3.1].
+
+>>> from tempfile import mkdtemp
+>>> from kilt.abstraction.pipeline import build
+>>> from kilt.abstraction.buckets import AbstractionSpec
+>>> from kilt.abstraction.features import Deal
+>>> from kilt.games import load_game
+>>> deal = Deal.of(load_game("leduc"))
+>>> joint = joint_tables(build(AbstractionSpec.named("lossless", deal), Path(mkdtemp()) / "cards"), keep=False)
+>>> [len(one.bucket) for one in joint.sequences[0]], joint.wins.shape
+([3, 15], (15, 15))
+>>> round(float((joint.wins + joint.ties + joint.loses).sum()), 12), round(float(joint.ties.sum()), 12)
+(1.0, 0.2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.abstraction import joint_kernels as kernels
+from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
+from kilt.arrays import Array, FloatArray
+from kilt.cards.boards import Boards, canonical_boards, ways
+from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.hands import hand_tables
+from kilt.errors import AbstractionError, ArtifactError
+
+KIND = "joint tables"
+REMEDY = "delete it, and it is made again"
+MOST = 4096  # sequences of a player: tables of 134 MB
+LARGE = 1 << 16  # boards from which on tables are kept on disk
+BATCH = 256  # boards that are looked up at once
+
+
+class Sequences(NamedTuple):
+    """The bucket sequences of one player up to a round, in lexicographic order."""
+
+    parent: npt.NDArray[np.int32]  # [sequence] the sequence of the round before; 0 in the first round
+    bucket: npt.NDArray[np.int32]  # [sequence] the bucket in this round
+
+
+@dataclass(frozen=True, eq=False)
+class JointTables:
+    """How two players' bucket sequences come together.
+
+    Attributes
+    ----------
+    sequences : tuple of tuple of Sequences
+        [player][round]
+    wins, loses, ties : ndarray, shape (sequences of player 0, sequences of player 1)
+        Of the last round: probability that the players come by these sequences, and player 0 wins, loses or ties at
+        the showdown. All together they add up to 1.
+    """
+
+    sequences: tuple[tuple[Sequences, ...], tuple[Sequences, ...]]
+    wins: FloatArray
+    loses: FloatArray
+    ties: FloatArray
+
+    @cached_property
+    def together(self) -> tuple[FloatArray, ...]:
+        """[round] [sequence of player 0, sequence of player 1] probability that players come by both."""
+        tables = [self.wins + self.loses + self.ties]
+        for r in range(len(self.sequences[0]) - 1, 0, -1):
+            first, second = (own[r].parent for own in self.sequences)
+            sizes = [len(own[r - 1].bucket) for own in self.sequences]
+            rows = np.zeros((sizes[0], tables[0].shape[1]))
+            np.add.at(rows, first, tables[0])
+            both = np.zeros((sizes[1], sizes[0]))
+            np.add.at(both, second, rows.T)
+            tables.insert(0, np.ascontiguousarray(both.T))
+        return tuple(tables)
+
+    @property
+    def perfect_recall(self) -> bool:
+        """Whether a bucket tells all buckets of the rounds before it, for both players."""
+        return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
+
+    def save(self, path: Path, cards: str) -> None:
+        """Write the tables to a folder; `cards` is the fingerprint of what they were made from."""
+        arrays: dict[str, Array] = {"wins": self.wins, "loses": self.loses, "ties": self.ties}
+        for player, own in enumerate(self.sequences):
+            for r, one in enumerate(own):
+                arrays |= {f"parent-{player}-{r}": one.parent, f"bucket-{player}-{r}": one.bucket}
+        artifact.write(path, KIND, arrays, inputs={"cards": cards}, parameters={"rounds": len(self.sequences[0])})
+
+    @classmethod
+    def load(cls, path: Path, cards: str) -> JointTables:
+        """Read tables that `save` has written for the same cards."""
+        found = artifact.read(path, KIND, remedy=REMEDY)
+        with artifact.understood(path, REMEDY):
+            if found.inputs["cards"] != cards:
+                raise ValueError(f"it is for cards {found.inputs['cards']}, not {cards}")
+            arrays, rounds = (
+                {name: np.asarray(array) for name, array in found.arrays.items()},
+                found.parameters["rounds"],
+            )
+            first, second = (
+                tuple(Sequences(arrays[f"parent-{player}-{r}"], arrays[f"bucket-{player}-{r}"]) for r in range(rounds))
+                for player in (0, 1)
+            )
+            return cls((first, second), arrays["wins"], arrays["loses"], arrays["ties"])
+
+
+def joint_tables(
+    cards: PlayerAbstractions,
+    threads: int = 1,
+    tick: Callable[[str, float], None] = lambda what, share: None,
+    *,
+    keep: bool = True,
+) -> JointTables:
+    """The joint tables of a card abstraction, or of one for each player; large ones are kept in the cache folder.
+
+    All complete boards are gone through, up to suits: five buckets a round of hold'em take minutes.
+
+    Parameters
+    ----------
+    cards : PlayerAbstractions
+        What the players see.
+    threads : int
+        Number of threads that share the boards.
+    tick : callable
+        Hears what is being done, and what share of it is done.
+    keep : bool
+        Whether to look for large tables in the cache folder, and to keep them there.
+
+    Returns
+    -------
+    JointTables
+        AbstractionError is raised where there are more than 4,096 sequences.
+    """
+    require_few(cards)
+    place = artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards.fingerprint)}"
+    if keep and artifact.exists(place):
+        with suppress(ArtifactError):  # it can be made again
+            return JointTables.load(place, cards.fingerprint)
+    deal = cards.each[0].identity.deal
+    rounds = canonical_boards(deal.board_cards, deal.deck)
+    same = cards.each[0] is cards.each[1]
+    players = [_Player(own, rounds) for own in cards.each[: 1 if same else 2]]
+    for player in players:
+        for r in range(len(rounds)):
+            player.find(r, lambda share, r=r: tick(f"sequences of round {r + 1}", share))  # type: ignore[misc]
+    first, second = players[0], players[-1]
+    wins, ties = _pairs(first, second, threads, lambda share: tick("pairs of hands", share))
+    loses = wins.T if same else _pairs(second, first, threads, lambda share: tick("pairs of hands", share))[0].T
+    total = wins.sum() + loses.sum() + ties.sum()
+    tables = JointTables((first.found, second.found), wins / total, np.ascontiguousarray(loses) / total, ties / total)
+    if keep and len(rounds[-1].weight) >= LARGE:
+        tables.save(place, cards.fingerprint)
+    return tables
+
+
+def require_few(cards: PlayerAbstractions) -> None:
+    """Raise AbstractionError where players have too many bucket sequences for joint tables, as far as is known yet."""
+    for own in cards.each:
+        if max(own.numbers) > MOST:
+            raise AbstractionError(
+                f"{own.name} has {max(own.numbers):,} buckets in a round, and tables over pairs of bucket sequences "
+                f"take {MOST:,} at most: use fewer buckets"
+            )
+
+
+class _Player:
+    """What one player sees of the cards, while the bucket sequences are found round by round."""
+
+    def __init__(self, cards: CardAbstraction, rounds: tuple[Boards, ...]) -> None:
+        deal = cards.identity.deal
+        self.cards, self.rounds = cards, rounds
+        self.boards = [boards.cards.astype(np.int64) for boards in rounds]
+        self.hands, self.bits = hand_list(deal.deck, deal.hole_cards), hand_tables(deal.hole_cards, deal.deck).card_bit
+        self.sequences: list[Sequences] = []
+        self.number: list[npt.NDArray[np.int32]] = []  # [round] [earlier sequence, bucket] the sequence; −1: none
+
+    @property
+    def found(self) -> tuple[Sequences, ...]:
+        """[round] the sequences."""
+        return tuple(self.sequences)
+
+    def find(self, r: int, tick: Callable[[float], None]) -> None:
+        """Find the sequences up to a round, once those of the round before are there."""
+        seen = np.zeros((len(self.sequences[-1].bucket) if r else 1, self.cards.numbers[r]), dtype=np.bool_)
+        for low, high in _batches(len(self.boards[r])):
+            before, buckets = self._before(r, low, high), self._buckets(r, low, high)
+            kernels.mark_sequences(before, buckets, self.boards[r][low:high], self.hands, self.bits, seen)
+            tick(high / len(self.boards[r]))
+        parent, bucket = np.nonzero(seen)
+        if len(bucket) > MOST:
+            raise AbstractionError(
+                f"{self.cards.name} has {len(bucket):,} bucket sequences up to round {r + 1}, and tables over pairs of "
+                f"them take {MOST:,} at most: use fewer buckets"
+            )
+        number = np.full(seen.shape, -1, dtype=np.int32)
+        number[parent, bucket] = np.arange(len(bucket))
+        self.number.append(number)
+        self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
+
+    def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
+        """[board, hand] the sequences of all hands on some boards of a round; any where a hand cannot be held."""
+        rows: npt.NDArray[np.int32] = self.number[r][self._before(r, low, high), self._buckets(r, low, high)]
+        return rows
+
+    def _before(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
+        """[board, hand] the sequences of the round before. Boards that extend one stand together."""
+        if r == 0:
+            return np.zeros((high - low, len(self.hands.bits)), dtype=np.int32)
+        parent = self.rounds[r].parent[low:high]
+        first = int(parent[0])
+        return self.rows(r - 1, first, int(parent[-1]) + 1)[parent - first]
+
+    def _buckets(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
+        return np.asarray(self.cards.rounds[r].rows(self.boards[r][low:high]), dtype=np.int32)
+
+
+def _batches(number: int) -> list[tuple[int, int]]:
+    return [(low, min(low + BATCH, number)) for low in range(0, number, BATCH)]
+
+
+def _pairs(
+    mine: _Player, theirs: _Player, threads: int, tick: Callable[[float], None]
+) -> tuple[FloatArray, FloatArray]:
+    """[my sequence, their sequence] how many pairs of hands on all boards I win, and how many are ties."""
+    deal, last = mine.cards.identity.deal, len(mine.rounds) - 1
+    weights, boards, batches = ways(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
+    tables = hand_tables(deal.sizes[-1] + deal.hole_cards, deal.deck)
+    shape = len(mine.sequences[last].bucket), len(theirs.sequences[last].bucket)
+    hands, done = len(mine.hands.bits), SimpleQueue[int]()
+
+    def count(part: int) -> tuple[FloatArray, FloatArray]:
+        ranking = room_to_rank(deal.deck, deal.hole_cards, deal.sizes[-1])
+        most = min(hands, max(shape))
+        wins, ties = np.zeros(shape), np.zeros(shape)
+        scratch = (
+            np.full((2, max(shape)), -1, dtype=np.int32),
+            np.empty((2, most), dtype=np.int32),
+            np.empty((2, hands), dtype=np.int32),
+            np.empty(most, dtype=np.int32),
+            np.empty((len(ranking.by_card), max(deal.deck.size, 1)), dtype=np.int32),
+            np.empty(len(ranking.by_card), dtype=np.int64),
+            np.empty((2, most, most), dtype=np.int32),
+        )
+        for low, high in batches[part::threads]:
+            own = mine.rows(last, low, high)
+            other = own if mine is theirs else theirs.rows(last, low, high)
+            kernels.add_pairs(
+                boards[low:high], weights[low:high], own, other, mine.hands, tables, ranking, *scratch, wins, ties
+            )
+            done.put(high)
+            tick(done.qsize() / len(batches))
+        return wins, ties
+
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(count, range(threads)))
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)  # type: ignore[return-value]

@@ -1,0 +1,179 @@
+"""Compiled loops of `joint`: reach down and values up a range of betting nodes, with vectors over bucket sequences.
+
+A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are over the slots of the
+abstract game, with the actions of (decision, bucket) side by side. `bucket` is [sequence] of the player who acts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.jit import kernel
+from kilt.solve.variants import Discount
+from kilt.tree.betting import BettingNodes
+
+
+@kernel
+def push_reach(
+    nodes: BettingNodes,
+    first: IntArray,
+    begin: int,
+    end: int,
+    player: int,
+    bucket: npt.NDArray[np.int32],
+    strategy: FloatArray,
+    reach: FloatArray,
+) -> None:
+    """Write the reach of `player` at all nodes of a range, from that at the openings of its blocks."""
+    for node in range(begin, end):
+        actor = nodes.actor[node]
+        if actor < 0:
+            continue
+        count, child = nodes.children[node], nodes.first_child[node]
+        here = reach[node - begin]
+        for a in range(count):
+            there = reach[child + a - begin]
+            if actor == player:
+                for s in range(len(here)):
+                    there[s] = here[s] * strategy[first[node] + bucket[s] * count + a]
+            else:
+                for s in range(len(here)):
+                    there[s] = here[s]
+
+
+@kernel
+def add_average(
+    nodes: BettingNodes,
+    first: IntArray,
+    begin: int,
+    end: int,
+    player: int,
+    bucket: npt.NDArray[np.int32],
+    likely: FloatArray,
+    discount: Discount,
+    reach: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Add what `player` does to the sum of strategies, weighted by reach and by how `likely` [sequence] cards are."""
+    for node in range(begin, end):
+        if nodes.actor[node] != player:
+            continue
+        count, child = nodes.children[node], nodes.first_child[node]
+        for a in range(count):
+            there = reach[child + a - begin]
+            for s in range(len(there)):
+                total[first[node] + bucket[s] * count + a] += discount.average_weight * likely[s] * there[s]
+        for slot in range(first[node], first[node + 1]):
+            total[slot] *= discount.average
+
+
+@kernel
+def pull_values(
+    nodes: BettingNodes,
+    first: IntArray,
+    begin: int,
+    end: int,
+    player: int,
+    bucket: npt.NDArray[np.int32],
+    strategy: FloatArray,
+    value: FloatArray,
+) -> None:
+    """Write the values to `player`, who follows a strategy, at all nodes of a range from those at its ends."""
+    for node in range(end - 1, begin - 1, -1):
+        actor = nodes.actor[node]
+        if actor < 0:
+            continue
+        count, child = nodes.children[node], nodes.first_child[node]
+        here = value[node - begin]
+        for s in range(len(here)):
+            here[s] = 0.0
+        for a in range(count):
+            there = value[child + a - begin]
+            if actor == player:
+                for s in range(len(here)):
+                    here[s] += strategy[first[node] + bucket[s] * count + a] * there[s]
+            else:
+                for s in range(len(here)):
+                    here[s] += there[s]
+
+
+@kernel
+def respond(
+    nodes: BettingNodes,
+    first: IntArray,
+    begin: int,
+    end: int,
+    player: int,
+    bucket: npt.NDArray[np.int32],
+    strategy: FloatArray,
+    value: FloatArray,
+) -> None:
+    """As `pull_values`, for a player who takes in each bucket the action that is worth most, and writes it down.
+
+    What an action is worth in a bucket is the sum over the sequences that end there.
+    """
+    for node in range(end - 1, begin - 1, -1):
+        if nodes.actor[node] == player:
+            count, child = nodes.children[node], nodes.first_child[node]
+            for slot in range(first[node], first[node + 1]):
+                strategy[slot] = 0.0
+            for a in range(count):
+                there = value[child + a - begin]
+                for s in range(len(there)):
+                    strategy[first[node] + bucket[s] * count + a] += there[s]
+            for base in range(first[node], first[node + 1], count):
+                best = 0
+                for a in range(1, count):
+                    if strategy[base + a] > strategy[base + best]:
+                        best = a
+                for a in range(count):
+                    strategy[base + a] = 1.0 if a == best else 0.0
+        if nodes.actor[node] >= 0:
+            pull_values(nodes, first, node, node + 1, player, bucket, strategy, value[node - begin :])
+
+
+@kernel
+def learn(
+    nodes: BettingNodes,
+    first: IntArray,
+    begin: int,
+    end: int,
+    player: int,
+    bucket: npt.NDArray[np.int32],
+    discount: Discount,
+    value: FloatArray,
+    regret: FloatArray,
+    gain: FloatArray,
+    strategy: FloatArray,
+) -> None:
+    """Add regrets of `player` at the decisions of a range, and match the strategy to them; `gain` [slot] is scratch.
+
+    A predictive strategy is matched to regrets as if the last ones came once more.
+    """
+    for node in range(begin, end):
+        if nodes.actor[node] != player:
+            continue
+        count, child = nodes.children[node], nodes.first_child[node]
+        size = first[node + 1] - first[node]
+        here = value[node - begin]
+        for k in range(size):
+            gain[k] = 0.0
+        for a in range(count):
+            there = value[child + a - begin]
+            for s in range(len(here)):
+                gain[bucket[s] * count + a] += there[s] - here[s]
+        for base in range(0, size, count):
+            whole = 0.0
+            for a in range(count):
+                slot, more = first[node] + base + a, discount.weight * gain[base + a]
+                now = regret[slot] + more
+                now *= discount.above if now > 0 else discount.below
+                regret[slot] = now
+                likely = max(now + more if discount.predictive else now, 0.0)
+                strategy[slot] = likely
+                whole += likely
+            for a in range(count):
+                slot = first[node] + base + a
+                strategy[slot] = strategy[slot] / whole if whole > 0 else 1.0 / count

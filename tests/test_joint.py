@@ -1,0 +1,218 @@
+"""Abstract games by joint tables, and best responses inside an abstraction, against trees that are written out."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec, AsymmetricAbstraction
+from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import JointTables, joint_tables
+from kilt.abstraction.pipeline import build
+from kilt.errors import AbstractionError, ArtifactError, GameError
+from kilt.games import load_game
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.games.tilt import tilted
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.abstract_response import abstract_responses, walks_of
+from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.lp import solve_lp
+from kilt.solve.vector import VectorCfr
+from kilt.tree import best_response
+from kilt.tree.flat import Expansion, write_out
+from kilt.tree.vector import VectorGame
+
+LEDUC = load_game("leduc")
+TWELVE = """
+    GAMEDEF
+    limit
+    numPlayers = 2
+    numRounds = 3
+    blind = 2 1
+    raiseSize = 2 2 4
+    firstPlayer = 2 1 1
+    maxRaises = 2 1 1
+    numSuits = 3
+    numRanks = 4
+    numHoleCards = 2
+    numBoardCards = 0 2 1
+    END GAMEDEF"""
+
+
+@pytest.fixture(scope="module")
+def cards_of(tmp_path_factory):
+    """Card abstractions of games by name, built once."""
+    built = {}
+
+    def find(game, name):
+        if (game.name, name) not in built:
+            place = tmp_path_factory.mktemp("cards") / "cards"
+            built[game.name, name] = build(AbstractionSpec.named(name, Deal.of(game)), place)
+        return built[game.name, name]
+
+    return find
+
+
+def bucketed_tree(game, cards):
+    """The abstract game written out: all cards are dealt at first, and a player sees the buckets so far."""
+    sizes = Deal.of(game).sizes
+    board_cards = sizes[-1]
+
+    def seen(player, r, deal):
+        own = deal[player : player + 1]
+        return ".".join(str(cards.each[player].bucket(own, deal[2 : 2 + sizes[k]])) for k in range(r + 1))
+
+    deals = list(permutations(range(game.deck.size), 2 + board_cards))
+
+    def expand(state):
+        position, deal = state
+        if deal is None:
+            return Expansion(CHANCE, [(1 / len(deals), (position, each)) for each in deals])
+        if position.actor == TERMINAL:
+            return Expansion(TERMINAL, payoff=game.payoffs(position, deal[:2], deal[2:])[0])
+        after = [(1.0, (position.after(action), deal)) for action in position.actions()]
+        if position.actor == CHANCE:
+            return Expansion(CHANCE, after)
+        name = f"{position.actor} {seen(position.actor, position.round, deal)} {position.history}"
+        return Expansion(position.actor, after, name, position.actions())
+
+    return write_out("bucketed", (game.start(), None), expand)
+
+
+def slots_of(tree, abstract, joint, table):
+    """A strategy over the slots of an abstract game with perfect recall, on the tree that is written out."""
+    betting = abstract.betting
+    nodes = {betting.history(node): node for node in range(len(betting.level))}
+    found = []
+    for name, labels in zip(tree.infosets, tree.actions, strict=True):
+        player, buckets, history = name.split(" ")
+        bucket, node = int(buckets.split(".")[-1]), nodes[history]
+        first = abstract.first[node] + bucket * len(labels)
+        found.append(table[first : first + len(labels)] / table[first : first + len(labels)].sum())
+        assert betting.nodes.actor[node] == int(player)
+    return np.concatenate(found)
+
+
+def test_a_bucketed_game_written_out(cards_of):
+    """With perfect recall: values, best responses and the equilibrium are those of the flat tree of buckets."""
+    cards = cards_of(LEDUC, "PR-PHS-PHS 2-2")
+    abstract, joint = AbstractGame(LEDUC, cards), joint_tables(cards)
+    assert joint.perfect_recall
+    game, bucketed = JointGame(abstract, joint), BucketedGame.by(VectorGame(LEDUC), cards)
+    tree = bucketed_tree(LEDUC, cards)
+    strategy = np.random.default_rng(2).random(abstract.slots)
+    flat = slots_of(tree, abstract, joint, strategy)
+    assert game.expected_value(strategy) == pytest.approx(best_response.expected_value(tree, flat))
+    values = game.response_values(strategy)
+    assert values == pytest.approx(best_response.response_values(tree, flat))
+    table = bucketed.table_of(abstract, strategy)
+    answer, won = abstract_responses(bucketed, table)
+    assert won == pytest.approx(values)
+    assert walks_of(bucketed) < 12
+    # A response that sees all cards wins more; what is found is a strategy that wins as much.
+    assert all(np.array(bucketed.response_values(table)) >= np.array(values) - 1e-12)
+    for player, mine in enumerate((game.responses(strategy), bucketed.shares_of(abstract, answer, np.uint16))):
+        acts = np.repeat(abstract.betting.nodes.actor, np.diff(abstract.first)) == player
+        met = game.expected_value(np.where(acts, mine, game.probabilities(strategy)), player)
+        assert met == pytest.approx(values[player])
+    # CFR+ comes to the equilibrium that the linear programme finds.
+    solver = JointCfr(game, "cfr+")
+    solver.step(400)
+    assert game.exploitability(solver.average()) < 2e-3
+    assert game.expected_value(solver.average()) == pytest.approx(solve_lp(tree.nodes).value, abs=4e-3)
+
+
+def test_a_view_that_loses_nothing(cards_of):
+    """The best response of the abstract game is that of the game; CFR's iterates are those of walks over boards."""
+    cards = cards_of(LEDUC, "lossless")
+    abstract = AbstractGame(LEDUC, cards)
+    game, bucketed = JointGame(abstract, joint_tables(cards)), BucketedGame.by(VectorGame(LEDUC), cards)
+    for variant in ("cfr", "pcfr+", "dcfr"):
+        solver, other = JointCfr(game, variant), VectorCfr(bucketed, variant)
+        solver.step(20)
+        other.step(20)
+        for mine, theirs in ((solver.average(), other.average()), (solver.current(), other.current())):
+            assert game.exploitability(mine) == pytest.approx(bucketed.exploitability(theirs), rel=1e-6)
+            assert game.expected_value(mine) == pytest.approx(bucketed.expected_value(theirs), rel=1e-6)
+    state = solver.state()
+    again = JointCfr(game, "dcfr")
+    again.restore(state)
+    again.step(2)
+    solver.step(2)
+    assert (again.average() == solver.average()).all()
+    with pytest.raises(GameError, match="use the one that was made for it"):
+        game.expected_value(np.ones(3))
+
+
+def test_two_cards_and_two_views(cards_of):
+    """Hands that share cards, rounds of several cards, imperfect recall, and players who see different buckets."""
+    twelve = Holdem(GameDef.parse(TWELVE), "twelve")
+    views = [cards_of(twelve, name) for name in ("PR-PHS-PHS 2-2-2", "IR-PHS-PHS 3-3-3")]
+    vectors = VectorGame(twelve)
+    rng = np.random.default_rng(3)
+    for cards in (*views, AsymmetricAbstraction((views[1], views[0]))):
+        joint = joint_tables(cards)
+        abstract = AbstractGame(twelve, cards)
+        game, bucketed = JointGame(abstract, joint), BucketedGame.by(vectors, cards)
+        assert joint.wins.sum() == pytest.approx(joint.loses.sum())
+        assert [round(float(table.sum()), 9) for table in joint.together] == [1, 1, 1]
+        strategy = rng.random(abstract.slots)
+        table = bucketed.table_of(abstract, strategy)
+        assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
+        assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])
+        assert game.exploitability(strategy) < bucketed.exploitability(table)
+    solver, other = JointCfr(game), VectorCfr(bucketed)
+    solver.step(12)
+    other.step(12)
+    shares = bucketed.shares_of(abstract, other.average(), np.uint16)
+    assert solver.average() == pytest.approx(game.probabilities(shares), abs=1e-4)
+
+
+def test_tilted_payoffs(cards_of):
+    """Each player's case has its own factor; a tilt of all cases alike scales the game, and so CFR's iterates stay."""
+    cards = cards_of(LEDUC, "PR-PHS-PHS 2-2")
+    joint = joint_tables(cards)
+    plain = JointGame(AbstractGame(LEDUC, cards), joint)
+    strategy = np.random.default_rng(4).random(plain.abstract.slots)
+    tilt = (7, -7, 3, 5)
+    tilted_game = tilted(LEDUC, tilt)
+    game = JointGame(AbstractGame(tilted_game, cards), joint)
+    bucketed = BucketedGame.by(VectorGame(tilted_game), cards)
+    table = bucketed.table_of(game.abstract, strategy)
+    assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
+    assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])
+    scaled = JointGame(AbstractGame(tilted(LEDUC, (25, 25, 25, 25)), cards), joint)
+    assert scaled.exploitability(strategy) == pytest.approx(1.25 * plain.exploitability(strategy))
+    first, second = JointCfr(plain), JointCfr(scaled)
+    first.step(10)
+    second.step(10)
+    assert first.average() == pytest.approx(second.average())
+
+
+def test_tables_on_disk(cards_of, tmp_path):
+    cards = cards_of(LEDUC, "PR-PHS-PHS 2-2")
+    joint = joint_tables(cards, threads=2)
+    joint.save(tmp_path / "joint", cards.fingerprint)
+    found = JointTables.load(tmp_path / "joint", cards.fingerprint)
+    assert all((mine == theirs).all() for mine, theirs in zip(joint.together, found.together, strict=True))
+    assert (found.wins == joint.wins).all()
+    naive = np.zeros_like(joint.wins)
+    for first, second, board in product(range(6), repeat=3):
+        if len({first, second, board}) == 3:
+            rows = [cards.bucket((hand,), (board,)) for hand in (first, second)]
+            won = LEDUC.payoffs(LEDUC.replay("cc/cc"), (first, second), (board,))[0]
+            naive[rows[0], rows[1]] += max(won, 0.0) / 120
+    assert joint.wins == pytest.approx(naive)
+    with pytest.raises(ArtifactError, match="delete it"):
+        JointTables.load(tmp_path / "joint", "other")
+
+
+def test_too_many_sequences(cards_of, monkeypatch):
+    monkeypatch.setattr("kilt.abstraction.joint.MOST", 3)
+    with pytest.raises(AbstractionError, match="4 buckets in a round"):
+        joint_tables(cards_of(LEDUC, "PR-PHS-PHS 2-2"))
+    with pytest.raises(AbstractionError, match="5 bucket sequences up to round 2"):
+        joint_tables(cards_of(LEDUC, "IR-PHS-PHS 2-3"))
