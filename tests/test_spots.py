@@ -19,7 +19,9 @@ from kilt.solve.vector import VectorCfr
 from kilt.spots.line import UNIT
 from kilt.spots.spot import Spot, open_spot
 from kilt.tree.flat import flat_tree
+from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
+from oracles import Deal, OpenSpielTable
 
 TINY = """GAMEDEF
 {betting}
@@ -53,6 +55,11 @@ def short_menu(position):
     return {} if bounds is None else {bounds[0], bounds[1]}
 
 
+def whole(game):
+    """A game as a spot: all of it, with all hands in both ranges."""
+    return subgame(game, game.start(), (), np.ones_like(game.weights))
+
+
 @pytest.mark.parametrize(
     ("game", "menu"),
     [
@@ -64,10 +71,21 @@ def short_menu(position):
 )
 def test_a_spot_at_the_root_is_the_game(game, menu):
     """With all hands in both ranges, the solver finds the same table."""
-    start = subgame(game, game.start(), (), np.ones_like(game.weights))
-    whole, part = solved(game, menu, 20), solved(start, menu, 20)
-    np.testing.assert_array_equal(part.average(), whole.average())
-    assert part.game.expected_value(part.average()) == whole.game.expected_value(whole.average())
+    start = whole(game)
+    found, part = solved(game, menu, 20), solved(start, menu, 20)
+    np.testing.assert_array_equal(part.average(), found.average())
+    assert part.game.expected_value(part.average()) == found.game.expected_value(found.average())
+
+
+def test_a_spot_at_the_root_is_two_round_holdem():
+    """The same on [2-1] hold'em, whose flops are drawn: the regrets of all hands are the same numbers."""
+    game = load_game("holdem.2-1")
+    solvers = [
+        VectorCfr(VectorGame(one), dtype=np.float32, scheme="pcs", averaging=False) for one in (game, whole(game))
+    ]
+    for solver in solvers:
+        solver.step(30)
+    np.testing.assert_array_equal(*(solver.regret for solver in solvers))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +109,54 @@ def test_spots_are_worth_what_the_linear_programme_says(game, history, board):
     first, second = solver.game.response_values(solver.average())
     assert -second - 1e-9 <= exact.value <= first + 1e-9
     assert solver.game.exploitability(solver.average()) < 2e-3
+
+
+def spiel_values(tree, place, table, states, reach, player, respond):
+    """[hand] what a player wins against the opponent's reach, by the states of open_spiel for each pair of hands."""
+    hands, position = len(reach), place.position
+    value = np.zeros(hands)
+    one = next(iter(states.values()))
+    if one.is_terminal():
+        for pair, state in states.items():
+            value[pair[player]] += reach[pair[1 - player]] * state.returns()[player]
+    elif one.is_chance_node():
+        for card in {card for state in states.values() for card in state.legal_actions()}:
+            dealt = {pair: state.child(card) for pair, state in states.items() if card in state.legal_actions()}
+            after = tree.deal(place, (card,))
+            value += spiel_values(tree, after, table, dealt, reach, player, respond) / len(one.legal_actions())
+    else:
+        assert one.current_player() == position.actor
+        mine, actions, shares = position.actor == player, tree.actions(place), tree.strategy(table, place)
+        values = []
+        for action, share in zip(actions, shares, strict=True):
+            number = "fc".index(action) if action in "fc" else int(action[1:])
+            after = {pair: state.child(number) for pair, state in states.items()}
+            coming = reach if mine else reach * share
+            values.append(spiel_values(tree, tree.act(place, action), table, after, coming, player, respond))
+        best = np.max(values, axis=0) if respond else np.sum(shares * values, axis=0)
+        value = best if mine else np.sum(values, axis=0)
+    return value
+
+
+def test_solved_spots_are_worth_what_open_spiel_says():
+    """Both players' values and best responses, walked on the states of universal_poker: a small deck, two rounds."""
+    game = tiny(betting="nolimit")
+    weights = np.random.default_rng(4).random(game.weights.shape)
+    spot = subgame(game, game.replay("cc/"), "Ks", weights)
+    solver = solved(spot, short_menu, 100)
+    tree, table, holes = PlacedTree(solver.game), solver.average(), spot.holes
+    dealer = OpenSpielTable(game.rules)
+    states = {}
+    for first, second in itertools.permutations(range(len(holes)), 2):
+        if not set(holes[first]) & set(holes[second]):
+            hand = dealer(Deal((tuple(holes[first]), tuple(holes[second])), spot.board))
+            hand.act("c")
+            hand.act("c")
+            states[first, second] = hand.state
+    for respond, found in ((False, solver.game.expected_values(table)), (True, solver.game.response_values(table))):
+        for player in (0, 1):
+            values = spiel_values(tree, tree.start, table, states, spot.weights[1 - player], player, respond)
+            assert solver.game.tree.norm * values @ spot.weights[player] == pytest.approx(found[player], abs=1e-9)
 
 
 def test_hands_of_ranges_are_not_drawn_as_if_they_were_alike():

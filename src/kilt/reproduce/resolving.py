@@ -32,7 +32,7 @@ from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import RESPOND, Flags, Table
+from kilt.tree.vector_arrays import RESPOND, Table
 
 THREE_ROUNDS = """GAMEDEF
 limit
@@ -81,28 +81,16 @@ class Solved(NamedTuple):
 
     def state(self, place: TreePlace) -> PublicState:
         """Ranges and best-response values at a decision of a whole game."""
-        game, tree = self.tree.holdem, self.tree.game.tree
         looks = self.tree.game.look(self.table, place.path, (RESPOND, RESPOND))
-        here = place.node - int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
-        live: Flags = np.asarray(~np.isin(game.holes, place.board).any(axis=1))
-        ranges, values, met = np.zeros((3, 2, len(live)))
-        for player in (0, 1):
-            ranges[player, place.hands] = looks[1 - player].reach[here]
-            values[player, place.hands] = looks[player].value[here]
-        ranges *= live
-        for player in (0, 1):
-            met[player] = rivals(ranges[1 - player], game.holes, game.deck.size) * live
-        return PublicState(ranges, np.divide(values, met, out=np.zeros_like(met), where=met > 0))
+        ranges = [self.tree.reach(looks[1 - player], place) for player in (0, 1)]
+        values = [np.nan_to_num(self.tree.hand_values(looks[player], place)) for player in (0, 1)]
+        return PublicState(np.stack(ranges), np.stack(values))
 
     def read(self, place: TreePlace) -> dict[str, FloatArray]:
         """The probability of each action at a decision, [hand of the deck]; 0 for hands that the tree does not have."""
-        game, actions, row = self.tree.holdem, self.tree.actions(place), self.tree.row(place)
-        weights = np.maximum(self.table[row : row + len(actions)], 0.0)
-        total = weights.sum(axis=0)
+        game, actions = self.tree.holdem, self.tree.actions(place)
         shares = np.zeros((len(actions), len(game.deck.holes(game.rules.hole_cards))))
-        shares[:, game.numbers[place.hands]] = np.where(
-            total > 0, weights / np.maximum(total, 1e-300), 1 / len(actions)
-        )
+        shares[:, game.numbers] = self.tree.strategy(self.table, place)
         return dict(zip(actions, shares, strict=True))
 
     def write(self, place: TreePlace, shares: dict[str, FloatArray]) -> None:
