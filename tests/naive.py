@@ -646,6 +646,29 @@ def ends(game, agents):
         yield from walk(game.start(), hands, (), deals[hands])
 
 
+def baseline_value(rules, r, level, mine, theirs, edge, *, first):
+    """What the baseline of DIVAT is worth to a player whose hand has the rank `mine`: the round is played out."""
+    ranks, turn = ([mine, theirs], 0) if first else ([theirs, mine], 1)
+    stack = min(rules.stacks)
+    makes = [2**0.5 - 1]
+    while len(makes) < 4:
+        makes.append(makes[-1] * (2**0.5 - 1))
+    paid, raises, to_act, actor = level, 0, 2, 0
+    while to_act:
+        may_raise = raises < min(rules.max_raises[r], 4) and paid < stack
+        bet = rules.raise_sizes[r] if rules.betting == "limit" else paid
+        if raises == 1 and not (may_raise and ranks[actor] >= 1 - makes[1]):
+            first_bet = paid - level
+            if ranks[actor] < first_bet / (2 * level + first_bet):
+                return -level if actor == turn else level
+        if may_raise and ranks[actor] >= 1 - makes[raises]:
+            paid, raises, to_act = min(stack, paid + bet), raises + 1, 1
+        else:
+            to_act -= 1
+        actor = 1 - actor
+    return paid * edge
+
+
 def local_values(agent, position, hand, board, actions):
     """What LBR with a card expects of each action: a sum over all cards of the opponent and of the board to come."""
     game, me = Holdem(position.rules), position.actor

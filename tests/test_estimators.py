@@ -14,8 +14,10 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.errors import PlayError
 from kilt.evaluate import aivat, log_estimates, matchup
+from kilt.evaluate import values as hand_ends
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.deserved import deserved
+from kilt.evaluate.divat import baseline_values
 from kilt.evaluate.estimators import (
     AIVAT,
     ESTIMATORS,
@@ -27,7 +29,7 @@ from kilt.evaluate.estimators import (
 from kilt.evaluate.log_estimates import LogCase, estimate_by_name, estimate_from_log
 from kilt.evaluate.matchup import meet
 from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
-from kilt.evaluate.values import SeenHand
+from kilt.evaluate.values import SeenHand, baseline_luck
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
@@ -41,7 +43,7 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
 from kilt.tree.flat import flat_tree
-from naive import NAMES, Drawn, ends
+from naive import NAMES, Drawn, baseline_value, ends
 
 
 def moments(game, seat, played, judged, other, estimators, aivat={}, **options):  # noqa: B006
@@ -128,6 +130,39 @@ def test_estimators_on_leduc_are_unbiased_and_in_the_order_of_table_7_1(iteratio
         assert best < sd["all-cards+bc-divat"] < sd["bc-divat"] < sd["basic"]
         assert sd["all-cards"] < sd["basic"]
         assert sd["early-folds"] < sd["basic"]
+    assert sd["divat"] < sd["bc-divat"]
+    assert sd["all-cards+early-folds+divat"] < sd["all-cards+divat"] < sd["all-cards+bc-divat"]
+
+
+@pytest.mark.parametrize("name", ["leduc", "holdem.limit.2p", "holdem.nolimit.2p.50bb"])
+def test_baselines_of_divat(name):
+    """Against betting that is played out, raise by raise."""
+    rules, rng = load_game(name).rules, np.random.default_rng(1)
+    for r in range(rules.rounds):
+        for level in {max(rules.blinds), 3 * max(rules.blinds), *rules.stacks}:
+            mine, theirs, edge = rng.uniform(-0.01, 1.01, (3, 2000)).clip(0, 1) ** 0.5
+            for first in (False, True):
+                found = baseline_values(rules, r, level, mine, theirs, edge, first=first)
+                wanted = [
+                    baseline_value(rules, r, level, *one, first=first) for one in zip(mine, theirs, edge, strict=True)
+                ]
+                assert found == pytest.approx(wanted)
+
+
+def test_means_over_many_boards_are_drawn(monkeypatch):
+    """As if the cards of Leduc were as many as flops of hold'em: the mean over draws is that over all cards."""
+
+    def luck(hole):
+        return baseline_luck.__wrapped__(LEDUC.rules, 0, 1, 3, (4,), hole, (2,))
+
+    one, all_hands = luck((0,)), luck(None)
+    assert all_hands[0] == pytest.approx(one[0], abs=1e-12)
+    monkeypatch.setattr(hand_ends, "MANY", 3)
+    monkeypatch.setattr(hand_ends, "DRAWN", 4000)
+    assert luck((0,))[0] == pytest.approx(one[0], abs=0.2)
+    assert luck(None)[:4] == pytest.approx(all_hands[:4], abs=0.2)
+    case = LogCase(LEDUC, "probe", "probe")
+    assert "all-cards+divat" not in {row.name for row in case.judge.estimators}  # as in hold'em: only if asked for
 
 
 def hand_of(game, history, holes, board=()):

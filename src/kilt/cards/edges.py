@@ -59,12 +59,27 @@ def edge(
     float
         From −1 to 1.
     """
-    rest = _rest(deck, [*hand, *opponent, *board])
-    ways = _ways(len(rest), board_size - len(board))
+    return float(edge_on(hand, opponent, np.array([board], dtype=np.int64), deck, board_size=board_size)[0])
+
+
+def edge_on(
+    hand: Sequence[int],
+    opponent: Sequence[int],
+    boards: IntArray,
+    deck: Deck = FULL,
+    *,
+    board_size: int = BOARD_SIZE,
+) -> FloatArray:
+    """[board] `edge` of a hand against another on many boards [board, card] of equally many cards."""
+    left = np.ones((len(boards), deck.size), dtype=bool)
+    left[:, [*hand, *opponent]] = False
+    np.put_along_axis(left, boards, False, axis=1)
+    rest = np.nonzero(left)[1].reshape(len(boards), -1)
+    ways, won = _ways(rest.shape[1], board_size - boards.shape[1]), np.empty(len(boards), dtype=np.int64)
     pair = np.array([deck.hole_index(hand), deck.hole_index(opponent)])
     tables = hand_tables(board_size + len(hand), deck)
-    held = np.array(board, dtype=np.int64)
-    return kernels.pair_edge(held, rest, ways, hand_list(deck, len(hand)), pair, tables) / len(ways)
+    kernels.pair_edges_on(boards, rest, ways, hand_list(deck, len(hand)), pair, tables, won)
+    return won / len(ways)
 
 
 def edges(

@@ -33,7 +33,7 @@ def add_edges(
             won[hand] += np.int32((mine >= 0) & (mine > theirs)) - np.int32((mine >= 0) & (mine < theirs))
 
 
-@kernel
+@subkernel
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
@@ -58,6 +58,21 @@ def pair_edge(
         theirs = look_up(their_key + more_key, their_bits | more_bits, tables)
         won += int(mine > theirs) - int(mine < theirs)
     return won
+
+
+@kernel
+def pair_edges_on(
+    boards: IntArray,
+    rest: IntArray,
+    ways: npt.NDArray[np.int8],
+    hands: HandList,
+    pair: IntArray,
+    tables: HandTables,
+    won: IntArray,
+) -> None:
+    """Write `pair_edge` for each of some `boards` [board, card], with the cards that are left, `rest` [board, …]."""
+    for b in range(boards.shape[0]):
+        won[b] = pair_edge(boards[b], rest[b], ways, hands, pair, tables)
 
 
 @kernel

@@ -46,7 +46,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are i
     "early-folds": (FOLD,),
     "game-endings": (FOLD, CALL),
 }
-ALL_CARDS, BASIC, MONEY, AIVAT = "all-cards", "basic", "money", "aivat"
+ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", "aivat"
 
 
 class Estimator(NamedTuple):
@@ -61,6 +61,11 @@ class Estimator(NamedTuple):
         """Its choices with ``+`` between them; ``basic`` where none is made."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
+
+    @property
+    def slow(self) -> bool:
+        """Whether it rolls out all hands on all boards that might have come, some 10 hands a second in hold'em."""
+        return self.all_cards and self.value == DIVAT
 
 
 ESTIMATORS: dict[str, Estimator] = {

@@ -23,7 +23,7 @@ from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
-from kilt.evaluate.values import SeenHand, StateValues
+from kilt.evaluate.values import SeenHand, StateValues, large
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import readable_hands
 from kilt.play.agent import Agent, KnownAgent, known
@@ -200,7 +200,7 @@ def estimate_from_log(
     judged : KnownAgent, optional
         The strategy to be judged in its place against the same opponents; left out: `played`.
     estimators : sequence of Estimator, optional
-        Rows of `ESTIMATORS`. Left out: all for which enough is given.
+        Rows of `ESTIMATORS`. Left out: all for which enough is given, without DIVAT of all cards in large games.
     states : StateValues, optional
         Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
     opponent : KnownAgent, optional
@@ -213,7 +213,7 @@ def estimate_from_log(
     LogEstimates
         Hands in which the player does not take part, or does what `played` never does, are counted and left out.
     """
-    judge = LogJudge(game, player, played, judged or played, _all(estimators, states), states, opponent, partial)
+    judge = LogJudge(game, player, played, judged or played, _all(game, estimators, states), states, opponent, partial)
     return judge.summary([judge.judge(hands)])
 
 
@@ -255,7 +255,7 @@ class LogCase:
         judged = load_agent(self.judged) if self.judged else played
         opponent = known(load_agent(self.opponent)) if self.opponent else None
         states = self._states(load_agent(self.values) if self.values else played)
-        rows = _all(self.estimators, states)
+        rows = _all(self.game, self.estimators, states)
         return LogJudge(self.game, self.player, known(played), known(judged), rows, states, opponent, self.partial)
 
     def _states(self, agent: Agent) -> StateValues | None:
@@ -332,9 +332,11 @@ def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
     return _judge_part(_cases[0], first, text)
 
 
-def _all(estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
-    """The estimators that are asked for, or all for which enough is given."""
-    return estimators or [row for row in ESTIMATORS.values() if states or row.value != AIVAT]
+def _all(game: Holdem, estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
+    """The estimators that are asked for, or all for which enough is given and that do not take long."""
+    return estimators or [
+        row for row in ESTIMATORS.values() if (states or row.value != AIVAT) and not (row.slow and large(game.rules))
+    ]
 
 
 def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:

@@ -6,27 +6,34 @@ Money is what the end pays. DIVAT values take away the luck of the cards: for an
     Ṽ(z) = u(z) − Σ (W(after) − E W)        over the chance events on the way to z
 
 has the mean of u, since every term has mean 0 [Zinkevich06]. W of BC-DIVAT is what the cards are worth if each round
-from here on has one bet, which is called: the chips at stake then, times the edge of one hand over the other.
+from here on has one bet, which is called: the chips at stake then, times the edge of one hand over the other. W of
+DIVAT is what they are worth if the round goes as a baseline has it, in which better hands raise and poor ones fold: see
+`kilt.evaluate.divat`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import comb
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from kilt.arrays import BoolArray, FloatArray, IntArray
-from kilt.cards.edges import edge, edges, pair_edges
+from kilt.cards.deck import subsets
+from kilt.cards.edges import edge, edge_on, edges, pair_edges
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
+from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, raised
 from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
 from kilt.play.dealer import Hand
 
 KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
+KEPT_LUCK = 4_096  # of DIVAT: all that Leduc hold'em has
+MANY, DRAWN = 1_000, 8  # public cards that may come: more than so many are drawn from
 
 
 class StateValues(Protocol):
@@ -146,6 +153,11 @@ class SeenHand:
         return self._edges[r] if hands is self.all_hands else self._edges[r][hands]
 
 
+def large(rules: GameDef) -> bool:
+    """Whether public cards may come in more than `MANY` ways at once."""
+    return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
+
+
 def hands_apart(rules: GameDef, cards: Sequence[int]) -> BoolArray:
     """[hand] Whether a private hand has none of some cards."""
     bits, card_bit = _bits(rules)
@@ -202,36 +214,136 @@ def bet_call_divat(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
     cards must be known.
     """
     value, before = money(seen, end, hands), np.zeros(len(hands))
-    for r, stake in enumerate(bet_call_stakes(end.rules, end.history)):
+    for r, level in enumerate(opening_levels(end.rules, end.history)):
         now = seen.edge(r, hands)
-        value = value - stake * (now - before)
+        value = value - bet_call_stake(end.rules, level, r) * (now - before)
         before = now
     return value
 
 
-@lru_cache(maxsize=1 << 16)
-def bet_call_stakes(rules: GameDef, history: str) -> tuple[int, ...]:
-    """[round] Chips at stake at the showdown if each round from this one on had one bet, which is called.
+def divat(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
+    """[hand] Chips that the player wins, less the luck of the cards if each round went as the baseline has it.
 
-    A bet has the size of the round, in no-limit games that of half the pot. Rounds up to the last of the history.
+    Parameters as of `money`; the opponent's cards must be known.
+    """
+    value, hole = money(seen, end, hands), seen.hole if hands is seen.own_hand else None
+    assert seen.opponent is not None
+    for r, level in enumerate(opening_levels(end.rules, end.history)):
+        luck = baseline_luck(end.rules, seen.seat, r, level, seen.opponent, hole, seen.board_of(r))
+        value = value - (luck if hole or hands is seen.all_hands else luck[hands])
+    return value
+
+
+@lru_cache(maxsize=KEPT_LUCK)
+def baseline_luck(
+    rules: GameDef,
+    seat: int,
+    r: int,
+    level: int,
+    opponent: tuple[int, ...],
+    hole: tuple[int, ...] | None,
+    board: tuple[int, ...],
+) -> FloatArray:
+    """What the cards of round `r` brought by DIVAT's baseline, less the mean of it; remembered for a while.
+
+    The mean is over all public cards that might have come, or over `DRAWN` of them, by a draw for each pair of private
+    hands, where they are more than `MANY`. The draw has to do only with what is bet: the mean of a showdown for what
+    was put in before is known.
+
+    Parameters
+    ----------
+    rules : GameDef
+        Of the game.
+    seat : int
+        Of the player.
+    r, level : int
+        The round, and the chips that each player has put in when it begins.
+    opponent : tuple of int
+        The opponent's private cards.
+    hole : tuple of int, or None
+        The player's private cards; None for all that there are.
+    board : tuple of int
+        The public cards up to round `r`.
+
+    Returns
+    -------
+    ndarray of float64, shape (1,) or (hands,)
+        Chips.
+    """
+
+    def worth(boards: IntArray, edge: FloatArray) -> FloatArray:
+        ranks, first = board_ranks(rules, boards), rules.first_player[r] == seat
+        mine = ranks if hole is None else ranks[:, [rules.deck.hole_index(hole)]]
+        theirs = ranks[:, [rules.deck.hole_index(opponent)]]
+        return baseline_values(rules, r, level, mine, theirs, edge, first=first)
+
+    (value,) = worth(*_edges_on(rules, opponent, hole, [board])[:2])
+    if r == 0:
+        return np.asarray(value - mean_of_deals(rules, seat))
+    before = board[: rules.board_size(r - 1)]
+    boards, edge, free = _edges_on(rules, opponent, hole, _boards_after(rules, (*opponent, *(hole or ())), before, r))
+    bets = (worth(boards, edge) - level * edge) * free
+    (showdown,) = _edges_on(rules, opponent, hole, [before])[1]
+    return np.asarray(value - level * showdown - bets.sum(axis=0) / np.maximum(free.sum(axis=0), 1))
+
+
+def _boards_after(rules: GameDef, held: tuple[int, ...], before: tuple[int, ...], r: int) -> list[tuple[int, ...]]:
+    """Boards of round `r` that may follow one when some cards are held: all, or some that are drawn."""
+    rest = np.setdiff1d(np.arange(rules.deck.size), [*before, *held])
+    count = rules.board_size(r) - len(before)
+    if comb(len(rest), count) <= MANY:
+        more = rest[subsets(len(rest), count)]
+    else:
+        rng = np.random.default_rng([r, *before, *held])
+        more = np.array([rng.choice(rest, count, replace=False) for _ in range(DRAWN)])
+    return [(*before, *cards) for cards in more.tolist()]
+
+
+def _edges_on(
+    rules: GameDef, opponent: tuple[int, ...], hole: tuple[int, ...] | None, boards: Sequence[tuple[int, ...]]
+) -> tuple[IntArray, FloatArray, BoolArray]:
+    """Boards as an array; [board, hand] edges over the opponent's hand, and whether a hand can be held there."""
+    rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
+    if hole is None:
+        free = np.array([hands_apart(rules, (*board, *opponent)) for board in boards])
+        return rows, np.array([edges_over(rules, opponent, board) for board in boards]), free
+    size = rules.board_size(rules.rounds - 1)
+    if rows.shape[1] or not size:
+        found = edge_on(hole, opponent, rows, rules.deck, board_size=size)
+    else:
+        found = edges_over(rules, opponent, ())[[rules.deck.hole_index(hole)]]
+    return rows, found[:, None], np.ones((len(boards), 1), dtype=bool)
+
+
+def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
+    """Chips at stake at the showdown if each round from `r` on has one bet, which is called.
+
+    `level` is what each player has put in. A bet has the size of the round, in no-limit games that of half the pot.
 
     >>> from kilt.games.gamedef import ready_made
-    >>> bet_call_stakes(ready_made("leduc"), "rc/crc")  # 1 + 2 + 4, then 3 + 4
-    (7, 7)
+    >>> bet_call_stake(ready_made("leduc"), 1, 0)  # 1 + 2 + 4
+    7
+    """
+    for later in range(r, rules.rounds):
+        level = raised(rules, level, later) if rules.max_raises[later] else level
+    return min(level, *rules.stacks)
+
+
+@lru_cache(maxsize=1 << 16)
+def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
+    """[round] Chips that each player has put in when a round begins, the largest blind in the first; up to the last.
+
+    >>> from kilt.games.gamedef import ready_made
+    >>> opening_levels(ready_made("leduc"), "rc/crc")
+    (1, 3)
     """
     positions = positions_of(rules)
-    levels = [max(rules.blinds)]
-    levels += [max(before.spent) for before, action in positions.moves(positions.replay(history)) if action == REVEAL]
-    stakes = []
-    for opened, level in enumerate(levels):
-        stake = level
-        for r in range(opened, rules.rounds):
-            stake += (rules.raise_sizes[r] if rules.betting == "limit" else stake) if rules.max_raises[r] else 0
-        stakes.append(min(stake, *rules.stacks))
-    return tuple(stakes)
+    moves = positions.moves(positions.replay(history))
+    return (max(rules.blinds), *(max(before.spent) for before, action in moves if action == REVEAL))
 
 
 VALUES: dict[str, ValueFunction] = {
     "money": money,
     "bc-divat": bet_call_divat,
+    "divat": divat,
 }

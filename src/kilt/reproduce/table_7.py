@@ -70,6 +70,7 @@ Figures = tuple[float, float, float]  # bias, standard deviation, root mean squa
 PAPER_7_1: dict[str, dict[str, Figures]] = {
     "S2298": {
         "basic": (0, 5103, 161),
+        "divat": (0, 1935, 61),
         "bc-divat": (0, 2891, 91),
         "early-folds": (0, 5126, 162),
         "all-cards": (0, 4213, 133),
@@ -78,6 +79,7 @@ PAPER_7_1: dict[str, dict[str, Figures]] = {
     },
     "CFR8": {
         "basic": (200, 62543, 1988),
+        "divat": (62, 53033, 1678),
         "bc-divat": (84, 22303, 710),
         "early-folds": (123, 61481, 1948),
         "all-cards": (12, 8518, 270),
@@ -86,6 +88,7 @@ PAPER_7_1: dict[str, dict[str, Figures]] = {
     },
     "Orange": {
         "basic": (159, 20559, 669),
+        "divat": (3, 11350, 359),
         "bc-divat": (103, 12862, 420),
         "early-folds": (82, 17923, 572),
         "all-cards": (7, 8591, 272),
@@ -96,6 +99,7 @@ PAPER_7_1: dict[str, dict[str, Figures]] = {
 PAPER_7_3: dict[str, dict[str, Figures]] = {
     "S2298": {
         "basic": (0, 5104, 161),
+        "divat": (81, 2762, 119),
         "bc-divat": (95, 2759, 129),
         "early-folds": (47, 5065, 167),
         "all-cards": (5, 4218, 133),
@@ -103,6 +107,7 @@ PAPER_7_3: dict[str, dict[str, Figures]] = {
     },
     "CFR8": {
         "basic": (202, 40903, 1309),
+        "divat": (175, 23376, 760),
         "bc-divat": (183, 23402, 762),
         "early-folds": (181, 39877, 1274),
         "all-cards": (13, 7904, 250),
@@ -110,6 +115,7 @@ PAPER_7_3: dict[str, dict[str, Figures]] = {
     },
     "Orange": {
         "basic": (204, 23314, 765),
+        "divat": (218, 10029, 385),
         "bc-divat": (244, 10045, 401),
         "early-folds": (218, 22379, 741),
         "all-cards": (3, 8092, 256),
@@ -118,12 +124,27 @@ PAPER_7_3: dict[str, dict[str, Figures]] = {
 }
 # Least and largest standard deviations over all agents that have played, and all that are judged.
 PAPER_7_2 = {
-    "on": {"basic": (5102, 5385), "bc-divat": (2891, 2930), "all-cards+game-endings+bc-divat": (1701, 1778)},
-    "off": {"basic": (20559, 244469), "bc-divat": (12862, 173715), "all-cards+game-endings+bc-divat": (1816, 2857)},
+    "on": {
+        "basic": (5102, 5385),
+        "divat": (1935, 2011),
+        "bc-divat": (2891, 2930),
+        "all-cards+game-endings+bc-divat": (1701, 1778),
+    },
+    "off": {
+        "basic": (20559, 244469),
+        "divat": (11350, 138834),
+        "bc-divat": (12862, 173715),
+        "all-cards+game-endings+bc-divat": (1816, 2857),
+    },
 }
 PAPER_7_4 = {
-    "on": {"basic": (5104, 5391), "bc-divat": (2759, 2859), "all-cards+bc-divat": (2656, 2766)},
-    "off": {"basic": (23314, 238874), "bc-divat": (10045, 99287), "all-cards+bc-divat": (3055, 6785)},
+    "on": {"basic": (5104, 5391), "divat": (2762, 2876), "bc-divat": (2759, 2859), "all-cards+bc-divat": (2656, 2766)},
+    "off": {
+        "basic": (23314, 238874),
+        "divat": (10029, 88791),
+        "bc-divat": (10045, 99287),
+        "all-cards+bc-divat": (3055, 6785),
+    },
 }
 ESTIMATORS = [*PAPER_7_1["S2298"], "all-cards+game-endings+bc-divat"]
 

@@ -1,0 +1,124 @@
+"""DIVAT's baseline: what cards are worth if both players bet as much as they should [Zinkevich06], [Billings06].
+
+The papers' W after a chance event is the value of a fixed *baseline* betting of the round: each player raises and folds
+by thresholds on the rank of their hand, and what is at stake then goes to the better hand as often as it wins. The
+thresholds here are our own, from theory, and stand in for the papers':
+
+* The rank of a hand is its percentile among all hands: before the first public card by its mean edge over the others,
+  afterwards by how many hands it beats on the board as it is.
+* The k-th raise of a round is made with the best r^k of all hands, r = √2 − 1: the equilibrium where ranks are uniform,
+  raises have no end and nobody folds. With x(k) the share of hands that make the k-th raise, one at that threshold wins
+  a bet from x(k−1) − x(k) of the hands that have made the last, loses one to x(k) − x(k+1) and two to x(k+1) that raise
+  again: x(k−1) = 2·x(k) + x(k+1).
+* A bet is folded to with ranks below bet / (pot + bet), so that a bluff wins nothing. Who has raised does not fold, and
+  blinds are no bets.
+
+What is bet in later rounds is left out. Any other thresholds would keep the mean too.
+
+>>> [round(1 - rank, 3) for rank in MAKES]
+[0.414, 0.172, 0.071, 0.029]
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import comb, sqrt
+
+import numpy as np
+
+from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.cards.edges import pair_edges
+from kilt.cards.equity import board_rows, hand_list
+from kilt.games.gamedef import GameDef
+
+MOST_RAISES = 4  # of a round, where the rules allow no fewer: the best 3% of hands make the fourth
+MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [raise] the least rank that makes it
+
+
+def raised(rules: GameDef, level: int, r: int) -> int:
+    """What each has put in after one more raise of round `r` that is called: by its size, or by half the pot."""
+    return level + (rules.raise_sizes[r] if rules.betting == "limit" else level)
+
+
+def baseline_values(
+    rules: GameDef, r: int, level: int, mine: FloatArray, theirs: FloatArray, edge: FloatArray, *, first: bool
+) -> FloatArray:
+    """What a player expects if round `r` goes as the baseline has it, and nobody bets afterwards.
+
+    Parameters
+    ----------
+    rules : GameDef
+        Of the game.
+    r : int
+        The round.
+    level : int
+        Chips that each player has put in when it begins; in the first round the largest blind.
+    mine, theirs : ndarray of float64
+        Ranks of the hands of the player and of the opponent, from 0 to 1.
+    edge : ndarray of float64
+        Edge of the player's hand over the opponent's: see `kilt.cards.edges`. Ranks broadcast to its shape.
+    first : bool
+        Whether the player acts first.
+
+    Returns
+    -------
+    ndarray of float64
+        Chips.
+    """
+    levels = _levels(rules, r, level)
+    opener, answerer = (mine, theirs) if first else (theirs, mine)
+    opens, answers = (np.searchsorted(MAKES, rank, side="right") for rank in (opener, answerer))
+    raises, goes_on = np.zeros(edge.shape, dtype=np.int64), np.ones(edge.shape, dtype=bool)
+    for k in range(1, len(levels)):  # the opener makes the first raise, the third …
+        goes_on = goes_on & ((opens if k % 2 else answers) >= k)
+        raises += goes_on
+    checked = (opens == 0) & (answers > 0) & (len(levels) > 1)
+    raises[np.broadcast_to(checked, raises.shape)] = 1
+    value: FloatArray = np.array(levels, dtype=np.float64)[raises] * edge
+    if len(levels) > 1:
+        bet = levels[1] - level
+        folds: BoolArray = (raises == 1) & (np.where(checked, opener, answerer) < bet / (2 * level + bet))
+        value = np.where(folds, np.where(checked == first, -level, level), value)
+    return value
+
+
+def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
+    """[board, hand] Ranks of all private hands on boards of equally many cards: wins, and half of the ties.
+
+    Without public cards it is the percentile of the mean edge over all other hands. Hands that share a card with the
+    board get any number.
+    """
+    size = rules.board_size(rules.rounds - 1)
+    if not boards.shape[1] and size > 0:
+        return np.broadcast_to(_first_ranks(rules), (len(boards), len(_first_ranks(rules))))
+    rows = board_rows(boards, rules.deck, rules.hole_cards)
+    return rows / (2 * comb(rules.deck.size - boards.shape[1] - rules.hole_cards, rules.hole_cards))
+
+
+@lru_cache(maxsize=16)
+def mean_of_deals(rules: GameDef, seat: int) -> float:
+    """Mean over all deals of private cards of what the baseline of the first round is worth to a player: exact."""
+    none = np.zeros((1, 0), dtype=np.int64)
+    ranks, bits = board_ranks(rules, none)[0], hand_list(rules.deck, rules.hole_cards).bits
+    edges = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))
+    apart = bits[:, None] & bits == 0
+    first = rules.first_player[0] == seat
+    value = baseline_values(rules, 0, max(rules.blinds), ranks[:, None], ranks[None, :], edges, first=first)
+    return float(value[apart].mean())
+
+
+@lru_cache(maxsize=16)
+def _first_ranks(rules: GameDef) -> FloatArray:
+    """[hand] The percentile of the mean edge over all hands, before any public card."""
+    mean = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1)).sum(axis=1).round(9)
+    ranked = np.sort(mean)
+    both = [np.searchsorted(ranked, mean, side) for side in ("left", "right")]
+    return sum(both) / (2 * len(mean))
+
+
+def _levels(rules: GameDef, r: int, level: int) -> list[int]:
+    """[raise] Chips that each has put in once that many raises of round `r` are called."""
+    levels, most = [level], min(rules.stacks)
+    while len(levels) <= min(rules.max_raises[r], MOST_RAISES) and levels[-1] < most:
+        levels.append(min(raised(rules, levels[-1], r), most))
+    return levels
