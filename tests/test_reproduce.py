@@ -575,10 +575,25 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert (on["least"], on["ours"]) == (min(on["deviations"]), max(on["deviations"])) and money["ours"] in on[
         "deviations"
     ]
+    far, near = found["table-7.2", "off basic limit"], found["table-7.1", "Orange basic limit"]
+    assert len(far["deviations"]) == 6 and near["ours"] in far["deviations"] and near["paper"] is None
+    assert 0 < near["largest_share"] <= 1
     plain = found["table-8", "basic"]
     assert plain["paper"] == 1 and plain["ours"] == sum(plain["matches"]) and len(plain["matches"]) == 2
     assert [sum(match.values()) for match in plain["chosen"]] == [20, 20]
     assert {*plain["chosen"][0]} == {"S2298", "CFR8", "Orange"}
+
+
+def test_limits_of_deviations_off_policy():
+    """Three ends that one agent comes to in 4, 2 and 2 of 8 hands, and the judged one in 2, 2 and 4; one it alone."""
+    hands, pays = np.array([0, 0, 1, 1, 2, 2, 2, 2]), np.array([3.0, -1.0, 5.0])
+    likely, judged = np.array([4, 2, 2]) / 8, np.array([2, 2, 4]) / 8
+    ratio = (likely / judged)[hands]
+    exact = np.sqrt(likely @ (judged / likely * pays) ** 2 - (judged @ pays) ** 2)
+    found = table_7._limit(pays[hands] * ratio, ratio)
+    assert found == {"deviation": pytest.approx(exact), "largest_share": pytest.approx(50 / (2 * 4.5 + 2 + 4 * 50))}
+    more = table_7._limit(np.append(pays[hands] * ratio, 0), np.append(ratio, 0))  # what the other never does
+    assert more["largest_share"] == found["largest_share"]
 
 
 def test_styles_lean():

@@ -112,8 +112,9 @@ def _first_ranks(rules: GameDef) -> FloatArray:
     """[hand] The percentile of the mean edge over all hands, before any public card."""
     mean = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1)).sum(axis=1).round(9)
     ranked = np.sort(mean)
-    both = [np.searchsorted(ranked, mean, side) for side in ("left", "right")]
-    return sum(both) / (2 * len(mean))
+    below, up_to = np.searchsorted(ranked, mean, "left"), np.searchsorted(ranked, mean, "right")
+    ranks: FloatArray = (below + up_to) / (2 * len(mean))
+    return ranks
 
 
 def _levels(rules: GameDef, r: int, level: int) -> list[int]:

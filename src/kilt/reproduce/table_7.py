@@ -8,6 +8,12 @@ raising are multiplied by a factor, or of folding, and then normalised. So the o
 
 A row has the standard deviation of one hand. Beside it are the bias, the distance of the mean from what the judged
 agent wins with all bets averaged over, and the root mean square error over 1,000 hands: √(bias² + deviation² / 1000).
+
+Off policy without all cards, a hand weighs w = π^σ / π^σ̂, the ratio of what the judged strategy σ and the playing one
+σ̂ do. Few hands weigh thousands, and most logs have none of these: the deviation of a log grows with its length, and one
+hand makes most of it. It tells how long the log is, not how good the estimator. Rows named `limit` have what it tends
+to, √(E_σ̂[w²v²] − mean²) for values v, from hands of the judged agent's own: E_σ̂[w²v²] = E_σ[w v²], and hands that
+weigh much are w times as frequent there.
 """
 
 from __future__ import annotations
@@ -147,6 +153,7 @@ PAPER_7_4 = {
     },
 }
 ESTIMATORS = [*PAPER_7_1["S2298"], "all-cards+game-endings+bc-divat"]
+LIMITS = {f"{name} limit": name for name in ("basic", "divat", "bc-divat")}  # rows, and the estimators that they are of
 
 
 class StyledAgent(NamedTuple):
@@ -211,11 +218,12 @@ def styled_agents(
 
 
 class LogTask(NamedTuple):
-    """The hands of one agent, on which others are judged; agents by their folders."""
+    """The hands of one agent, on which others are judged by estimators; agents by their folders."""
 
     game: Holdem
     played: str
     judged: tuple[str, ...]
+    estimators: tuple[str, ...]
 
 
 _loaded = cache(load_agent)
@@ -239,7 +247,7 @@ def judge_hands(task: LogTask, text: str) -> FloatArray:
         With full and partial information: values in chips, and weights.
     """
     hands, _ = readable_hands(text, task.game)
-    rows = [estimator_named(name) for name in ESTIMATORS]
+    rows = [estimator_named(name) for name in task.estimators]
     found = np.zeros((2, len(task.judged), 2, len(rows), len(hands)))
     played = known(_loaded(task.played))
     for number, hand in enumerate(hands):
@@ -262,34 +270,46 @@ class Cases:
 
     def figures(self, played: str, judged: str, *, partial: bool) -> dict[str, dict[str, Any]]:
         """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error."""
-        file = self.out / f"{played}-{HANDS}.json"
-        if not file.exists():
+        file, part = self.out / f"{played}-{HANDS}.json", "partial" if partial else "full"
+        kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged] if file.exists() else {}
+        wanted = {*ESTIMATORS, *(LIMITS if judged != played else ())}
+        if not kept or not wanted <= {*kept[part]}:  # an older version has kept fewer
             artifact.write_text(file, json.dumps(self._judge(played), indent=1))
-        kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged]
-        return kept["partial" if partial else "full"]
+            kept = json.loads(file.read_text())[judged]
+        return kept[part]
 
     def _judge(self, played: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
         """By judged agent, information and estimator: see `figures`."""
+        found = self._values(played, tuple(AGENTS), tuple(ESTIMATORS))
+        said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+        for place, judged in enumerate(AGENTS):
+            truth = self._truth(judged)
+            limits = {} if judged == played else LIMITS
+            own = self._values(judged, (played,), tuple(limits.values())) if limits else found
+            said[judged] = {
+                seen: {
+                    name: _summary(values, weights, truth)
+                    for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
+                }
+                | {name: _limit(*own[part, 0, :, row]) for row, name in enumerate(limits)}
+                for part, seen in enumerate(("full", "partial"))
+            }
+        return said
+
+    def _values(self, played: str, judged: tuple[str, ...], estimators: tuple[str, ...]) -> FloatArray:
+        """What `judge_hands` finds in the log of an agent, values in mbb."""
         lines = self._log(played).splitlines()
-        self.watcher.say(f"judging {', '.join(AGENTS)} on {len(lines):,} hands of {played}")
-        task = LogTask(self.game, str(self.agents[played].folder), tuple(str(self.agents[it].folder) for it in AGENTS))
+        self.watcher.say(f"judging {', '.join(judged)} on {len(lines):,} hands of {played}")
+        folders = {name: str(agent.folder) for name, agent in self.agents.items()}
+        task = LogTask(self.game, folders[played], tuple(folders[name] for name in judged), estimators)
         parts = ["\n".join(lines[first : first + LINES]) for first in range(0, len(lines), LINES)]
         done = []
         for one in _on_processes(task, parts, self.threads):
             done.append(one)
             self.watcher.show(f"hands of {played}", len(done) / len(parts), None)
-        said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-        found, scale = np.concatenate(done, axis=-1), 1000 / self.game.rules.big_blind
-        for place, judged in enumerate(AGENTS):
-            truth = self._truth(judged)
-            said[judged] = {
-                seen: {
-                    name: _summary(scale * values, weights, truth)
-                    for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
-                }
-                for part, seen in enumerate(("full", "partial"))
-            }
-        return said
+        found = np.concatenate(done, axis=-1)
+        found[:, :, 0] *= 1000 / self.game.rules.big_blind
+        return found
 
     def _truth(self, judged: str) -> float:
         """What an agent wins from the opponent in mbb/h, with all bets averaged over."""
@@ -326,9 +346,33 @@ def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str,
         "margin": margin,
         "deviation": deviation,
         "effective_hands": float(weights.sum() ** 2 / (weights @ weights)),
+        "largest_share": float((values**2).max() / max(float(values @ values), 1e-300)),
         "truth": truth,
         "bias": bias,
         "rmse": sqrt(bias**2 + deviation**2 / 1000),
+    }
+
+
+def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
+    """What the deviation of an estimator tends to when an agent is judged on hands of another one.
+
+    Parameters
+    ----------
+    values, weights : ndarray of float64, shape (hands,)
+        What it makes of the *other* one on hands of the judged agent: values in mbb, and weights 1 / w.
+
+    Returns
+    -------
+    dict
+        ``deviation`` in mbb, and ``largest_share``, the share of the largest hand in the sum that it comes from.
+    """
+    seen = weights > 0  # the other one may do so at all
+    worth = values[seen] / weights[seen]
+    squares, mean = worth**2 / weights[seen], float(worth.sum()) / len(values)
+    second = float(squares.sum()) / len(values)
+    return {
+        "deviation": sqrt(max(second - mean**2, 0.0)),
+        "largest_share": float(squares.max(initial=0.0) / max(second * len(values), 1e-300)),
     }
 
 
@@ -365,18 +409,21 @@ def _by_agent(what: str, paper: dict[str, dict[str, Figures]], *, partial: bool)
             if cases is None or watcher.stopped():
                 return
             judged, _, name = row.partition(" ")
-            ours = cases.figures(next(iter(AGENTS)), judged, partial=partial)[name]
-            bias, deviation, rmse = paper[judged][name]
-            more = ours | {"paper_bias": bias, "paper_rmse": rmse}
+            ours = cases.figures(first, judged, partial=partial)[name]
+            bias, deviation, rmse = paper[judged].get(name, (None, None, None))
+            more = ours | ({"paper_bias": bias, "paper_rmse": rmse} if name in paper[judged] else {})
             yield Row(row, deviation, ours["deviation"], UNIT, cases.agents[judged].seconds, more)
+
+    first = next(iter(AGENTS))
+    names = {judged: [*those, *(LIMITS if judged != first else ())] for judged, those in paper.items()}
 
     table = Reproduction(
         what=what,
         time=_TIME,
-        rows=tuple(f"{judged} {name}" for judged, those in paper.items() for name in those),
+        rows=tuple(f"{judged} {name}" for judged, those in names.items() for name in those),
         run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
         options=("only", "minutes", "threads", "out"),
-        hint="the paper's agents were others",
+        hint="the paper's agents were others; `limit` is what deviations off policy tend to with more hands",
     )
     return table
 
@@ -397,18 +444,22 @@ def _over_agents(what: str, paper: dict[str, dict[str, tuple[int, int]]], *, par
                         found.append(cases.figures(played, judged, partial=partial)[name])
             assert cases is not None
             least, most = (pick(one["deviation"] for one in found) for pick in (min, max))
-            more = {"least": least, "paper_least": paper[policy][name][0]}
-            lists = {"deviation": "deviations", "bias": "biases", "rmse": "rmses"}
-            more |= {many: [one[key] for one in found] for key, many in lists.items()}
-            yield Row(row, paper[policy][name][1], most, UNIT, cases.agents[OPPONENT].seconds, more)
+            of_paper = paper[policy].get(name, (None, None))
+            more: dict[str, Any] = {"least": least} | ({"paper_least": of_paper[0]} if name in paper[policy] else {})
+            lists = {"deviation": "deviations", "bias": "biases", "rmse": "rmses", "largest_share": "largest_shares"}
+            more |= {many: [one[key] for one in found] for key, many in lists.items() if key in found[0]}
+            yield Row(row, of_paper[1], most, UNIT, cases.agents[OPPONENT].seconds, more)
 
     table = Reproduction(
         what=what,
         time=_TIME,
-        rows=tuple(f"{policy} {name}" for policy, those in paper.items() for name in those),
+        rows=(
+            *(f"{policy} {name}" for policy, those in paper.items() for name in those),
+            *(f"off {it}" for it in LIMITS),
+        ),
         run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
         options=("only", "minutes", "threads", "out"),
-        hint="the largest of three, or of six off policy; `least` in --json is the least",
+        hint="the largest of three, or of six off policy; `least` in --json is the least; `limit` as in table-7.1",
     )
     return table
 
