@@ -5,6 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from commands import answer, refused
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, AsymmetricAbstraction
 from kilt.abstraction.features import Deal
@@ -16,6 +17,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
+from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
 from kilt.solve.joint import JointCfr, JointGame
@@ -216,3 +218,28 @@ def test_too_many_sequences(cards_of, monkeypatch):
         joint_tables(cards_of(LEDUC, "PR-PHS-PHS 2-2"))
     with pytest.raises(AbstractionError, match="5 bucket sequences up to round 2"):
         joint_tables(cards_of(LEDUC, "IR-PHS-PHS 2-3"))
+
+
+def test_a_run(tmp_path, monkeypatch):
+    """Runs by joint tables resume, play and are judged as others; their log has both exploitabilities."""
+    config = tmp_path / "my.toml"
+    config.write_text('game = "leduc"\ncards = "PR-PHS-PHS 2-2"\n[solver]\nalgorithm = "joint:cfr+"\niterations = 30\n')
+    whole = answer("solve", config, "--out", tmp_path / "whole")
+    assert 0 < whole["abstract_exploitability"] < whole["exploitability"]
+    answer("solve", config, "--out", tmp_path / "run", "--iterations", 10)
+    again = answer("solve", "--resume", tmp_path / "run", "--iterations", 30)
+    assert [again[key] for key in ("exploitability", "value")] == [whole[key] for key in ("exploitability", "value")]
+    steps = open_run(tmp_path / "run").steps()
+    assert steps[-1].abstract_exploitability < steps[0].abstract_exploitability
+    assert answer("match", tmp_path / "run", "always-call", "-n", 100)["players"]
+    text = config.read_text()
+    config.write_text(text.replace("joint:cfr+", "cfr+"))
+    walked = answer("solve", config, "--out", tmp_path / "walked")
+    for key in ("exploitability", "abstract_exploitability", "value"):
+        assert walked[key] == pytest.approx(whole[key], rel=1e-3)
+    config.write_text(text)
+    monkeypatch.setattr("kilt.abstraction.joint.MOST", 3)
+    assert "use fewer buckets" in refused("solve", config, "--out", tmp_path / "large")
+    assert not (tmp_path / "large").exists()
+    config.write_text(f'{text}[engine]\nname = "local"\n')
+    assert "leave out the engine" in refused("solve", config, "--out", tmp_path / "large")

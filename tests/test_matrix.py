@@ -30,7 +30,7 @@ KINDS = {
 
 
 def test_the_matrix_is_whole():
-    assert set(KINDS) == set(ALGORITHMS)
+    assert set(KINDS) == {name for name, entry in ALGORITHMS.items() if entry.forms != (ABSTRACT,)}
 
 
 @pytest.mark.parametrize("game", GAMES)

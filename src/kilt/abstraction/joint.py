@@ -20,7 +20,7 @@ last round: there are 625 for five buckets a round, as in [Johanson16 §6.3.1].
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,8 +44,9 @@ from kilt.errors import AbstractionError, ArtifactError
 KIND = "joint tables"
 REMEDY = "delete it, and it is made again"
 MOST = 4096  # sequences of a player: tables of 134 MB
+QUICK = 4096  # boards up to which tables are made within about a second
 LARGE = 1 << 16  # boards from which on tables are kept on disk
-BATCH = 256  # boards that are looked up at once
+BATCH = 64  # boards that are counted at once: 64 · 24 suits · 1,081 hands · 990 others are less than 2³¹ pairs
 
 
 class Sequences(NamedTuple):
@@ -145,8 +146,9 @@ def joint_tables(
     JointTables
         AbstractionError is raised where there are more than 4,096 sequences.
     """
-    require_few(cards)
-    place = artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards.fingerprint)}"
+    for own in cards.each:
+        require_few(own.name, own.numbers)
+    place = _place(cards)
     if keep and artifact.exists(place):
         with suppress(ArtifactError):  # it can be made again
             return JointTables.load(place, cards.fingerprint)
@@ -167,14 +169,23 @@ def joint_tables(
     return tables
 
 
-def require_few(cards: PlayerAbstractions) -> None:
-    """Raise AbstractionError where players have too many bucket sequences for joint tables, as far as is known yet."""
-    for own in cards.each:
-        if max(own.numbers) > MOST:
-            raise AbstractionError(
-                f"{own.name} has {max(own.numbers):,} buckets in a round, and tables over pairs of bucket sequences "
-                f"take {MOST:,} at most: use fewer buckets"
-            )
+def require_few(name: str, numbers: Sequence[int]) -> None:
+    """Raise AbstractionError where an abstraction has too many buckets in a round for joint tables."""
+    if max(numbers) > MOST:
+        raise AbstractionError(
+            f"{name} has {max(numbers):,} buckets in a round, and tables over pairs of bucket sequences take "
+            f"{MOST:,} at most: use fewer buckets"
+        )
+
+
+def at_hand(cards: PlayerAbstractions, boards: int) -> bool:
+    """Whether joint tables are kept on disk, or made at once, for a game with that many complete boards up to suits."""
+    few = all(max(own.numbers) <= MOST for own in cards.each)
+    return few and (boards <= QUICK or artifact.exists(_place(cards)))
+
+
+def _place(cards: PlayerAbstractions) -> Path:
+    return artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards.fingerprint)}"
 
 
 class _Player:
@@ -244,22 +255,25 @@ def _pairs(
 
     def count(part: int) -> tuple[FloatArray, FloatArray]:
         ranking = room_to_rank(deal.deck, deal.hole_cards, deal.sizes[-1])
-        most = min(hands, max(shape))
         wins, ties = np.zeros(shape), np.zeros(shape)
-        scratch = (
-            np.full((2, max(shape)), -1, dtype=np.int32),
-            np.empty((2, most), dtype=np.int32),
-            np.empty((2, hands), dtype=np.int32),
-            np.empty(most, dtype=np.int32),
-            np.empty((len(ranking.by_card), max(deal.deck.size, 1)), dtype=np.int32),
-            np.empty(len(ranking.by_card), dtype=np.int64),
-            np.empty((2, most, most), dtype=np.int32),
+        scratch = kernels.Scratch(
+            local=np.full((2, max(shape)), -1, dtype=np.int32),
+            present=np.empty((2, max(shape)), dtype=np.uint32),
+            place=np.empty((2, hands), dtype=np.uint32),
+            weaker=np.empty(max(shape), dtype=np.int32),
+            equal=np.zeros(max(shape), dtype=np.int32),
+            distinct=np.empty(hands, dtype=np.uint32),
+            holding=np.empty((len(ranking.by_card), deal.deck.size), dtype=np.uint32),
+            behind=np.empty(len(ranking.by_card), dtype=np.uint32),
+            number=np.empty(len(ranking.by_card), dtype=np.uint32),
+            wins=np.empty(shape, dtype=np.int32),
+            ties=np.empty(shape, dtype=np.int32),
         )
         for low, high in batches[part::threads]:
             own = mine.rows(last, low, high)
             other = own if mine is theirs else theirs.rows(last, low, high)
             kernels.add_pairs(
-                boards[low:high], weights[low:high], own, other, mine.hands, tables, ranking, *scratch, wins, ties
+                boards[low:high], weights[low:high], own, other, mine.hands, tables, ranking, scratch, wins, ties
             )
             done.put(high)
             tick(done.qsize() / len(batches))

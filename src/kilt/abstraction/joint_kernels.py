@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,84 +35,110 @@ def mark_sequences(
                 seen[before[board, hand], buckets[board, hand]] = True
 
 
+class Scratch(NamedTuple):
+    """Room for `add_pairs`, where the sequences that occur have numbers of their own, for either player."""
+
+    local: npt.NDArray[np.int32]  # [player, sequence] its number; −1 between calls
+    present: npt.NDArray[np.uint32]  # [player, number] the sequence
+    place: npt.NDArray[np.uint32]  # [player, hand in order of strength] number of its sequence
+    weaker: npt.NDArray[np.int32]  # [number] weaker hands, by their sequence
+    equal: npt.NDArray[np.int32]  # [number] hands of the same strength, by their sequence; 0 between calls
+    distinct: npt.NDArray[np.uint32]  # numbers of the sequences among hands of the same strength
+    holding: npt.NDArray[np.uint32]  # [card, …] numbers of the sequences of hands that hold it, weakest first
+    behind: npt.NDArray[np.uint32]  # [card] how many of them are weaker
+    number: npt.NDArray[np.uint32]  # [card] how many there are so far
+    wins: npt.NDArray[np.int32]  # [number of own, number of other]
+    ties: npt.NDArray[np.int32]  # likewise
+
+
 @kernel
 def add_pairs(
     boards: IntArray,
     weights: IntArray,
-    mine: npt.NDArray[np.int32],
-    theirs: npt.NDArray[np.int32],
+    own: npt.NDArray[np.int32],
+    other: npt.NDArray[np.int32],
     hands: HandList,
     tables: HandTables,
     ranking: Ranking,
-    local: npt.NDArray[np.int32],
-    present: npt.NDArray[np.int32],
-    place: npt.NDArray[np.int32],
-    weaker: npt.NDArray[np.int32],
-    holding: npt.NDArray[np.int32],
-    number: IntArray,
-    counted: npt.NDArray[np.int32],
+    scratch: Scratch,
     wins: FloatArray,
     ties: FloatArray,
 ) -> None:
-    """Add the pairs of hands on complete boards to `wins` and `ties` [my sequence, their sequence].
+    """Add the pairs of hands on complete boards to `wins` and `ties` [own sequence, other sequence].
 
-    `mine` and `theirs` are [board, hand] sequences, and a pair counts as often as the `weights` of its board say.
-    Hands are gone through from the weakest on; `weaker` has how many of each sequence are behind, and those that share
-    a card with a hand are taken away again. On a board the sequences that occur have numbers of their own, so that the
-    tables are small: `local` [player, sequence] (−1 between boards), and back `present` [player, number]. The others
-    are scratch: `place` [player, hand in order], `holding` [card, …] sequences of weaker hands that hold a card,
-    `number` [card] how many, `counted` [wins or ties, my number, their number].
+    `own` and `other` are [board, hand] sequences; a pair counts as often as the `weights` of its board say. Hands are
+    gone through from the weakest on: those behind a hand lose to it, but for those that share a card with it. Counts of
+    all boards of a call have to stay below 2³¹.
     """
+    local, present, place, weaker, equal, distinct, holding, behind, number, won, tied = scratch
+    one, many = np.uint32(1), np.zeros(2, dtype=np.uint32)
     for board in range(len(boards)):
+        bits = np.int64(0)
+        for card in boards[board]:
+            bits |= tables.card_bit[card]
+        for hand in range(len(hands.bits)):
+            if not hands.bits[hand] & bits:
+                for player in range(2):
+                    sequence = np.uint32(own[board, hand] if player == 0 else other[board, hand])
+                    if local[player, sequence] < 0:
+                        local[player, sequence] = many[player]
+                        present[player, many[player]] = sequence
+                        many[player] += one
+    rows, columns = np.int64(many[0]), np.int64(many[1])
+    for x in range(rows):
+        for y in range(columns):
+            won[x, y] = 0
+            tied[x, y] = 0
+    for board in range(len(boards)):
+        weight = np.int32(weights[board])
         groups = rank_board(boards[board], hands, tables, ranking)
         order, ends, first, second = ranking.order, ranking.ends, ranking.cards[0], ranking.cards[1]
-        live = np.int64(ends[groups - 1]) if groups else 0
-        many = np.zeros(2, dtype=np.int64)
-        for i in range(live):
-            for player in range(2):
-                sequence = mine[board, order[i]] if player == 0 else theirs[board, order[i]]
-                if local[player, sequence] < 0:
-                    local[player, sequence] = many[player]
-                    present[player, many[player]] = sequence
-                    many[player] += 1
-                place[player, i] = local[player, sequence]
-        own, other = many
-        for x in range(own):
-            for y in range(other):
-                counted[0, x, y] = 0
-                counted[1, x, y] = 0
-        for y in range(other):
+        for y in range(columns):
             weaker[y] = 0
         for card in range(len(number)):
+            behind[card] = 0
             number[card] = 0
-        start = np.int64(0)
+        start = np.uint64(0)
         for group in range(groups):
-            end = np.int64(ends[group])
+            end, kinds = np.uint64(ends[group]), np.uint32(0)
             for i in range(start, end):
-                row, level = counted[0, place[0, i]], counted[1, place[0, i]]
-                for y in range(other):
+                mine, theirs = np.uint32(own[board, order[i]]), np.uint32(other[board, order[i]])
+                place[0, i], place[1, i] = local[0, mine], local[1, theirs]
+                here = place[1, i]
+                row, a, b = won[place[0, i]], first[i], second[i]
+                for y in range(columns):
                     row[y] += weaker[y]
-                a, b = first[i], second[i]
-                for k in range(number[a]):
-                    row[holding[a, k]] -= 1
-                for k in range(number[b]):
-                    row[holding[b, k]] -= 1
-                for j in range(start, end):
-                    c, d = first[j], second[j]
-                    if a != c and a != d and b != c and b != d:
-                        level[place[1, j]] += 1
+                for k in range(behind[a]):
+                    row[holding[a, k]] -= weight
+                for k in range(behind[b]):
+                    row[holding[b, k]] -= weight
+                holding[a, number[a]] = here
+                number[a] += one
+                holding[b, number[b]] = here
+                number[b] += one
+                if equal[here] == 0:
+                    distinct[kinds] = here
+                    kinds += one
+                equal[here] += weight
             for i in range(start, end):
-                y = place[1, i]
-                weaker[y] += 1
-                for card in (first[i], second[i]):
-                    holding[card, number[card]] = y
-                    number[card] += 1
+                row, a, b = tied[place[0, i]], first[i], second[i]
+                for k in range(kinds):
+                    row[distinct[k]] += equal[distinct[k]]
+                for k in range(behind[a], number[a]):
+                    row[holding[a, k]] -= weight
+                for k in range(behind[b], number[b]):
+                    row[holding[b, k]] -= weight
+                row[place[1, i]] += weight  # the hand itself was taken away twice
+            for i in range(start, end):
+                behind[first[i]], behind[second[i]] = number[first[i]], number[second[i]]
+            for k in range(kinds):
+                weaker[distinct[k]] += equal[distinct[k]]
+                equal[distinct[k]] = 0
             start = end
-        for x in range(own):
-            to = present[0, x]
-            for y in range(other):
-                wins[to, present[1, y]] += weights[board] * counted[0, x, y]
-                ties[to, present[1, y]] += weights[board] * counted[1, x, y]
-        for player in range(2):
-            for x in range(many[player]):
-                local[player, present[player, x]] = -1
+    for x in range(rows):
+        for y in range(columns):
+            wins[present[0, x], present[1, y]] += won[x, y]
+            ties[present[0, x], present[1, y]] += tied[x, y]
+    for player in range(2):
+        for x in range(many[player]):
+            local[player, present[player, x]] = -1

@@ -116,7 +116,7 @@ def plan(
     there = machine.available_memory()
     fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
     walked = None
-    if probe and fits and not simulate and not plan.algorithm.walks:
+    if probe and fits and not simulate and not plan.algorithm.walks and not plan.algorithm.joint:
         with waiting("walking the game for some seconds …"):
             walked = plan.pace()
     simulated = None

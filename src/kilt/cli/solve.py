@@ -414,6 +414,8 @@ def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
 
 
 def _print_result(step: Step, run: Run, *, as_json: bool) -> None:
+    from math import isnan
+
     from kilt.evaluate.judge import UNIT
 
     identity, problem, folder = run.identity, run.problem, run.folder
@@ -436,6 +438,8 @@ def _print_result(step: Step, run: Run, *, as_json: bool) -> None:
         ]
     else:
         rows = [[f"wins against {name}", f"{rate:+.0f}", "mbb/h"] for name, rate in step.others.items()]
+    if not isnan(step.abstract_exploitability):
+        rows.append(["exploitability inside the abstraction", f"{step.abstract_exploitability:.6g}", UNIT])
     rows += [["iterations", f"{step.iterations:,}", ""], ["time", f"{step.seconds:.2f}", "s"]]
     rows += [["CPU time", f"{step.cpu_seconds:.2f}", "s"]]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)

@@ -14,6 +14,7 @@ NashConv is twice that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -21,10 +22,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from kilt.abstraction.joint import at_hand
 from kilt.arrays import Array
-from kilt.errors import RunError
+from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.abstract_response import abstract_responses, walks_of
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver
 from kilt.tree import best_response
@@ -46,6 +49,9 @@ class Figures(NamedTuple):
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
     others: dict[str, float]  # win rates of the average strategy in mbb per hand, by opponent
+    abstract_exploitability: float = (
+        nan  # of the average strategy, by opponents who see the same buckets; nan if not known
+    )
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,10 @@ class Judge(ABC, Generic[P]):
         """Win rates against simple opponents in mbb per hand, where exploitability is not known."""
         return {}
 
+    def abstract_exploitability(self, strategy: Array) -> float:
+        """What best responses that see the same buckets win on average over both seats; nan where that is not known."""
+        return nan
+
     def exploitability(self, strategy: Array) -> float:
         """What best responses win on average over both seats, in chips per game; at least 0."""
         mean = sum(self.response_values(strategy)) / 2
@@ -101,7 +111,7 @@ class Judge(ABC, Generic[P]):
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
-        return Figures(exploitability, current, value, self.others(average))
+        return Figures(exploitability, current, value, self.others(average), self.abstract_exploitability(average))
 
     def require_measurable(self, target: float | None) -> None:
         """Raise RunError where exploitability cannot be compared with a target."""
@@ -211,6 +221,21 @@ class AbstractJudge(Judge[AbstractProblem]):
         bucketed = self.problem.bucketed
         table = bucketed.table_of(self.problem.abstract, strategy)
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
+
+    def abstract_exploitability(self, strategy: Array) -> float:
+        """What best responses that see the same buckets win on average over both seats, in chips per game; at least 0.
+
+        By joint tables where they are at hand, else by walks of the whole game where these are quick; nan elsewhere.
+        With imperfect recall it is a lower bound: see `kilt.solve.joint`.
+        """
+        problem = self.problem
+        if at_hand(problem.abstract.cards, problem.cost.boards[-1]):
+            with suppress(AbstractionError):  # sequences of buckets are too many
+                return problem.joint.exploitability(strategy)
+        if self.exact and walks_of(problem.bucketed) * problem.cost.seconds <= self.patience:
+            table = problem.bucketed.table_of(problem.abstract, strategy)
+            return max(sum(abstract_responses(problem.bucketed, table)[1]) / 2, 0.0)
+        return nan
 
     @cached_property
     def _opponents(self) -> FixedOpponents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import exp, inf, log
+from math import exp, inf, log, nan
 from typing import ClassVar, NamedTuple
 
 from kilt.errors import RunError
@@ -21,6 +21,7 @@ class Step(NamedTuple):
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
     others: dict[str, float] = {}  # noqa: RUF012, win rates of the average strategy in mbb per hand, by opponent
+    abstract_exploitability: float = nan  # of the average strategy, by opponents who see the same buckets; nan: unknown
     cpu_seconds: float = 0.0  # of this process and of those started by it that have ended, compilation included
 
 

@@ -23,6 +23,7 @@ from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstraction, load_abstractions
 from kilt.abstraction.estimate import BuildEstimate, estimate
 from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import require_few
 from kilt.abstraction.pipeline import bucket_numbers, build
 from kilt.config import DEFAULT_MINUTES, Config
 from kilt.engines import Engine, engine_named
@@ -37,6 +38,7 @@ from kilt.search.agent import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
 from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe
+from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.strategy.blueprint import card_folders
@@ -140,6 +142,10 @@ class RunPlan:
         slots = 4 * sum(self.size.slots)
         # The strategy, of two bytes a slot at most, is there beside the tables when it is judged or written.
         beside = machine.PROCESS + PER_NODE * self.size.nodes + slots // 2 + mapped
+        if self.algorithm.joint:
+            kept = 2 * self.algorithm.tables * slots
+            tables = kept + MEMORY + 40 * max(map(max, self.size.buckets)) ** 2
+            return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
             return RunEstimate(self.size, tables, tables + beside, mapped, 3 * tables, cards, None)
@@ -156,13 +162,16 @@ class RunPlan:
 
     def require_room(self, folder: Path) -> RunEstimate:
         """Raise RunError or ArtifactError where memory or disk have no room for the run; the estimate otherwise."""
+        if self.algorithm.joint:
+            for numbers in self.size.buckets:
+                require_few(" and ".join(self.config.cards), numbers)
         found = self.estimate()
         if not found.fits and not self.config.engine.address:  # a cluster is asked for room of its own
             needed = (found.memory - found.mapped) / 1e9
             raise RunError(
                 f"{self.config.solver.algorithm} on {self.game.name} takes {needed:,.1f} GB of memory, and "
                 f"{machine.available_memory() / 1e9:,.1f} GB are available: use fewer buckets or bets"
-                + (", or external" if self.algorithm.walks else ", or `average = false`")
+                + (", or external" if self.algorithm.walks or self.algorithm.joint else ", or `average = false`")
             )
         if found.cards:
             found.cards.require_memory()
@@ -262,7 +271,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if ABSTRACT not in algorithm.make:
         able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
         raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
-    if config.engine.name and algorithm.walks:
+    if config.engine.name and (algorithm.walks or algorithm.joint):
         raise RunError(
             f"blades share the deals of external sampling, not {config.solver.algorithm}: leave out the engine"
         )

@@ -20,6 +20,7 @@ from shlex import quote
 from typing import Any
 
 from kilt import artifact
+from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
 from kilt.errors import RunError
@@ -238,6 +239,8 @@ def configured_run(
             if not (folder / CONFIG).is_file():
                 plan.keep(folder)
             problem = plan.build(folder, tick, place=place)
+            if plan.algorithm.joint:  # large tables are kept, and found there by the solver
+                joint_tables(problem.abstract.cards, problem.threads, tick)
     except BaseException:
         if place:
             place.close()

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.cards.isomorphism import Isomorphism
 from kilt.config import EngineConfig
@@ -28,6 +29,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import SamplingOptions
+from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import ABSTRACT, SINGLE, Problem
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.blueprint import Blueprint
@@ -163,6 +165,11 @@ class AbstractProblem(Problem):
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
         )
 
+    @cached_property
+    def joint(self) -> JointGame:
+        """The abstract game by joint tables; AbstractionError where players have too many bucket sequences."""
+        return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
+
     def uniform(self) -> Array:
         """[slot] the strategy that takes all actions of a decision with equal probability."""
         return np.ones(self.abstract.slots, dtype=self.dtype)
@@ -196,3 +203,19 @@ class BucketedCfr(VectorCfr):
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
         return self.problem.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
+
+
+class JointBlueprintCfr(JointCfr):
+    """The CFR family on an abstract game by joint tables: strategies are those of a blueprint, in whole numbers."""
+
+    def __init__(self, problem: AbstractProblem, variant: str) -> None:
+        super().__init__(problem.joint, variant)
+        self.dtype = np.dtype(problem.dtype)
+
+    def average(self) -> Array:
+        """[slot] the average strategy."""
+        return np.round(super().average() * np.iinfo(self.dtype).max).astype(self.dtype)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return np.round(super().current() * np.iinfo(self.dtype).max).astype(self.dtype)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from kilt.errors import RunError
-from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
+from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, JointBlueprintCfr
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.external import External
@@ -37,6 +37,7 @@ class Algorithm(NamedTuple):
     opponent: bool = False  # whether it keeps a table for an opponent who sees all cards
     trunk: int = 0  # rounds in which that opponent learns
     exact: bool = False  # whether it is done after one step
+    joint: bool = False  # whether it takes the cards of an abstract game from tables over pairs of bucket sequences
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -73,6 +74,15 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
         return BucketedCfr(problem, variant=variant, scheme=scheme, seed=seed)
 
     return {VECTOR: vector, ABSTRACT: abstract}
+
+
+def _joint(variant: str) -> dict[str, Make]:
+    """CFR or a variant of it on an abstract game by joint tables."""
+
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        return JointBlueprintCfr(problem, variant)
+
+    return {ABSTRACT: abstract}
 
 
 def _sampled(scheme: str) -> dict[str, Make]:
@@ -153,6 +163,13 @@ ALGORITHMS: dict[str, Algorithm] = {
         _chance_sampled("pcs"),
         samples=True,
     ),
+    "joint": Algorithm(
+        "CFR+ by tables over pairs of bucket sequences, for few buckets; joint:cfr with another variant, and so on",
+        _joint("cfr+"),
+        tables=3,
+        walks=False,
+        joint=True,
+    ),
     "external": Algorithm(
         "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: _external}, walks=False
     ),
@@ -165,8 +182,8 @@ ALGORITHMS: dict[str, Algorithm] = {
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
-    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, and so on. A
-    `Variant` is CFR with discounts of one's own.
+    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR
+    by joint tables, and so on. A `Variant` is CFR with discounts of one's own.
     """
     if isinstance(name, Algorithm):
         return name
@@ -175,6 +192,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     plain, _, more = name.partition(":")
     if plain == "cfr-br" and more.isdecimal():
         return ALGORITHMS[plain]._replace(make=_cfr_br(int(more)), samples=int(more) > 0, trunk=int(more))
+    if plain == "joint" and more in VARIANTS:
+        return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + VARIANTS[more].predictive)
     if name not in ALGORITHMS:

@@ -15,11 +15,11 @@ from kilt.evaluate.judge import UNIT
 from kilt.runs.budget import Step
 from kilt.viz.picture import save
 
-AVERAGE, CURRENT = "#1f5fa8", "#d98c3f"
+AVERAGE, CURRENT, ABSTRACT = "#1f5fa8", "#d98c3f", "#3a8f5c"
 # As shares of the picture, with room for labels such as 6 × 10⁻¹: a layout that measures all labels takes as long as
 # drawing does, and a picture is drawn at the end of every run.
 MARGINS = {"left": 0.11, "right": 0.985, "bottom": 0.125, "top": 0.9, "wspace": 0.07}
-COLOURS = (AVERAGE, CURRENT, "#3a8f5c", "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
+COLOURS = (AVERAGE, CURRENT, ABSTRACT, "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
 
 
 def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str | Path, unit: str = UNIT) -> None:
@@ -61,10 +61,13 @@ def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Seq
     """The curves of a picture: label, colour, the field of `Step` to draw, and the steps."""
     if len(runs) == 1:
         (steps,) = runs.values()
-        return [
+        curves = [
             ("current strategy", CURRENT, "current_exploitability", steps),
             ("average strategy", AVERAGE, "exploitability", steps),
         ]
+        if any(step.abstract_exploitability > 0 for step in steps):
+            curves.append(("… by opponents who see its buckets", ABSTRACT, "abstract_exploitability", steps))
+        return curves
     return [(name, COLOURS[n % len(COLOURS)], "exploitability", steps) for n, (name, steps) in enumerate(runs.items())]
 
 
