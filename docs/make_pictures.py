@@ -8,14 +8,17 @@ drawn from `HOUSE`; a test holds it against the order of imports.
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from PIL import Image
+from playwright.sync_api import sync_playwright
 
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
@@ -47,6 +50,7 @@ actions = "1x, a"
 # Highest layer first: packages that stand side by side, and what they are for.
 HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
+    (("web",), "the page in the browser", ""),
     (("api",), "what import kilt offers", ""),
     (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
     (("viz",), "data to pictures", ""),
@@ -119,10 +123,30 @@ def board_classes(folder: Path, to: Path) -> None:
     (folder / "classes" / "classes.png").rename(to)
 
 
+def page(folder: Path, to: Path, place: str, presses: Sequence[str]) -> None:
+    """What a browser shows of a place of `kilt web`, after some buttons were pressed."""
+    kilt("solve agent.toml --iterations 2000000", folder)
+    command = [sys.executable, "-m", "kilt", "web", "agent", "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as tools:
+        assert server.stderr
+        address = server.stderr.readline().split()[4]
+        browser = tools.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": 1100, "height": 860})
+        shown.goto(address + place)
+        for press in presses:
+            shown.click(press)
+        shown.wait_for_timeout(500)
+        shown.screenshot(path=to)
+        browser.close()
+        server.terminate()
+
+
 DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "convergence.png": convergence,
     "hand-grids.png": hand_grids,
     "board-classes.png": board_classes,
+    "web-play.png": partial(page, place="#/play?player=agent", presses=("[data-key=c]", "#advice")),
+    "web-strategy.png": partial(page, place="#/strategy?player=agent", presses=("[data-hand=A5s]",)),
 }
 
 

@@ -29,6 +29,7 @@ from kilt.cli import (
     solve,
     spot,
     table,
+    web,
 )
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError, shortened
@@ -57,6 +58,7 @@ app.command()(match.match)
 app.command()(match.crosstable)
 app.command()(model.model)
 app.command()(table.play)
+app.command()(web.web)
 app.command()(play.dealer)
 app.command()(play.agent)
 app.add_typer(spot.app, name="spot")

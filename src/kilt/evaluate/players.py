@@ -5,6 +5,7 @@
 ``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
                                  `act(observation)`
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
+``runs/leduc``                   the strategy of a small game that `kilt solve --game` has solved with a flat tree
 ``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
 ``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
                                  rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
@@ -30,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kilt.artifact import understood
+from kilt.artifact import exists, kind_of, understood
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import estimator_named
@@ -39,10 +40,13 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, known
 from kilt.play.blueprint import BlueprintAgent
+from kilt.play.strategy_agent import StrategyAgent
 from kilt.records import record_of
 from kilt.search.agent import ResolvingAgent
-from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.postprocess import rule_named
+from kilt.strategy.table import KIND as TABLE
+from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
 
 PORTFOLIO = "portfolio:"
@@ -82,6 +86,9 @@ def load_agent(spec: str) -> Agent:
         return _portfolio(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
+    if _is_solved(Path(spec)):
+        strategy = Strategy.load(Path(spec) / STRATEGY)
+        return StrategyAgent(spec.rstrip("/"), load_holdem(strategy.game), strategy)
     return _run_agent(spec)
 
 
@@ -116,6 +123,11 @@ def load_holdem(name: str | Path) -> Holdem:
     if not isinstance(game, Holdem):
         raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
     return game
+
+
+def _is_solved(place: Path) -> bool:
+    """Whether a folder has the strategy of a small game, with a row for each information set."""
+    return exists(place / STRATEGY) and kind_of(place / STRATEGY) == TABLE
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:

@@ -1,0 +1,40 @@
+"""``kilt web``: the page in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import say
+from kilt.errors import KiltError
+
+EXTRA = "the page needs FastAPI and uvicorn: pip install 'kilt[web]'"
+
+
+def web(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN...]", help="Runs, exported agents, or folders that hold some. Left out: runs, if it is there."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", metavar="H", help="Where to listen. Beyond this machine a token is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535, help="0 is any free one.")] = 8765,
+    control: Annotated[bool, typer.Option("--control", help="Let the page start, stop and resume runs.")] = False,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """Play agents, look at strategies and buckets, and watch runs, in the browser."""
+    try:
+        from kilt.web.serve import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "uvicorn", "starlette", "pydantic", "anyio"):
+            raise
+        raise KiltError(EXTRA) from None
+
+    usual = Path("runs")
+    folders = runs or ([usual] if usual.is_dir() else [])
+    serve(folders, host, port, control=usual if control else None, browser=browser, announce=say)

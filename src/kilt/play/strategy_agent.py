@@ -1,0 +1,62 @@
+"""An agent that plays the strategy of a small game, information set by information set.
+
+>>> from kilt.games.gamedef import ready_made
+>>> from kilt.tree.best_response import uniform
+>>> from kilt.tree.flat import flat_tree
+>>> kuhn = Holdem(ready_made("kuhn"), "kuhn")
+>>> tree = flat_tree(kuhn)
+>>> agent = StrategyAgent("even", kuhn, Strategy.of(tree, uniform(tree)))
+>>> agent.policy(kuhn.replay("r"), ()).shares.tolist()
+[[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilt.games.holdem import Betting, Holdem
+from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.blueprint import action_draw
+from kilt.strategy.table import Strategy
+
+
+@dataclass(frozen=True)
+class StrategyAgent:
+    """The agent that plays a strategy which has a row for every information set of its game.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables and logs.
+    game : Holdem
+        The game that it plays.
+    strategy : Strategy
+        Of that game as a flat tree.
+    """
+
+    name: str
+    game: Holdem
+    strategy: Strategy
+
+    def act(self, observation: Observation) -> str:
+        """An action drawn from the row of the information set."""
+        position = observation.position
+        row = self._row(position, self.game.deck.name(observation.hand), observation.board)
+        return pick(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actor's actions with every hand; 0 for those that share a card with the board."""
+        actions = position.actions()
+        holes = self.game.deck.holes(self.game.rules.hole_cards)
+        free = [not set(hand) & set(board) for hand in holes.tolist()]
+        table = np.zeros((len(actions), len(holes)))
+        for hand, name in enumerate(self.game.hands(position.actor)):
+            if free[hand]:
+                row = self._row(position, name, board)
+                table[:, hand] = [row[action] for action in actions]
+        return PublicPolicy(actions, table, np.arange(len(holes)))
+
+    def _row(self, position: Betting, hand: str, board: tuple[int, ...]) -> dict[str, float]:
+        return self.strategy[f"{hand}|{self.game.board_name(board)}|{position.history}"]

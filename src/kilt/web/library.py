@@ -1,0 +1,157 @@
+"""What the page has to show: players and runs by name, each opened once. No name reaches the file system as a path.
+
+Folders are given when the server starts. A folder that holds runs stands for all of them, looked for anew each time
+that somebody asks: the disk is the data base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from kilt import artifact
+from kilt.api import solve_game
+from kilt.errors import ArtifactError, KiltError, PlayError, RunError
+from kilt.evaluate.players import load_holdem, load_player
+from kilt.games.holdem import Holdem
+from kilt.play.agent import BASELINES, Agent, KnownAgent, known
+from kilt.play.strategy_agent import StrategyAgent
+from kilt.runs.budget import Step
+from kilt.runs.folder import RunFolder
+from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.table import Strategy
+
+SMALL = {"leduc (solved here)": "leduc", "kuhn (solved here)": "kuhn"}  # games that are solved while one looks
+SMALL_ITERATIONS = 2000
+LARGE = "holdem.nolimit.2p"  # what baselines play
+DEEP = 2  # folders below those that were given in which runs are looked for
+
+
+class WebPlayer(NamedTuple):
+    """Somebody who can be played or looked at."""
+
+    agent: Agent
+    game: Holdem
+
+
+class Library:
+    """Players and runs by name.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Runs, exported agents, or folders that hold some.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = [folder.resolve() for folder in folders]
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise ArtifactError(f"{folder} is no folder: give runs, exported agents, or folders that hold some")
+        self._opening = Lock()
+        self._open = lru_cache(maxsize=8)(self._load)
+
+    def places(self) -> dict[str, Path]:
+        """Folders of runs and agents by the names that they have here."""
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            for place in _places(folder, DEEP):
+                name = place.name if place == folder else f"{folder.name}/{place.relative_to(folder).as_posix()}"
+                while name in found:
+                    name += "′"
+                found[name] = place
+        return found
+
+    def players(self) -> list[str]:
+        """Names of all who can be played or looked at, those of the user first."""
+        own = [name for name, place in self.places().items() if _has_strategy(place)]
+        return [*own, *SMALL, *BASELINES]
+
+    def player(self, name: str) -> WebPlayer:
+        """A player by name, opened once; KiltError where it cannot be opened."""
+        place = self.places().get(name)
+        if place is None and name not in SMALL and name not in BASELINES:
+            raise PlayError(f"there is no player {name!r} here: choose one of the list")
+        with self._opening:
+            return self._open(name, place, _stamp(place))
+
+    def known(self, name: str) -> tuple[KnownAgent, Holdem]:
+        """A player who tells their strategy."""
+        agent, game = self.player(name)
+        return known(agent), game
+
+    def _load(self, name: str, place: Path | None, stamp: float) -> WebPlayer:
+        if name in SMALL:
+            game = load_holdem(SMALL[name])
+            strategy = solve_game(game, "cfr+", iterations=SMALL_ITERATIONS).strategy
+            assert isinstance(strategy, Strategy)
+            return WebPlayer(StrategyAgent(name, game, strategy), game)
+        if place is None:
+            return WebPlayer(*load_player(name, load_holdem(LARGE)))
+        return WebPlayer(*load_player(str(place)))
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What is known of each run: where it stands, or what is wrong with it."""
+        return [self.run(name, place) for name, place in self.places().items() if RunFolder.begun(place)]
+
+    def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
+        """One run; its `error` says what is wrong with it."""
+        place = place or self.place(name)
+        try:
+            folder = RunFolder.open(place)
+            steps = folder.steps()
+        except KiltError as error:
+            return {"name": name, "error": str(error)}
+        return {
+            "name": name,
+            **folder.identity._asdict(),
+            "budget": str(folder.budget),
+            "ended": folder.ended,
+            "solved": _has_strategy(place),
+            "last": _step(steps[-1]) if steps else None,
+        }
+
+    def steps(self, name: str) -> list[dict[str, Any]]:
+        """What a run has logged."""
+        return [_step(step) for step in RunFolder.open(self.place(name)).steps()]
+
+    def place(self, name: str) -> Path:
+        """The folder of a run; RunError where there is none of that name."""
+        place = self.places().get(name)
+        if place is None:
+            raise RunError(f"there is no run {name!r} here: choose one of the list")
+        return place
+
+
+def _places(folder: Path, deep: int) -> list[Path]:
+    """Runs and agents in a folder, or below it."""
+    if RunFolder.begun(folder) or _has_strategy(folder):
+        return [folder]
+    if not deep:
+        return []
+    try:
+        inside = sorted(each for each in folder.iterdir() if each.is_dir() and not each.name.startswith("."))
+    except OSError:
+        return []
+    return [place for each in inside for place in _places(each, deep - 1)]
+
+
+def _has_strategy(place: Path) -> bool:
+    return artifact.exists(place / STRATEGY)
+
+
+def _stamp(place: Path | None) -> float:
+    """When a strategy was written: one that is solved anew is opened anew."""
+    return (place / STRATEGY).stat().st_mtime if place and (place / STRATEGY).exists() else 0.0
+
+
+def _step(step: Step) -> dict[str, Any]:
+    """A measurement as JSON has it, which knows no infinity."""
+    return {key: value if value == value and abs(value) != float("inf") else None for key, value in _numbers(step)}
+
+
+def _numbers(step: Step) -> list[tuple[str, float]]:
+    return [(key, value) for key, value in step._asdict().items() if isinstance(value, int | float)]

@@ -1,0 +1,253 @@
+"""The server of the page: what a browser may ask, and who may ask it.
+
+It answers browsers on this machine. Every request has to name a host that the server goes by, and come from its own
+page if it comes from one: other pages, and names that were made to point here (DNS rebinding), are refused. Beyond this
+machine a token is needed as well. Requests are short, and few are worked on at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, Field
+
+from kilt import __version__
+from kilt.errors import KiltError
+from kilt.web.library import Library
+from kilt.web.runner import Runner
+from kilt.web.tables import DEAL, Tables, WebTable
+from kilt.web.views import abstraction_view, read_board, strategy_view
+
+T = TypeVar("T")
+
+STATIC = Path(__file__).parent / "static"
+LONGEST = 20_000  # bytes of a request, and of its address
+AT_ONCE = 16  # requests that are worked on; the others wait
+POLL = 0.5  # seconds between looks at the log of a run that is watched
+COOKIE = "kilt-token"
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Who may ask.
+
+    Attributes
+    ----------
+    hosts : frozenset of str
+        Names that the server goes by, without ports.
+    token : str
+        What a browser has to show, in the address once and in a cookie from then on; empty: nothing.
+    """
+
+    hosts: frozenset[str] = frozenset(LOCAL)
+    token: str = ""
+
+    def refusal(self, request: Request) -> str:
+        """Why a request is refused; empty where it is not."""
+        host = request.headers.get("host", "")
+        if _name(host) not in self.hosts:
+            return f"this server does not go by {host[:100]!r}: use the address that it printed"
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return "requests from other pages are refused"
+        if self.token:
+            shown = request.query_params.get("token") or request.cookies.get(COOKIE, "")
+            if not secrets.compare_digest(shown.encode(), self.token.encode()):
+                return "a token is needed: use the address that the server printed"
+        if len(request.url.path) + len(request.url.query) > LONGEST:
+            return "the address is too long"
+        try:
+            if int(request.headers.get("content-length", "0")) > LONGEST:
+                return "the request is too long"
+        except ValueError:
+            return "the request does not say how long it is"
+        if request.method == "POST" and "transfer-encoding" in request.headers:
+            return "the request does not say how long it is"
+        return ""
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+class NewTable(BaseModel):
+    """Whom to play, and how."""
+
+    player: str = Field(max_length=500)
+    duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: go on as long as one likes
+
+
+class Typed(BaseModel):
+    """What a person has typed or pressed."""
+
+    text: str = Field(max_length=100)
+    asked: int | None = None  # the number of the question that it answers; what answers an older one is left out
+
+
+class NewRun(BaseModel):
+    """A run to start."""
+
+    name: str = Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    config: str = Field(max_length=15_000)
+
+
+@dataclass
+class State:
+    """What the server holds."""
+
+    library: Library
+    runner: Runner | None = None  # None where runs may not be started or stopped
+    tables: Tables = field(default_factory=Tables)
+
+
+def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, a constant
+    """The application: pages, and what they ask."""
+    app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    busy = CapacityLimiter(AT_ONCE)
+
+    async def work(function: Callable[..., T], *arguments: Any) -> T:
+        return await run_sync(function, *arguments, limiter=busy)
+
+    @app.middleware("http")
+    async def guarded(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        if why := guard.refusal(request):
+            return JSONResponse({"error": why}, status_code=403)
+        response = await answer(request)
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cache-Control"] = "no-cache"
+        if guard.token and request.query_params.get("token"):
+            response.set_cookie(COOKIE, guard.token, httponly=True, samesite="strict")
+        return response
+
+    @app.exception_handler(KiltError)
+    async def failed(request: Request, error: KiltError) -> Response:
+        return JSONResponse({"error": str(error)}, status_code=422)
+
+    # Play
+
+    @app.get("/api/players")
+    async def players() -> dict[str, Any]:
+        return {"players": await work(state.library.players), "control": state.runner is not None}
+
+    @app.post("/api/tables")
+    async def open_table(asked: NewTable) -> dict[str, Any]:
+        def opened() -> dict[str, Any]:
+            agent, game = state.library.player(asked.player)
+            table = WebTable.open(asked.player, agent, game, secrets.randbits(31), asked.duplicate)
+            name = state.tables.add(table)
+            table.send(DEAL)
+            return {"table": name, **table.state()}
+
+        return await work(opened)
+
+    @app.get("/api/tables/{name}")
+    async def table_state(name: str) -> dict[str, Any]:
+        return {"table": name, **state.tables[name].state()}
+
+    @app.post("/api/tables/{name}")
+    async def act(name: str, typed: Typed) -> dict[str, Any]:
+        def acted() -> dict[str, Any]:
+            table = state.tables[name]
+            table.send(typed.text, typed.asked)
+            return {"table": name, **table.state()}
+
+        return await work(acted)
+
+    @app.get("/api/tables/{name}/hands.phhs")
+    async def hands(name: str) -> Response:
+        return PlainTextResponse(
+            await work(state.tables[name].phhs),
+            headers={"Content-Disposition": 'attachment; filename="hands.phhs"'},
+        )
+
+    # Strategy and cards
+
+    @app.get("/api/strategy")
+    async def strategy(player: str, history: str = "", board: str = "") -> dict[str, Any]:
+        def viewed() -> dict[str, Any]:
+            agent, game = state.library.known(player)
+            return {"player": player, **strategy_view(agent, game, history, read_board(game, board))}
+
+        return await work(viewed)
+
+    @app.get("/api/abstraction")
+    async def abstraction(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
+        def viewed() -> dict[str, Any]:
+            agent, game = state.library.player(player)
+            return {"player": player, **abstraction_view(agent, game, read_board(game, board), seat)}
+
+        return await work(viewed)
+
+    # Runs
+
+    @app.get("/api/runs")
+    async def runs() -> dict[str, Any]:
+        found = await work(state.library.runs)
+        working = state.runner.working() if state.runner else {}
+        for run in found:
+            run["working"] = working.get(run["name"], False)
+        return {"runs": found, "control": state.runner is not None}
+
+    @app.get("/api/steps")
+    async def steps(run: str) -> dict[str, Any]:
+        return {"steps": await work(state.library.steps, run), **await work(state.library.run, run)}
+
+    @app.get("/api/watch")
+    async def watch(run: str, request: Request) -> Response:
+        await work(state.library.place, run)
+
+        async def events() -> AsyncIterator[str]:
+            sent = -1
+            while not await request.is_disconnected():
+                found = await work(state.library.steps, run)
+                if len(found) != sent:
+                    sent = len(found)
+                    yield f"data: {json.dumps(found)}\n\n"
+                await asyncio.sleep(POLL)
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    def controlled() -> Runner:
+        if state.runner is None:
+            raise KiltError("this server starts and stops no runs: start it with --control")
+        return state.runner
+
+    @app.post("/api/plan")
+    async def plan(asked: NewRun) -> dict[str, Any]:
+        return await work(controlled().estimate, asked.config)
+
+    @app.post("/api/runs")
+    async def start(asked: NewRun) -> dict[str, Any]:
+        return {"name": await work(controlled().start, asked.name, asked.config)}
+
+    @app.post("/api/stop")
+    async def stop(run: str) -> dict[str, Any]:
+        await work(controlled().stop, run)
+        return {}
+
+    @app.post("/api/resume")
+    async def resume(run: str) -> dict[str, Any]:
+        await work(controlled().resume, run, state.library.place(run))
+        return {}
+
+    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    return app

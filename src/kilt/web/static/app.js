@@ -1,0 +1,43 @@
+// The page: four rooms, and the address says which one and what it shows.
+import * as play from "./play.js";
+import * as strategy from "./strategy.js";
+import * as abstraction from "./abstraction.js";
+import * as runs from "./runs.js";
+
+const ROOMS = { play, strategy, abstraction, runs };
+let leave = () => {};
+
+export function place() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const room = path in ROOMS ? path : "play";
+  return { room, at: Object.fromEntries(new URLSearchParams(query || "")) };
+}
+
+export function link(room, at) {
+  const query = new URLSearchParams(Object.entries(at).filter(([, value]) => value));
+  return `#/${room}${query.size ? "?" + query : ""}`;
+}
+
+export function go(room, at) {
+  location.hash = link(room, at);
+}
+
+let entered = 0;
+
+async function enter() {
+  const { room, at } = place();
+  const mine = (entered += 1);
+  leave();
+  leave = () => {};
+  for (const tab of document.querySelectorAll("nav a"))
+    if (tab.dataset.room === room) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  document.title = `kilt · ${room}`;
+  const left = (await ROOMS[room].enter(document.getElementById("room"), at, () => mine === entered)) || (() => {});
+  if (mine === entered) leave = left;
+  else left(); // somebody went on before it was there
+}
+
+addEventListener("hashchange", enter);
+if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
+enter();

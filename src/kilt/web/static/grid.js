@@ -1,0 +1,85 @@
+// Hand grids: what is done with every hand, in the squares that players know; games of one private card as a table.
+import { make, percent } from "./tools.js";
+
+// Colours of the actions of a decision: fold red, call blue, raises green, the darker the larger. Hatching tells them
+// apart where colours do not.
+export function paints(actions) {
+  const raises = actions.filter((action) => action.kind === "raise");
+  return actions.map((action) => {
+    if (action.kind !== "raise") return { fill: `var(--${action.kind})`, mark: action.kind };
+    const step = raises.length > 1 ? raises.indexOf(action) / (raises.length - 1) : 0.7;
+    return { fill: `color-mix(in oklab, var(--raise-high) ${Math.round(100 * step)}%, var(--raise-low))`, mark: "raise" };
+  });
+}
+
+function hatching(mark) {
+  if (mark === "call") return null;
+  const path = mark === "fold" ? "M0 4 L4 0" : "M2 0 V4";
+  return make("svg:path", { d: path, stroke: "#fff", "stroke-opacity": ".38", "stroke-width": ".6" });
+}
+
+let drawn = 0;
+
+// A bar split by action, as high as the hand is likely to come here.
+export function bar(cell, colours) {
+  const picture = make("svg:svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const high = 100 * Math.max(cell.reach > 0 ? 0.06 : 0, Math.min(1, cell.reach));
+  let left = 0;
+  cell.shares.forEach((share, at) => {
+    if (share <= 0) return;
+    const box = { x: left, y: 100 - high, width: 100 * share, height: high };
+    picture.append(make("svg:rect", { ...box, fill: colours[at].fill }));
+    const lines = hatching(colours[at].mark);
+    if (lines && high) {
+      const id = `hatch-${(drawn += 1)}`;
+      picture.append(make("svg:pattern", { id, width: 12, height: 12, patternUnits: "userSpaceOnUse", viewBox: "0 0 4 4" }, lines));
+      picture.append(make("svg:rect", { ...box, fill: `url(#${id})` }));
+    }
+    left += 100 * share;
+  });
+  return picture;
+}
+
+function words(view, cell) {
+  const shares = view.actions.map((action, at) => `${action.words} ${percent(cell.shares[at])}`);
+  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}`;
+}
+
+export function grid(view, pressed, press) {
+  const colours = paints(view.actions);
+  if (view.private === 1) return table(view, colours);
+  const ranks = [...view.ranks];
+  const byName = Object.fromEntries(view.cells.map((cell) => [cell.name, cell]));
+  const square = make("div", { class: "grid", role: "group", "aria-label": "hands", style: `grid-template-columns: repeat(${ranks.length}, 1fr)` });
+  ranks.forEach((row, i) =>
+    ranks.forEach((column, j) => {
+      const name = i === j ? row + row : i < j ? `${row}${column}s` : `${column}${row}o`;
+      const cell = byName[name];
+      if (!cell) return square.append(make("span", { class: "cell missing" }));
+      square.append(
+        make("button", { class: "cell", title: words(view, cell), "aria-label": words(view, cell), "aria-pressed": String(pressed === name), "data-hand": name, onclick: () => press(name) }, bar(cell, colours), make("span", {}, name)),
+      );
+    }),
+  );
+  return square;
+}
+
+function table(view, colours) {
+  const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), make("th", { style: "width: 35%" }, ""));
+  const rows = view.cells.map((cell) =>
+    make("tr", { "data-hand": cell.name }, make("td", {}, cell.name), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
+  );
+  return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
+}
+
+export function legend(view, act) {
+  const colours = paints(view.actions);
+  return make(
+    "ul",
+    { class: "legend" },
+    view.actions.map((action, at) =>
+      make("li", {}, make("button", { "data-label": action.label, onclick: () => act(action.label) }, make("span", { class: "swatch", style: `background: ${colours[at].fill}` }), `${action.words} ${percent(action.share)}`)),
+    ),
+    (view.legal || []).map((label) => make("li", {}, make("button", { onclick: () => act(label) }, `${label === "f" ? "fold" : "call"} 0%`))),
+  );
+}

@@ -1,0 +1,147 @@
+// The play room: a table, an agent across from you, and what happened in the hand beside it.
+import { go, link } from "./app.js";
+import { ask, card, chips, chooser, make, percent, players, signed } from "./tools.js";
+
+const OPEN = "kilt-table"; // where the browser remembers the table that one sits at
+
+export async function enter(main, at, here) {
+  const names = await players();
+  const name = sessionStorage.getItem(OPEN);
+  let state = null;
+  if (name && !at.player)
+    state = await ask(`api/tables/${name}`).catch(() => (sessionStorage.removeItem(OPEN), (document.getElementById("trouble").hidden = true), null));
+  const player = at.player || state?.player || names[0];
+  let busy = false;
+  let typing = false; // whether the last action was typed
+
+  async function sit(duplicate) {
+    state = await ask("api/tables", { player, duplicate });
+    sessionStorage.setItem(OPEN, state.table);
+    if (at.player) history.replaceState(null, "", link("play", {}));
+    draw();
+  }
+
+  async function send(text) {
+    if (busy || !state || !text) return;
+    busy = true;
+    typing = document.activeElement?.id === "typed";
+    try {
+      state = await ask(`api/tables/${state.table}`, { text, asked: state.asked });
+    } finally {
+      busy = false;
+      draw();
+    }
+  }
+
+  function draw() {
+    if (!here()) return;
+    main.replaceChildren(
+      make("h1", {}, "Play"),
+      make(
+        "div",
+        { class: "bar" },
+        chooser(names, state?.player || player, "opponent", (name) => (sessionStorage.removeItem(OPEN), go("play", { player: name }))),
+        make("button", { class: state ? "" : "main", id: "sit", onclick: () => sit(0) }, state ? "new table" : "sit down"),
+        make("button", { id: "duplicate", title: "every deal comes twice, the second time with the seats swapped: luck cancels", onclick: () => sit(20) }, "duplicate match of 20 hands"),
+      ),
+      state ? table(state, send) : make("p", { class: "soft" }, "Choose an opponent and sit down. You swap seats every hand."),
+    );
+    if (typing) document.getElementById("typed")?.focus({ preventScroll: true });
+  }
+
+  const keys = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !state || event.target.closest?.("select, input, textarea")) return;
+    const key = event.key.toLowerCase();
+    if (state.turn && key === "?") send("?");
+    else if (state.turn && key === "r" && !state.limit) document.getElementById("typed").focus();
+    else if (state.turn && state.turn.choices.some((choice) => choice.key === key)) send(key);
+    else if (!state.turn && !state.over && key === "n") send("deal");
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", keys);
+  if (at.player && !state) await sit(0);
+  else draw();
+  return () => removeEventListener("keydown", keys);
+}
+
+function table(state, send) {
+  const seen = (kind) => state.events.filter((event) => event.kind === kind);
+  const begin = seen("begin").at(-1);
+  const board = seen("dealt").at(-1)?.board || [];
+  const made = seen("dealt").at(-1)?.made;
+  const end = seen("end").at(-1);
+  const theirs = end?.shown.length ? end.shown[1][0] : (begin?.hand || []).map(() => "?");
+  const stacks = state.turn?.stacks;
+  return make(
+    "div",
+    { class: "columns" },
+    make(
+      "div",
+      {},
+      make(
+        "section",
+        { class: "felt", "aria-label": "the table" },
+        make("div", {}, make("div", { class: "cards", id: "theirs" }, theirs.map(card)), make("div", { class: "pot" }, stacks ? `${state.player}: ${chips(stacks[1])}` : state.player)),
+        make("div", {}, make("div", { class: "cards", id: "board" }, board.map(card)), make("div", { class: "pot" }, state.turn ? `pot ${chips(state.turn.pot)}` : end ? outcome(end) : "")),
+        make("div", {}, make("div", { class: "cards", id: "mine" }, (begin?.hand || []).map(card)), make("div", { class: "pot" }, [begin ? `you: ${begin.seat}` : "", stacks ? chips(stacks[0]) : "", made || ""].filter(Boolean).join(" · "))),
+      ),
+      actions(state, send),
+      end ? afterwards(state) : "",
+    ),
+    make("aside", { class: "panel" }, make("h2", {}, begin ? `hand ${begin.number + 1}${state.hands ? ` of ${state.hands}` : ""}` : ""), make("ul", { class: "history", "aria-live": "polite" }, state.events.map(line)), score(state)),
+  );
+}
+
+function outcome(end) {
+  return end.won > 0 ? `you win ${chips(end.won)}` : end.won < 0 ? `you lose ${chips(-end.won)}` : "nobody wins";
+}
+
+function actions(state, send) {
+  if (state.over) return make("p", { class: "actions", id: "over" }, state.hands && state.played >= state.hands ? "The match is over: sit down again for another." : "This table is closed: sit down again.");
+  if (!state.turn) return make("div", { class: "actions" }, make("button", { class: "main", id: "deal", onclick: () => send("deal") }, "next hand ", make("kbd", {}, "n")));
+  const buttons = [];
+  for (const choice of state.turn.choices) {
+    if (choice.key !== "r" || state.limit) buttons.push(make("button", { class: "main", "data-key": choice.key, onclick: () => send(choice.key) }, `${choice.words} `, make("kbd", {}, choice.key)));
+    else for (const size of ["50%", "75%", "1x", "2x", "a"]) buttons.push(make("button", { "data-key": size, onclick: () => send(size) }, { "1x": "pot", "2x": "2 pots", a: "all-in" }[size] || size));
+  }
+  const typed = make("input", { id: "typed", size: 12, placeholder: "r: type 300, 60%", "aria-label": "type an action", autocomplete: "off", onkeydown: (event) => event.key === "Enter" && send(event.target.value) });
+  return make("div", { class: "actions" }, buttons, typed, make("button", { id: "advice", onclick: () => send("?") }, "what would it do? ", make("kbd", {}, "?")));
+}
+
+function line(event) {
+  const words = {
+    begin: () => `you are ${event.seat}`,
+    acted: () => (event.mine ? `you ${event.words}` : `it ${event.words}`),
+    dealt: () => `${event.name}: ${event.board.join(" ")} (${event.made})`,
+    told: () => event.words,
+    failed: () => event.words,
+    advice: () => (event.rows ? `it would ${event.rows.map(([action, share]) => `${action} ${percent(share)}`).join(", ")}` : "it does not tell"),
+    end: () => [outcome(event), ...event.shown.map(([cards, made]) => `${cards.join(" ")}: ${made}`)].join(" · "),
+  }[event.kind];
+  return make("li", { class: event.mine ? "mine" : event.kind === "told" ? "soft" : "" }, words ? words() : event.kind);
+}
+
+function score(state) {
+  const rate = state.won ? `${signed(Math.round(state.won.mean))} ± ${chips(Math.round(state.won.margin))} mbb/h` : "";
+  return make(
+    "div",
+    { id: "score" },
+    make("h2", {}, "score"),
+    make("p", {}, `${signed(state.total)} chips in ${state.played} hand${state.played === 1 ? "" : "s"}`, make("br"), make("span", { class: "soft" }, rate ? `${rate} (95% interval)` : " ")),
+    state.played ? make("a", { href: `api/tables/${state.table}/hands.phhs`, download: "hands.phhs" }, "hands as PHH") : "",
+  );
+}
+
+// After a hand: every decision of it, as the strategy has it with all hands.
+function afterwards(state) {
+  if (!state.last) return "";
+  const moves = state.last.history.match(/r\d*|[fc/]/g) || [];
+  const places = moves.map((move, at) => ({ history: moves.slice(0, at).join(""), move })).filter(({ move }) => move !== "/");
+  return make(
+    "section",
+    { class: "panel", id: "afterwards" },
+    make("h2", {}, "what its strategy does here, with every hand"),
+    make("ol", { class: "crumbs" }, places.map(({ history, move }) => make("li", {}, make("a", { href: link("strategy", { player: state.player, history, board: state.last.board }) }, move === "c" ? "call or check" : move === "f" ? "fold" : `raise ${move.slice(1)}`)))),
+  );
+}

@@ -1,0 +1,97 @@
+// The strategy room: walk the betting of any player, and see what they do with every hand.
+import { go, link } from "./app.js";
+import { grid, legend, paints } from "./grid.js";
+import { ask, card, chips, chooser, deckOf, make, percent, players } from "./tools.js";
+
+export async function enter(main, at, here) {
+  const names = await players();
+  const player = at.player || names[0];
+  const history = at.history || "";
+  const board = at.board || "";
+  const both = [player, ...(at.with ? [at.with] : [])];
+  const views = await Promise.all(both.map((name) => ask(`api/strategy?${new URLSearchParams({ player: name, history, board })}`)));
+  if (!here()) return;
+  const view = views[0];
+  const move = (changes) => go("strategy", { player, history, board, with: at.with, ...changes });
+  main.replaceChildren(
+    make("h1", {}, "Strategy"),
+    make(
+      "div",
+      { class: "bar" },
+      chooser(names, player, "player", (name) => move({ player: name, history: "", board: "", hand: "" })),
+      chooser(["—", ...names], at.with || "—", "beside", (name) => move({ with: name === "—" ? "" : name })),
+    ),
+    crumbs(view, { player, board, with: at.with }),
+    shown(view),
+    view.state === "cards" ? dealing(view, board, (cards) => move({ history: history + "/", board: cards })) : "",
+    make("div", { class: "pair" }, views.map((each, n) => panel(each, both[n], at.hand || "", move, history))),
+  );
+}
+
+function crumbs(view, at) {
+  const steps = [{ history: "", words: "start", first: true }, ...view.path.map((step, n) => ({ ...step, after: (view.path[n + 1] || view).history }))];
+  return make(
+    "ol",
+    { class: "crumbs", "aria-label": "the way here" },
+    steps.map((step) => {
+      const words = step.first ? "start" : step.seat < 0 ? step.words : `${step.name} ${step.words}`;
+      return make("li", {}, make("a", { href: link("strategy", { ...at, history: step.first ? "" : step.after }) }, words));
+    }),
+  );
+}
+
+function shown(view) {
+  const cards = view.board.map(card);
+  return make("div", { class: "bar" }, make("strong", {}, view.title), make("span", { class: "soft" }, `${view.round} · pot ${chips(view.pot)}`), cards.length ? make("span", { class: "cards" }, cards) : "");
+}
+
+function dealing(view, board, dealt) {
+  let chosen = [];
+  const place = make("section", { class: "panel" });
+  const draw = () => {
+    const rest = view.cards - chosen.length;
+    place.replaceChildren(
+      make("h2", {}, rest > 0 ? `choose ${rest} card${rest > 1 ? "s" : ""} of the board` : "go on"),
+      deckOf(view, view.board, chosen, (cards) => {
+        chosen = cards.slice(-view.cards);
+        if (chosen.length === view.cards) dealt(view.board.join("") + chosen.join(""));
+        else draw();
+      }),
+      make("button", { onclick: () => dealt(view.board.join("") + drawn(view)) }, "any cards"),
+    );
+  };
+  draw();
+  return place;
+}
+
+function drawn(view) {
+  const deck = [...view.ranks].flatMap((rank) => [...view.suits].map((suit) => rank + suit)).filter((name) => !view.board.includes(name));
+  return Array.from({ length: view.cards }, () => deck.splice(Math.floor(Math.random() * deck.length), 1)[0]).join("");
+}
+
+function panel(view, name, hand, move, history) {
+  if (view.state !== "decision") return make("section", { class: "panel", "data-player": name }, make("h2", {}, name), make("p", {}, view.title));
+  const cell = view.cells.find((each) => each.name === hand);
+  return make(
+    "section",
+    { class: "panel", "data-player": name },
+    make("h2", {}, name),
+    legend(view, (label) => move({ history: history + label, hand: "" })),
+    make(
+      "div",
+      { class: "beside" },
+      grid(view, hand, (chosen) => move({ hand: chosen === hand ? "" : chosen })),
+      cell ? detail(view, cell) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
+    ),
+  );
+}
+
+function detail(view, cell) {
+  const colours = paints(view.actions);
+  return make(
+    "div",
+    {},
+    make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
+    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])))))),
+  );
+}

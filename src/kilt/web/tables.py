@@ -1,0 +1,221 @@
+"""Tables at which people play agents in the browser: the sessions of `kilt.play.person`, one thread for each.
+
+A table plays the way a terminal does; its screen writes down what there is to see and waits for what the person sends.
+Tables that nobody has touched for a while are given up, the oldest first where there are too many.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, Full, Queue
+from threading import Condition, Lock, Thread
+from time import monotonic
+from typing import Any
+
+from kilt.errors import KiltError, PlayError
+from kilt.evaluate.stats import estimate
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Agent
+from kilt.play.person import Ending, Session, TurnView, duplicate_deals
+from kilt.play.phh import write_phhs
+
+MOST_TABLES = 200
+IDLE = 1800.0  # seconds after which a table is given up
+PATIENCE = 60.0  # seconds that a request waits for an agent's answer
+DEAL = "deal"  # what begins the next hand
+
+
+class WebScreen:
+    """What there is to see at a table: events in their order, and the turn that waits for the person."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.turn: dict[str, Any] | None = None
+        self.typed: Queue[str | None] = Queue(maxsize=8)  # None where the table is given up
+        self.changed = Condition()
+        self.asking = 0  # how often somebody waited for the person so far
+
+    def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
+        """A hand begins: what was seen of the last one is put away."""
+        self.events = []
+        self._note("begin", number=number, seat=seat, hand=hand)
+
+    def acted(self, mine: bool, words: str) -> None:
+        """Somebody has acted."""
+        self._note("acted", mine=mine, words=words)
+
+    def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
+        """A round begins."""
+        self._note("dealt", name=name, board=board, made=made)
+
+    def ask(self, view: TurnView, *, again: bool) -> str:
+        """Wait for what the person sends."""
+        choices = [choice._asdict() for choice in view.choices]
+        return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "again": again})
+
+    def tell(self, text: str) -> None:
+        """Say what is wrong with what was sent."""
+        self._note("told", words=text)
+
+    def advise(self, advice: list[tuple[str, float]] | None) -> None:
+        """Show what the agent would do in the person's place."""
+        self._note("advice", rows=advice)
+
+    def explain(self) -> None:
+        """The page itself says what may be typed."""
+
+    def end(self, ending: Ending) -> None:
+        """A hand has ended."""
+        self._note("end", **ending._asdict())
+
+    def fail(self, error: KiltError) -> None:
+        """The agent cannot go on."""
+        self._note("failed", words=str(error))
+
+    def wait(self, turn: dict[str, Any] | None) -> str:
+        """Let the person see all there is and wait for what they send; EOFError where the table was given up."""
+        with self.changed:
+            self.turn = turn
+            self.asking += 1
+            self.changed.notify_all()
+        try:
+            typed = self.typed.get(timeout=IDLE)
+        except Empty:
+            raise EOFError from None
+        if typed is None:
+            raise EOFError
+        self.turn = None
+        return typed
+
+    def _note(self, kind: str, **said: Any) -> None:
+        self.events.append({"kind": kind, **said})
+
+
+@dataclass
+class WebTable:
+    """A table: a session on a thread of its own.
+
+    Attributes
+    ----------
+    player : str
+        The agent's name in the library.
+    session : Session
+        What is played. Whoever looks does so while the thread waits for the person.
+    """
+
+    player: str
+    session: Session
+    screen: WebScreen
+    touched: float = field(default_factory=monotonic)
+    over: bool = False
+    _sending: Lock = field(default_factory=Lock, repr=False)
+
+    @classmethod
+    def open(cls, player: str, agent: Agent, game: Holdem, seed: int, hands: int = 0) -> WebTable:
+        """Begin a session; with `hands`, a duplicate match of that many."""
+        screen = WebScreen()
+        deals = duplicate_deals(hands, seed) if hands else ()
+        table = cls(player, Session(game, "you", agent, screen, seed, deals), screen)
+        Thread(target=table._run, daemon=True, name=f"table of {player}").start()
+        table._settle(0)
+        return table
+
+    def _run(self) -> None:
+        session = self.session
+        try:
+            while not session.duplicate or len(session.won) < len(session.duplicate):
+                if self.screen.wait(None) != DEAL:
+                    self.screen.tell("the hand is over: deal the next one")
+                    continue
+                session.play()
+        except EOFError:
+            pass
+        except KiltError as error:
+            self.screen.fail(error)
+        finally:
+            with self.screen.changed:
+                self.over = True
+                self.screen.changed.notify_all()
+
+    def send(self, text: str, asked: int | None = None) -> None:
+        """Send what the person types, or `DEAL`, and wait for what comes of it.
+
+        What answers another question than the last, by its number `asked`, is left out: a button was pressed twice.
+        """
+        with self._sending:
+            if self.over:
+                raise PlayError("this table is closed: open another")
+            self.touched = monotonic()
+            last = self.screen.asking
+            if asked is None or asked == last:
+                self.screen.typed.put(text)
+                self._settle(last)
+
+    def _settle(self, asked: int) -> None:
+        """Wait until the person is asked for the next thing."""
+        with self.screen.changed:
+            if not self.screen.changed.wait_for(lambda: self.over or self.screen.asking > asked, PATIENCE):
+                raise PlayError("the agent takes too long: look again in a while")
+
+    def leave(self) -> None:
+        """End the session, whatever is going on."""
+        with suppress(Full):
+            self.screen.typed.put_nowait(None)
+
+    def state(self) -> dict[str, Any]:
+        """All there is to see."""
+        self.touched = monotonic()
+        session, rules = self.session, self.session.game.rules
+        blind = rules.big_blind
+        won = estimate([1000 * chips / blind for chips in session.won]) if len(session.won) > 1 else None
+        hand = session.hands[-1] if session.hands and not self.screen.turn else None
+        return {
+            "player": self.player,
+            "game": session.game.name,
+            "limit": rules.betting == "limit",
+            "events": list(self.screen.events),
+            "turn": self.screen.turn,
+            "asked": self.screen.asking,
+            "over": self.over,
+            "played": len(session.won),
+            "hands": len(session.duplicate),
+            "total": session.total,
+            "curve": session.won[-200:],
+            "won": {"mean": won.mean, "margin": won.margin} if won else None,
+            "last": {"history": hand.position.history, "board": session.game.deck.name(hand.board)} if hand else None,
+        }
+
+    def phhs(self) -> str:
+        """All hands that were played to their end, in the PHH format."""
+        return "".join(write_phhs(self.session.hands))
+
+
+class Tables:
+    """The tables that are open, by a name that nobody can guess."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, WebTable] = {}
+        self._changing = Lock()
+
+    def add(self, table: WebTable) -> str:
+        """Keep a table; its name."""
+        name = secrets.token_urlsafe(12)
+        with self._changing:
+            for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):
+                if other.over or monotonic() - other.touched > IDLE or len(self._open) >= MOST_TABLES:
+                    self._open.pop(old).leave()
+            self._open[name] = table
+        return name
+
+    def __getitem__(self, name: str) -> WebTable:
+        """A table by its name; PlayError where there is none."""
+        if name not in self._open:
+            raise PlayError("this table is not open any more: open another")
+        return self._open[name]
+
+    def close(self) -> None:
+        """Give up all of them."""
+        for table in self._open.values():
+            table.leave()

@@ -1,0 +1,413 @@
+"""The page: what its server answers and refuses, and what a real browser does with it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from playwright.sync_api import expect, sync_playwright
+
+from kilt.api import solve_game
+from kilt.errors import ArtifactError, PlayError
+from kilt.evaluate.players import load_holdem, load_player
+from kilt.play.agent import known
+from kilt.web.library import Library
+from kilt.web.runner import Runner
+from kilt.web.serve import serve
+from kilt.web.server import LONGEST, Guard, State, create_app
+from kilt.web.tables import Tables, WebTable
+from kilt.web.views import abstraction_view, ranges, strategy_view
+
+BROWSER = os.environ.get("KILT_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
+STORED = Path(__file__).parent / "data" / "0.1.0" / "abstract"
+LEDUC, KUHN = "leduc (solved here)", "kuhn (solved here)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Runs: one that is solved, one that is broken, and something that is none."""
+    folder = tmp_path_factory.mktemp("web") / "runs"
+    solve_game("leduc", "cfr+", iterations=100, folder=folder / "leduc")
+    broken = folder / "broken"
+    broken.mkdir()
+    broken.joinpath("run.json").write_text("{", encoding="utf-8")
+    folder.joinpath("notes").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with TestClient(create_app(State(Library([folder]))), base_url="http://localhost") as client:
+        yield client
+
+
+# Views
+
+
+def test_ranges_are_those_of_playing_up_to_there():
+    """With every hand: the product of what the strategy does, and 0 for what the board has taken."""
+    leduc = load_holdem("leduc")
+    library = Library([])
+    agent, game = library.known(LEDUC)
+    assert game.rules == leduc.rules
+    position, board = game.replay("crc/c"), game.deck.cards("Ks")
+    expected = np.zeros((2, 6))
+    for hand, name in enumerate(game.hands(0)):
+        if name == "Ks":
+            continue
+        rows = agent.strategy
+        expected[0, hand] = rows[f"{name}||"]["c"] * rows[f"{name}||cr"]["c"] * rows[f"{name}|/Ks|crc/"]["c"]
+        expected[1, hand] = rows[f"{name}||c"]["r"]
+    assert ranges(agent, game, position, board) == pytest.approx(expected)
+    view = strategy_view(agent, game, "crc/c", board)
+    cell = next(cell for cell in view["cells"] if cell["name"] == "Qh")
+    assert cell["reach"] == pytest.approx(expected[1, game.deck.hole_index(game.deck.cards("Qh"))], abs=1e-6)
+    row = agent.strategy["Qh|/Ks|crc/c"]
+    assert cell["shares"] == pytest.approx([row[action["label"]] for action in view["actions"]], abs=1e-6)
+    assert len(view["cells"]) == 5
+    assert [step["history"] for step in view["path"]] == ["", "c", "cr", "crc", "crc/"]
+
+
+def test_shares_over_all_hands_are_those_of_all_deals():
+    agent, game = Library([]).known(KUHN)
+    view = strategy_view(agent, game, "c", ())
+    rows = {
+        name: agent.strategy[f"{name}||c"] for name in ("Ks", "Qs", "As") if f"{name}||c" in agent.strategy.infosets
+    }
+    weights = {}
+    for mine in rows:
+        others = [name for name in rows if name != mine]
+        weights[mine] = sum(agent.strategy[f"{theirs}||"]["c"] for theirs in others)
+    whole = sum(weights.values())
+    expected = {action: sum(weights[name] * rows[name][action] for name in rows) / whole for action in ("c", "r")}
+    assert {action["label"]: action["share"] for action in view["actions"]} == pytest.approx(expected, abs=1e-6)
+
+
+def test_hands_that_differ_in_suits_are_one_cell():
+    agent, game = load_player("probe", load_holdem("holdem.nolimit.2p"))
+    view = strategy_view(known(agent), game, "", ())
+    cells = {cell["name"]: cell for cell in view["cells"]}
+    assert len(cells) == 169
+    assert [cells[name]["hands"] for name in ("AA", "AKs", "AKo", "72o")] == [6, 4, 12, 12]
+    assert sum(cell["hands"] for cell in view["cells"]) == 1326
+    assert cells["T9s"]["shares"] == [0, 0.5, 0.5]
+    flop = strategy_view(known(agent), game, "cc/r200", game.deck.cards("AsAhTd"))
+    cells = {cell["name"]: cell for cell in flop["cells"]}
+    assert [cells[name]["hands"] for name in ("AA", "AKs", "AKo", "T9s")] == [1, 2, 6, 3]
+    assert cells["AKo"]["reach"] == 0.5  # it calls half of the time
+    assert flop["title"] == "small blind faces 100"
+
+
+def test_buckets_of_a_board():
+    agent, game = load_player(str(STORED))
+    view = abstraction_view(agent, game, ())
+    first = agent.blueprint.cards.each[0].rounds[0].row(())
+    assert [hand["bucket"] for hand in view["hands"]] == first.tolist()
+    board = game.deck.cards("Ks")
+    later = abstraction_view(agent, game, board)
+    assert len(later["hands"]) == len(first) - 1
+    assert all(0 <= hand["bucket"] < later["buckets"] for hand in later["hands"])
+
+
+# The server
+
+
+def test_what_is_there(client):
+    names = client.get("/api/players").json()["players"]
+    assert names[:3] == ["runs/leduc", LEDUC, KUHN]
+    runs = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
+    assert runs["runs/leduc"]["solved"] and runs["runs/leduc"]["last"]["iterations"] == 100
+    assert "damaged" in runs["runs/broken"]["error"]
+    steps = client.get("/api/steps", params={"run": "runs/leduc"}).json()["steps"]
+    assert steps[-1]["iterations"] == 100
+    assert steps[-1]["exploitability"] < steps[0]["exploitability"]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/api/strategy?player=../../etc", "there is no player"),
+        ("/api/strategy?player=runs/leduc&history=rrrr", "cannot be"),
+        ("/api/strategy?player=runs/leduc&history=cc/&board=Ks,Ks", "twice"),
+        ("/api/strategy?player=runs/leduc&history=cc/", "choose the others"),
+        ("/api/strategy?player=runs/leduc&history=cc/&board=KsQs", "leave some out"),
+        ("/api/strategy?player=random", "too many to list|raises to any"),
+        ("/api/abstraction?player=runs/leduc", "no buckets"),
+        ("/api/steps?run=/etc", "there is no run"),
+        ("/api/tables/nobody", "not open any more"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(client, path, words):
+    answer = client.get(path)
+    assert answer.status_code == 422
+    assert re.search(words, answer.json()["error"])
+    assert "\n" not in answer.json()["error"]
+
+
+def test_runs_are_not_controlled_unless_that_was_asked_for(client, folder):
+    for path in ("/api/stop?run=runs/leduc", "/api/resume?run=runs/leduc"):
+        assert "--control" in client.post(path).json()["error"]
+    assert "--control" in client.post("/api/runs", json={"name": "x", "config": ""}).json()["error"]
+    assert {place.name for place in folder.iterdir()} == {"leduc", "broken", "notes"}
+
+
+def test_files_outside_the_page_are_not_served(client):
+    assert client.get("/").status_code == 200
+    for path in ("/../server.py", "/%2e%2e/server.py", "/..%2fserver.py", "/static/../../../pyproject.toml"):
+        assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ({"host": "evil.example"}, "does not go by"),
+        ({"host": "evil.example:8765"}, "does not go by"),
+        ({"origin": "http://evil.example"}, "other pages"),
+        ({"origin": "null"}, "other pages"),
+        ({"content-length": str(LONGEST + 1)}, "too long"),
+        ({"content-length": "x"}, "how long"),
+    ],
+)
+def test_strangers_are_refused(client, headers, words):
+    answer = client.post("/api/tables", content=b"{}", headers=headers)
+    assert answer.status_code == 403
+    assert words in answer.json()["error"]
+
+
+def test_a_token_is_needed_beyond_this_machine(folder):
+    app = create_app(State(Library([folder])), Guard(frozenset({"far"}), "secret"))
+    client = TestClient(app, base_url="http://far:80")
+    assert client.get("/api/players").status_code == 403
+    assert client.get("/?token=wrong").status_code == 403
+    assert client.get("/?token=secret").status_code == 200
+    assert client.get("/api/players").status_code == 200  # the cookie
+
+
+def test_the_page_asks_nothing_of_others(client):
+    """All that it needs comes from this server, and the browser is told so."""
+    assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
+    static = Path(create_app.__code__.co_filename).parent / "static"
+    for file in static.iterdir():
+        addresses = set(re.findall(r"https?://[^\s\"')]+", file.read_text(encoding="utf-8")))
+        assert addresses <= {"http://www.w3.org/2000/svg"}
+
+
+# Tables
+
+
+def play_out(client, table, limit=40):
+    """Call until the hand is over."""
+    for _ in range(limit):
+        if not table["turn"]:
+            return table
+        table = client.post(f"/api/tables/{table['table']}", json={"text": "c"}).json()
+    raise AssertionError(table)
+
+
+def test_a_duplicate_match_to_its_end(client):
+    table = client.post("/api/tables", json={"player": "runs/leduc", "duplicate": 4}).json()
+    seats = []
+    for hand in range(4):
+        seats.append(table["events"][0]["seat"])
+        table = play_out(client, table)
+        assert table["played"] == hand + 1
+        assert table["events"][-1]["kind"] == "end"
+        if hand < 3:
+            table = client.post(f"/api/tables/{table['table']}", json={"text": "deal"}).json()
+    assert table["over"]
+    assert seats == ["first to act", "second to act"] * 2
+    assert table["total"] == sum(table["curve"])
+    assert "closed" in client.post(f"/api/tables/{table['table']}", json={"text": "deal"}).json()["error"]
+    again = client.get(f"/api/tables/{table['table']}").json()
+    assert again["events"] == table["events"]
+
+
+def test_what_is_typed_wrongly_is_told_and_advice_is_given(client):
+    table = client.post("/api/tables", json={"player": "always-call"}).json()
+    name = table["table"]
+    assert [choice["key"] for choice in table["turn"]["choices"]][-1] == "r"
+    table = client.post(f"/api/tables/{name}", json={"text": "[bold]dance"}).json()
+    assert "is no action here" in table["events"][-1]["words"]
+    table = client.post(f"/api/tables/{name}", json={"text": "?"}).json()
+    assert table["events"][-1]["kind"] == "advice"
+    table = play_out(client, client.post(f"/api/tables/{name}", json={"text": "1x"}).json())
+    phhs = client.get(f"/api/tables/{name}/hands.phhs").text
+    assert "variant" in phhs and "actions" in phhs
+    table = client.post(f"/api/tables/{name}", json={"text": "fold"}).json()
+    assert "deal the next one" in table["events"][-1]["words"]
+
+
+def test_a_button_that_is_pressed_twice_counts_once(client):
+    table = client.post("/api/tables", json={"player": "always-call"}).json()
+    press = {"text": "c", "asked": table["asked"]}
+    once, twice = (client.post(f"/api/tables/{table['table']}", json=press).json() for _ in range(2))
+    assert twice == once
+    assert once["asked"] == table["asked"] + 1
+
+
+def test_tables_that_are_too_many_or_idle_are_given_up(monkeypatch):
+    agent, game = load_player("always-call", load_holdem("leduc"))
+    monkeypatch.setattr("kilt.web.tables.MOST_TABLES", 2)
+    tables = Tables()
+    names = [tables.add(WebTable.open("x", agent, game, seed)) for seed in range(4)]
+    with pytest.raises(PlayError, match="not open any more"):
+        tables[names[0]]
+    assert tables[names[3]].state()["played"] == 0
+    tables.close()
+
+
+def test_many_clients_at_once(client):
+    """A hundred, each of whom plays a hand."""
+
+    def plays(_):
+        table = client.post("/api/tables", json={"player": "runs/leduc"}).json()
+        return play_out(client, client.get(f"/api/tables/{table['table']}").json())["played"]
+
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(plays, range(100))) == [1] * 100
+
+
+# Control
+
+
+def test_a_run_is_started_stopped_and_resumed(tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    runner = Runner(folder)
+    client = TestClient(create_app(State(Library([folder]), runner)), base_url="http://localhost")
+    config = 'game = "leduc"\ncards = "lossless"\n[solver]\nalgorithm = "cfr+"\niterations = {}\n'
+    asked = {"name": "mine", "config": config.format(1000000)}
+    assert client.post("/api/plan", json=asked).json()["fits"]
+    try:
+        assert client.post("/api/runs", json=asked).json() == {"name": "runs/mine"}
+        assert "already" in client.post("/api/runs", json=asked).json()["error"]
+        until(lambda: len(client.get("/api/steps", params={"run": "runs/mine"}).json().get("steps", [])) > 1)
+        assert client.get("/api/runs").json()["runs"][0]["working"]
+        assert client.post("/api/stop", params={"run": "runs/mine"}).status_code == 200
+        until(lambda: not runner.working()["runs/mine"])
+        stopped = client.get("/api/steps", params={"run": "runs/mine"}).json()["steps"]
+        assert client.post("/api/resume", params={"run": "runs/mine"}).status_code == 200
+        until(lambda: len(client.get("/api/steps", params={"run": "runs/mine"}).json()["steps"]) > len(stopped))
+    finally:
+        runner.close()
+    for name, text, words in (
+        ("../up", config.format(1), ""),
+        ("other", 'game = "/etc/passwd"\ncards = "lossless"', "ready-made"),
+        ("other", 'game = "leduc"\ncards = "/etc"', "ready-made|plans of cards"),
+        ("other", "game = ", ""),
+    ):
+        answer = client.post("/api/runs", json={"name": name, "config": text})
+        assert answer.status_code == 422
+        assert re.search(words, json.dumps(answer.json()))
+    assert not (tmp_path / "up").exists()
+
+
+def until(holds, seconds=300.0):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("folders", "host", "error"),
+    [(["/nowhere/at/all"], "127.0.0.1", ArtifactError), ([], "", PlayError), ([], "256.0.0.1", PlayError)],
+)
+def test_servers_that_cannot_be_started(folders, host, error):
+    with pytest.raises(error):
+        serve([Path(folder) for folder in folders], host, 0, browser=False)
+
+
+# A real browser
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    command = [sys.executable, "-m", "kilt", "web", str(folder), "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        yield re.search(r"http://\S+", server.stderr.readline())[0]
+        server.send_signal(2)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if not BROWSER:
+        pytest.skip("there is no Chromium: install it (apt-get install chromium) for the tests of the page")
+    with sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=[(390, 800), (1280, 900), (3840, 2160)], ids=["phone", "desk", "4K"])
+def page(request, chromium):
+    """A page of its own, in which nothing may go wrong."""
+    page = chromium.new_page(viewport=dict(zip(("width", "height"), request.param, strict=True)))
+    wrong = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    assert not wrong
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0  # nothing sticks out
+    page.close()
+
+
+def test_hands_in_both_seats_and_a_reload(page, address):
+    page.goto(f"{address}#/play?player=runs/leduc")
+    seats = set()
+    for _ in range(2):
+        page.wait_for_selector("[data-key=c]")
+        seats.add(re.search(r"you: (\w+)", page.inner_text(".felt"))[1])
+        if len(seats) == 1:
+            before = page.inner_text("#mine")
+            page.reload()
+            page.wait_for_selector("[data-key=c]")
+            assert page.inner_text("#mine") == before  # the same hand
+        while page.locator("[data-key=c]").count():
+            asked = page.inner_text(".history")
+            page.keyboard.press("c")
+            expect(page.locator(".history")).not_to_have_text(asked, use_inner_text=True)
+        assert "win" in page.inner_text(".felt") or "lose" in page.inner_text(".felt")
+        page.keyboard.press("n")
+    assert seats == {"first", "second"}
+    page.wait_for_selector("[data-key=c]")
+    assert "2 hands" in page.inner_text("#score")
+
+
+def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
+    page.goto(f"{address}#/strategy?player=runs/leduc")
+    page.wait_for_selector("tr[data-hand]")
+    assert page.locator("tr[data-hand]").count() == 6
+    page.click("[data-label=r]")
+    page.wait_for_url(re.compile("history=r"))
+    page.wait_for_selector("[data-label=f]")
+    page.click("[data-label=c]")
+    page.wait_for_selector(".deck")
+    page.click(".deck button[aria-label='K of spades']")
+    page.wait_for_url(re.compile("board=Ks"))
+    expect(page.locator("tr[data-hand]")).to_have_count(5)
+    page.go_back()
+    page.wait_for_selector(".deck")
+    page.go_forward()
+    expect(page.locator("tr[data-hand]")).to_have_count(5)
+    page.select_option("select >> nth=1", LEDUC)
+    expect(page.locator("section[data-player]")).to_have_count(2)
+    assert "with=" in page.url
+
+
+def test_runs_are_seen_with_what_is_wrong_with_them(page, address):
+    page.goto(f"{address}#/runs")
+    page.wait_for_selector("tr[data-run]")
+    assert "damaged" in page.inner_text("main")
+    page.click("text=runs/leduc")
+    page.wait_for_selector(".chart .curve")
+    assert "100 iterations" in page.inner_text("#stands")
