@@ -162,7 +162,16 @@ def test_expectations(games, game):
             number, one = batch * size + deal, slice(deal, deal + 1)
             seen = bucket[one], outcome[one], room.share, room.tally, table.view(np.float32), table
             kernels.walk_deals(
-                np.uint64(8), number, solver.regrets.rules, room.starts, *seen, 0.0, 0.0, room.queue, room.value
+                np.uint64(8),
+                number,
+                solver.regrets.rules,
+                room.starts,
+                *seen,
+                0.0,
+                0.0,
+                kernels.NOBODY,
+                room.queue,
+                room.value,
             )
             gained[batch] += table.view(np.float32)[slots] - fixed
             drawn[batch] += table[counts]

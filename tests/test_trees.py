@@ -248,7 +248,7 @@ def arrive_with(tree, block, player, scope, depth, board, reach, work):
         work.vectors.reach[root, hand] = reach[hand]
     for place in range(root, root + tree.nodes.block[block + 1] - tree.nodes.block[block]):
         work.vectors.source[place], work.vectors.alive[place] = root, True
-    values_of_leaves(tree, block, player, scope, visit, work)
+    values_of_leaves(tree, block, player, scope, visit, work, work.vectors.reach)
 
 
 def leaf_values(game, leaf, board, reach, player):

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from kilt.cards.boards import card_permutations, hand_permutations
 from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
@@ -20,7 +19,7 @@ from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import Scheme, VectorGame, Walk
-from written_out import tree_of
+from written_out import flat_places, tree_of
 
 SHORT = """GAMEDEF
 limit
@@ -81,38 +80,6 @@ def flat_tree_of(name) -> FlatTree:
 def random_table(game: VectorGame, rng) -> np.ndarray:
     """A random strategy that does not tell apart suits that nothing tells apart."""
     return game.symmetrise(rng.random(game.table().shape) ** 3)
-
-
-def flat_places(game: VectorGame, tree: FlatTree) -> tuple[np.ndarray, np.ndarray]:
-    """[slot] the row and the hand of a table over the public tree that each entry of a flat strategy is."""
-    holdem, arrays = game.game, game.tree
-    rows = {position.history: (r, row) for r, row, position in game.decisions()}
-    hands = [{name: h for h, name in enumerate(holdem.hands(p))} for p in (0, 1)]
-    if isinstance(holdem, Holdem):
-        renamed = card_permutations(holdem.deck)
-        back = np.argsort(hand_permutations(holdem.deck, holdem.rules.hole_cards), axis=1)
-        boards = {}
-        for r, size in enumerate(arrays.board_size):
-            for board in range(arrays.board_start[r], arrays.board_start[r + 1]):
-                for p in range(len(renamed)):
-                    cards, start, key = renamed[p, arrays.board[board, :size]].tolist(), 0, []
-                    for count in holdem.rules.board_cards[: r + 1]:
-                        key += sorted(cards[start : start + count])
-                        start += count
-                    boards.setdefault((r, *key), (board, p))
-    found = np.empty((2, int(tree.nodes.infoset_start[-1])), dtype=int)
-    for where, name in enumerate(tree.infosets):
-        hand_name, board_name, history = name.split("|")
-        r, row = rows[history]
-        hand, board = hands[tree.nodes.infoset_player[where]][hand_name], arrays.board_start[r]
-        if isinstance(holdem, Holdem):
-            cards = holdem.deck.cards(board_name.replace("/", ""))
-            board, p = boards[r, *cards]
-            hand = back[p, hand]
-        first = arrays.table_start[r] + (board - arrays.board_start[r]) * arrays.rows[r] + row
-        start, end = tree.nodes.infoset_start[where : where + 2]
-        found[0, start:end], found[1, start:end] = np.arange(first, first + end - start), hand
-    return found[0], found[1]
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "one-card", "bluff-1-1", *SHAPES])

@@ -53,16 +53,17 @@ class BucketedGame:
         """A table of zeros: the uniform strategy. Its last column is for hands that share a card with the board."""
         return np.zeros((int(self.layouts[0].start[-1]), max(max(columns) for columns in self.columns) + 1), dtype)
 
-    def table_of(self, abstract: AbstractGame, shares: Array) -> Table:
+    def table_of(self, abstract: AbstractGame, shares: Array, *, calling: bool = True) -> Table:
         """[row, bucket] the table of a strategy of the abstract game, which is over its slots.
 
-        What was never reached there has no probabilities: the player calls, as agents do.
+        What was never reached there has no probabilities: where `calling`, the player calls, as agents do.
         """
         table = self.table()
         for slots, rows, call in self._places(abstract):
             part = shares[slots].reshape(rows[1].stop, -1).T
             table[rows] = part
-            table[rows[0].start + call, rows[1]] += ~part.any(axis=0)
+            if calling:
+                table[rows[0].start + call, rows[1]] += ~part.any(axis=0)
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:

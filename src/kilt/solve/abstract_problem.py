@@ -28,6 +28,7 @@ from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
+from kilt.solve.counter import Against
 from kilt.solve.external import SamplingOptions
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import ABSTRACT, SINGLE, Problem
@@ -120,6 +121,7 @@ class AbstractProblem(Problem):
     agent: dict[str, Any] = field(default_factory=dict)  # post-processing, translation, re-solving
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
+    against: Against | None = None  # the opponent that a counter-strategy is for
 
     @property
     def name(self) -> str:
@@ -130,7 +132,13 @@ class AbstractProblem(Problem):
     def fingerprint(self) -> str:
         """A short name for the abstract game, its payoffs, and the way it is sampled."""
         tilt = [self.abstract.game.definition] if isinstance(self.abstract.game, TiltedGame) else []
-        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt)
+        whom = [self.against.fingerprint] if self.against else []
+        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt, *whom)
+
+    def _held(self, against: Against) -> Array:
+        """[slot] what the opponent is held to."""
+        against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
+        return against.fixed()
 
     @cached_property
     def real(self) -> AbstractProblem:
@@ -190,9 +198,16 @@ class AbstractProblem(Problem):
 
 
 class BucketedCfr(VectorCfr):
-    """The CFR family on an abstract game by walks of the whole one: strategies are those of a blueprint, over slots."""
+    """The CFR family on an abstract game by walks of the whole one: strategies are those of a blueprint, over slots.
 
-    def __init__(self, problem: AbstractProblem, **how: Any) -> None:
+    Where a player is `restricted`, it is to the model that the problem is against.
+    """
+
+    def __init__(self, problem: AbstractProblem, *, restricted: int | None = None, **how: Any) -> None:
+        if restricted is not None:
+            found = problem.restriction(restricted)
+            fixed = problem.bucketed.table_of(problem.abstract, found.fixed, calling=False)
+            how["restriction"] = found._replace(fixed=fixed)
         super().__init__(problem.bucketed, **how)
         self.problem = problem
 

@@ -18,21 +18,26 @@ averaged how, and what becomes of old regrets, is a row in `variants`.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt.arrays import FloatArray
 from kilt.solve import cfr_kernels as kernels
+from kilt.solve.counter import Restriction
 from kilt.solve.solver import TableState, normalised
 from kilt.solve.variants import Variant, multipliers, variant_named
 from kilt.tree.flat import FlatNodes
+from kilt.tree.walk_kernels import own_reach
 
 
 class FullWidth(TableState):
-    """CFR and its variants on a flat tree, players updated in turn."""
+    """CFR and its variants on a flat tree, players updated in turn; one of them may be restricted (`counter`)."""
 
     KEPT = ("regret", "expected", "total", "strategy")
     responds = False  # whether the opponent is a best response
 
-    def __init__(self, nodes: FlatNodes, variant: str | Variant = "cfr+") -> None:
+    def __init__(
+        self, nodes: FlatNodes, variant: str | Variant = "cfr+", restriction: Restriction | None = None
+    ) -> None:
         slots = int(nodes.infoset_start[-1])
         self.nodes = nodes
         self.variant = variant_named(variant)
@@ -44,12 +49,41 @@ class FullWidth(TableState):
         count = len(nodes.actor)
         self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots))
         self._choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
+        self._held = restriction or Restriction(-1, np.empty(0))
+        self._played = self.strategy
+        if restriction is not None:
+            player, fixed, coin = restriction
+            self._played = self.strategy.copy()
+            self._fixed = np.zeros(slots)
+            if coin > 0:
+                own_reach(nodes, np.ascontiguousarray(fixed), player, self._fixed)
+                self._fixed *= coin
+            else:
+                self._fixed[:] = fixed
+            self._restrict()
+        else:
+            self._fixed = np.empty(0)
+
+    def _restrict(self) -> None:
+        """Write what players do, one of whom is restricted."""
+        self._played[:] = self.strategy
+        player, _, coin = self._held
+        kernels.restrict(self.nodes, player, coin, self._fixed, self.strategy, self._scratch[-1], self._played)
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        super().restore(state)
+        if self._held.player >= 0:
+            self._restrict()
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more CFR iterations; the players are updated in turn."""
         rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
         tables = (self.regret, self.expected, self.total, self.strategy)
-        kernels.iterate(self.nodes, rows, self.variant.predictive, self.responds, *tables, *self._scratch, self._choice)
+        held = self._held.player, self._held.coin, self._fixed, self._played
+        kernels.iterate(
+            self.nodes, rows, self.variant.predictive, self.responds, *held, *tables, *self._scratch, self._choice
+        )
         self.iterations += iterations
 
     def average(self) -> FloatArray:

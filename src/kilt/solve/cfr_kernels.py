@@ -70,11 +70,48 @@ def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None
 
 
 @kernel
+def restrict(
+    nodes: FlatNodes,
+    player: int,
+    coin: float,
+    fixed: FloatArray,
+    strategy: FloatArray,
+    reach: FloatArray,
+    played: FloatArray,
+) -> None:
+    """Write to `played` what a player does who is held to `fixed` and learns `strategy` for the rest.
+
+    With a `coin`, it was thrown before the game: `fixed` is the reach of its strategy, times the coin, and the mixture
+    of both is written as a strategy that reaches every slot as often. `reach` is scratch.
+    """
+    if coin > 0:
+        own_reach(nodes, strategy, player, reach)
+    for where in range(len(nodes.infoset_player)):
+        if nodes.infoset_player[where] == player:
+            start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
+            total, held = 0.0, 0.0
+            for slot in range(start, end):
+                held += fixed[slot]
+                if coin > 0:
+                    played[slot] = fixed[slot] + (1 - coin) * reach[slot]
+                    total += played[slot]
+            for slot in range(start, end):
+                if coin > 0:
+                    played[slot] = played[slot] / total if total > 0 else strategy[slot]
+                else:
+                    played[slot] = fixed[slot] + max(1 - held, 0.0) * strategy[slot]
+
+
+@kernel
 def iterate(
     nodes: FlatNodes,
     multipliers: FloatArray,
     predictive: bool,
     responds: bool,
+    restricted: int,
+    coin: float,
+    fixed: FloatArray,
+    played: FloatArray,
     regret: FloatArray,
     expected: FloatArray,
     average: FloatArray,
@@ -85,10 +122,11 @@ def iterate(
     slot_reach: FloatArray,
     choice: Choice,
 ) -> None:
-    """One iteration for each row of `multipliers`. Writes all arrays from `regret` on; the last five are scratch.
+    """One iteration for each row of `multipliers`. Writes all arrays from `played` on; the last five are scratch.
 
     Players learn in turn, each from what the other has just learnt. Where the opponent `responds`, as in CFR-BR, it is
-    a best response to the strategy before the iteration, and both players learn from that.
+    a best response to the strategy before the iteration, and both players learn from that. A player who is
+    `restricted` (−1: nobody) plays `played` in place of what was learnt, see `restrict`; elsewhere both are one array.
     """
     before = strategy.copy()
     for t in range(multipliers.shape[0]):
@@ -99,14 +137,20 @@ def iterate(
                 for slot in range(len(before)):
                     strategy[slot] = before[slot]
                 take_choices(nodes, choice, strategy)
-            push_reach(nodes, strategy, player, reach)
-            pull_values(nodes, strategy, player, False, reach, value, slot_value, choice)
-            own_reach(nodes, strategy, player, slot_reach)
+            # Before a coin is thrown, what is learnt for one side of it has nothing to do with the other.
+            profile = strategy if player == restricted and coin > 0 else played
+            push_reach(nodes, profile, player, reach)
+            pull_values(nodes, profile, player, False, reach, value, slot_value, choice)
+            own_reach(nodes, profile, player, slot_reach)
             update(
                 nodes, player, slot_value, multipliers[t], predictive, strategy, slot_reach, regret, expected, average
             )
             if not responds:
                 match_regrets(nodes, player, regret, expected, strategy)
+            if player == restricted:
+                restrict(nodes, player, coin, fixed, strategy, slot_reach, played)
+            elif restricted >= 0:
+                match_regrets(nodes, player, regret, expected, played)
         if responds:
             for player in range(2):
                 match_regrets(nodes, player, regret, expected, strategy)

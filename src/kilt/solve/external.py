@@ -37,6 +37,7 @@ from kilt.errors import RunError
 from kilt.games.game import TERMINAL
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
+from kilt.solve.counter import Restriction
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
 from kilt.solve.solver import TableState, scheduled
 from kilt.tree.betting import SHOWN, after_chance, payoffs_of
@@ -114,7 +115,10 @@ class RegretTable:
 
 
 class External(TableState):
-    """External sampling on an abstract game. Strategies are [slot] unsigned integers: see `RegretTable.quantised`."""
+    """External sampling on an abstract game. Strategies are [slot] unsigned integers: see `RegretTable.quantised`.
+
+    One player may be restricted: see `counter`.
+    """
 
     KEPT = ("table", "seed")
     COUNTS = ("decisions", "visits")
@@ -126,6 +130,7 @@ class External(TableState):
         options: SamplingOptions = DEFAULT,
         threads: int = 1,
         dtype: npt.DTypeLike = np.uint8,
+        restriction: Restriction | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)  # of probabilities
         self.abstract, self.options, self.threads = abstract, options, threads
@@ -133,6 +138,10 @@ class External(TableState):
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.regrets = RegretTable(abstract, options)
         self.table = self.regrets.table
+        self._held = kernels.NOBODY
+        if restriction:
+            fixed = np.ascontiguousarray(restriction.fixed, dtype=np.float32)
+            self._held = kernels.Held(restriction.player, float(restriction.coin), fixed)
         self._workspaces = [WalkWorkspace(abstract) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
@@ -172,6 +181,7 @@ class External(TableState):
             *self.regrets.views,
             self.options.prune,
             weight,
+            self._held,
             workspace.queue,
             workspace.value,
         )

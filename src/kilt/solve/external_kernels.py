@@ -22,6 +22,7 @@ OVER = 2  # who acts, where it is neither player 0 nor 1: nobody any more
 ENDINGS = 6  # payoffs where a hand ends: for each player, by who wins the showdown
 SKIPPED = 4  # what was left out
 BEYOND = 5  # what others know: `link` says which node it is
+COIN = np.uint64(2**63)  # sets the coin of a restricted player apart from what is drawn at nodes
 WALKS = np.uint64(0x5851F42D4C957F2D)  # sets what is drawn in walks apart from the cards
 MOSTLY = 0.95  # of the walks leave out actions that are regretted little
 
@@ -56,6 +57,17 @@ class Rules(NamedTuple):
     # [ENDINGS · row + 3 · player + outcome + 1] what the player of a walk wins, with the sign changed for player 1. The
     # outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split.
     payoff: Singles
+
+
+class Held(NamedTuple):
+    """How one player is held to a strategy while both learn: see `counter.Restriction`."""
+
+    player: int  # −1: nobody
+    coin: float  # the probability, drawn once for each deal, that the player follows `fixed`; 0: at each decision
+    fixed: Singles  # [slot] probabilities; without a coin, times that of following them
+
+
+NOBODY = Held(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
@@ -103,6 +115,7 @@ def walk_deals(
     count: Words,
     prune: float,
     weight: float,
+    held: Held,
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
@@ -112,8 +125,8 @@ def walk_deals(
     `share`, and unless it is empty, `tally` [deal] to `count` for each action that is drawn for the opponent: both are
     views of one table, see `external`. Deals without a share are left out. Where `prune` is above 0, most walks leave
     out actions whose mean regret is below −`prune`, unless they end the hand; deals so far weigh as much as their
-    number, and `weight` more. `queue` is scratch. Writes [start] the `value` to player 0. Returns how many decisions
-    and how many nodes the walks came to.
+    number, and `weight` more. A player may be `held` to a strategy in part. `queue` is scratch. Writes [start] the
+    `value` to player 0. Returns how many decisions and how many nodes the walks came to.
     """
     decisions, visited = 0, 0
     key = mix(seed ^ WALKS)
@@ -130,9 +143,9 @@ def walk_deals(
             free += np.uint64(1)
         poor = np.float32(-prune * (first + deal + 1 + weight))
         free, met = _descend(
-            queue, np.uint64(0), free, rules, bucket, deal, outcome, regret, count, tally[deal], keys, prune, poor
+            queue, np.uint64(0), free, rules, bucket, deal, outcome, regret, count, tally[deal], keys, prune, poor, held
         )
-        _ascend(queue, np.uint64(0), free, regret, share[deal], prune)
+        _ascend(queue, np.uint64(0), free, regret, share[deal], prune, held, shift)
         for start in range(begin, end):
             value[start] = queue[start - begin].value
         decisions, visited = decisions + met, visited + int(free)
@@ -168,6 +181,7 @@ def _descend(
     keys: tuple[np.uint64, np.uint64],
     prune: float,
     poor: np.float32,
+    held: Held,
 ) -> tuple[np.uint64, int]:
     """Walk down from the places before `free`: where that ends, and how many decisions there were."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
@@ -189,8 +203,25 @@ def _descend(
             whole = nothing
             for k in range(n):
                 whole += max(regret[slot + k], nothing)
-            left = np.float32(uniform(keys[1] if player else keys[0], link))
-            if whole > nothing:
+            left, drawn = np.float32(uniform(keys[1] if player else keys[0], link)), False
+            if here.actor == held.player:
+                follows, fixed = nothing, slot >> shift
+                if held.coin > 0:
+                    follows = np.float32(uniform(keys[1] if player else keys[0], COIN) < held.coin)
+                else:
+                    for k in range(n):
+                        follows += held.fixed[fixed + k]
+                drawn = bool(left < follows or follows >= np.float32(1.0))
+                if not drawn:
+                    left = (left - follows) / (np.float32(1.0) - follows)
+                while drawn and a < n - one:
+                    left -= held.fixed[fixed + a]
+                    if left < nothing:
+                        break
+                    a += one
+            if drawn:
+                pass
+            elif whole > nothing:
                 left *= whole
                 while a < n - one:
                     left -= max(regret[slot + a], nothing)
@@ -202,7 +233,7 @@ def _descend(
             last = a + one
             if averaging:
                 count[slot + n + a] += tally
-        elif prune > 0 and uniform(keys[player], zero) < MOSTLY:
+        elif prune > 0 and player != held.player and uniform(keys[player], zero) < MOSTLY:
             for k in range(n):
                 if regret[slot + k] > nothing:
                     least = poor
@@ -230,7 +261,14 @@ def _descend(
 
 @inlined
 def _ascend(
-    queue: Records, start: np.uint64, place: np.uint64, regret: Singles, share: np.float32, prune: float
+    queue: Records,
+    start: np.uint64,
+    place: np.uint64,
+    regret: Singles,
+    share: np.float32,
+    prune: float,
+    held: Held,
+    shift: np.uint64,
 ) -> None:
     """Walk back up from before a place to the start: values to where walks came from, regrets by their share."""
     nothing = np.float32(0.0)
@@ -256,6 +294,13 @@ def _ascend(
         for k in range(n):
             if prune <= 0 or queue[child + k].actor != SKIPPED:
                 regret[slot + k] += signed * (queue[child + k].value - worth)
+        if here.player == held.player and held.coin <= 0:  # what is worth is what they do, not what they have learnt
+            follows, fixed = nothing, nothing
+            for k in range(n):
+                chance = held.fixed[(slot >> shift) + k]
+                follows += chance
+                fixed += chance * queue[child + k].value
+            worth = fixed + (np.float32(1.0) - follows) * worth
         here.value = worth
 
 
@@ -270,6 +315,7 @@ def descend_deals(
     count: Words,
     prune: float,
     weight: float,
+    held: Held,
     queue: Records,
     begin: IntArray,
     exits: Exits,
@@ -291,7 +337,7 @@ def descend_deals(
             free += np.uint64(1)
         poor = np.float32(-prune * (first + deal + 1 + weight))
         free, _ = _descend(
-            queue, start, free, rules, bucket, deal, outcome, regret, count, np.uint32(1), keys, prune, poor
+            queue, start, free, rules, bucket, deal, outcome, regret, count, np.uint32(1), keys, prune, poor, held
         )
         for place in range(start, free):
             here = queue[place]
@@ -303,12 +349,24 @@ def descend_deals(
 
 
 @kernel
-def ascend_deals(queue: Records, begin: IntArray, exits: Exits, value: Singles, regret: Singles, prune: float) -> None:
+def ascend_deals(
+    queue: Records, begin: IntArray, exits: Exits, value: Singles, regret: Singles, prune: float, held: Held
+) -> None:
     """The second half, when [exit] the values are known."""
+    whole = np.float32(1.0)
     for deal in range(len(begin) - 1):
         for k in range(exits.begin[deal], exits.begin[deal + 1]):
             queue[exits.place[k]].value = value[k]
-        _ascend(queue, np.uint64(begin[deal]), np.uint64(begin[deal + 1]), regret, np.float32(1.0), prune)
+        _ascend(
+            queue,
+            np.uint64(begin[deal]),
+            np.uint64(begin[deal + 1]),
+            regret,
+            whole,
+            prune,
+            held,
+            np.uint64(0),
+        )
 
 
 @kernel

@@ -15,17 +15,20 @@ randomized strategies in game trees, STOC 1994; [Johanson16 §9.2] tells what it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
-from kilt.arrays import FloatArray
+from kilt.arrays import ByteArray, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL
+from kilt.solve.counter import Restriction
 from kilt.solve.solver import TableState, normalised
 from kilt.tree.flat import FlatNodes
+from kilt.tree.walk_kernels import own_reach
 
 Sequences = npt.NDArray[np.int64]  # each by the slot of its last action; −1 is the empty one
 
@@ -49,38 +52,149 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
     >>> round(18 * solve_lp(flat_tree(load_game("kuhn")).nodes).value, 9)
     -1.0
     """
+    form = _sequence_form(nodes, 0)
+    found = _maximise(form, None, 1.0)
+    plan = np.empty(len(form.owner))
+    plan[form.owner == 0] = found.x[1 : form.mine.shape[1]]
+    plan[form.owner == 1] = -found.ineqlin.marginals[1:]
+    return Equilibrium(-float(found.fun), normalised(np.where(plan > NEVER, plan, 0.0), nodes))
+
+
+def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
+    """The exact answer to an opponent who is held to a strategy in part [Johanson16 §§6.1, 6.2].
+
+    With a coin of p it is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a data-biased
+    response: the opponent's plans obey y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0 are new unknowns.
+
+    Parameters
+    ----------
+    nodes : FlatNodes
+        A game with perfect recall.
+    restriction : Restriction
+        The opponent; the other player answers.
+
+    Returns
+    -------
+    Equilibrium
+        The value to the player who answers in the restricted game, in chips per game, and their strategy; that of the
+        opponent is the one they are held to, scaled.
+    """
+    player, coin = 1 - restriction.player, restriction.coin
+    form, fixed = _sequence_form(nodes, player), np.asarray(restriction.fixed, dtype=np.float64)
+    bounds = None
+    if not coin:
+        slots = np.flatnonzero(form.owner == restriction.player)
+        before = np.repeat(nodes.infoset_after, np.diff(nodes.infoset_start))[slots]
+        each = np.arange(len(slots))
+        entries = np.concatenate([np.ones(len(slots)), -fixed[slots]])
+        places = np.tile(each, 2), np.concatenate([form.number[slots], form.number[before]])
+        bounds = csr_array((entries, places), shape=(len(slots), form.theirs.shape[1]))
+    found = _maximise(form, coin * form.against(nodes, fixed) if coin else None, 1 - coin, bounds)
+    return Equilibrium(-float(found.fun), form.profile(nodes, found.x, fixed))
+
+
+def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
+    """The most that a player can win from a strategy while giving up at most `safety` [Johanson16 §6.1].
+
+    Parameters
+    ----------
+    nodes : FlatNodes
+        A game with perfect recall.
+    player : int
+        Who answers.
+    strategy : ndarray, shape (slots,)
+        The opponent's part of it is answered.
+    safety : float
+        ε: chips per game that a best response may win from the answer beyond the value of the game.
+
+    Returns
+    -------
+    Equilibrium
+        What the answer wins, and the profile of the answer and the strategy.
+    """
+    form = _sequence_form(nodes, player)
+    value = -float(_maximise(form, None, 1.0).fun)
+    found = _maximise(form, form.against(nodes, strategy), 0.0, least=value - safety)
+    return Equilibrium(-float(found.fun), form.profile(nodes, found.x, strategy))
+
+
+class SequenceForm(NamedTuple):
+    """A game as its sequence form: one player's plans against the other's."""
+
+    player: int
+    owner: ByteArray  # [slot] whose it is
+    number: Sequences  # [slot + 1] of a sequence among its player's; the empty one is 0 and stands last, at −1
+    mine: csr_array  # E: what makes a plan of the player
+    theirs: csr_array  # F: … of the opponent
+    payoff: csr_array  # A: [own sequence, theirs] to the player
+
+    def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
+        """[own sequence] what each is worth against the opponent's part of a strategy: A ŷ."""
+        reach = np.empty(len(self.owner))
+        own_reach(nodes, np.ascontiguousarray(strategy), 1 - self.player, reach)
+        plan = np.append(1.0, reach[self.owner != self.player])
+        worth: FloatArray = self.payoff @ plan
+        return worth
+
+    def profile(self, nodes: FlatNodes, solution: FloatArray, strategy: FloatArray) -> FloatArray:
+        """[slot] the player's plan as a strategy, beside the opponent's part of another."""
+        plan = np.array(strategy, dtype=np.float64)
+        own = solution[1 : self.mine.shape[1]]
+        plan[self.owner == self.player] = np.where(own > NEVER, own, 0.0)
+        return normalised(plan, nodes)
+
+
+def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
+    """The sequence form of a game from a player's side; GameError where it is not zero-sum, or somebody forgets."""
     if nodes.surplus.any():
         raise GameError("with this tilt the game is not zero-sum, as its linear programme must be: use one of CFR's")
     last, reach = _walk(nodes)
     _check_recall(nodes, last)
-    owner = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start))  # [slot]
-    # A player's sequences are numbered from 1 in the order of their slots; the empty one is 0 and stands last, at −1.
+    owner = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start))
     number = np.append(np.where(owner == 0, np.cumsum(owner == 0), np.cumsum(owner == 1)), 0)
-    mine, theirs = (_equations(player, nodes, number) for player in (0, 1))  # E and F
+    mine, theirs = (_equations(who, nodes, number) for who in (player, 1 - player))
     ends = nodes.actor == TERMINAL
-    pairs = number[last[0, ends]], number[last[1, ends]]
-    payoff = csr_array(((reach * nodes.payoff)[ends], pairs), shape=(mine.shape[1], theirs.shape[1]))  # A
+    pairs = number[last[player, ends]], number[last[1 - player, ends]]
+    won = (reach * nodes.payoff)[ends] * (1 if player == 0 else -1)
+    payoff = csr_array((won, pairs), shape=(mine.shape[1], theirs.shape[1]))
+    return SequenceForm(player, owner, number, mine, theirs, payoff)
 
-    # The unknowns are x, then q. HiGHS looks for a minimum: of −fᵀ q, where f is 1 at the empty sequence, 0 elsewhere.
-    (rows, plans), concessions = mine.shape, theirs.shape[0]
-    cost = np.zeros(plans + concessions)
-    cost[plans] = -1
+
+def _maximise(
+    form: SequenceForm,
+    worth: FloatArray | None,
+    share: float,
+    bounds: csr_array | None = None,
+    least: float | None = None,
+) -> Any:
+    """Maximise worthᵀ x + share · fᵀ q over plans x and concessions q, with Fᵀ q + Gᵀ g ≤ Aᵀ x and fᵀ q ≥ `least`.
+
+    The unknowns are x, then q, then g. HiGHS looks for a minimum; f is 1 at the empty sequence, 0 elsewhere.
+    """
+    (rows, plans), concessions = form.mine.shape, form.theirs.shape[0]
+    more = 0 if bounds is None else bounds.shape[0]
+    cost = np.zeros(plans + concessions + more)
+    cost[:plans] = 0.0 if worth is None else -worth
+    cost[plans] = -share
+    parts = [-form.payoff.T, form.theirs.T]
+    unknown: list[tuple[float | None, None]] = [(0, None)] * plans + [(None, None)] * concessions + [(0, None)] * more
+    if bounds is not None:
+        parts.append(bounds.T)
+    if least is not None:
+        unknown[plans] = (least, None)
     found = linprog(
         cost,
-        A_ub=hstack([-payoff.T, theirs.T]),
-        b_ub=np.zeros(payoff.shape[1]),
-        A_eq=hstack([mine, csr_array((rows, concessions))]),
+        A_ub=hstack(parts),
+        b_ub=np.zeros(form.payoff.shape[1]),
+        A_eq=hstack([form.mine, csr_array((rows, concessions + more))]),
         b_eq=np.eye(1, rows)[0],
-        bounds=[(0, None)] * plans + [(None, None)] * concessions,
+        bounds=unknown,
         method="highs",
         options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
     )
     if found.status != 0:
         raise GameError(f"HiGHS could not solve the linear programme of {len(cost):,} unknowns: {found.message}")
-    plan = np.empty(len(owner))
-    plan[owner == 0] = found.x[1:plans]
-    plan[owner == 1] = -found.ineqlin.marginals[1:]
-    return Equilibrium(-float(found.fun), normalised(np.where(plan > NEVER, plan, 0.0), nodes))
+    return found
 
 
 class Exact(TableState):

@@ -23,9 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array
+from kilt.errors import RunError
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
+from kilt.solve.counter import Against, Restriction
 from kilt.strategy.table import Strategy, tree_fingerprint
 from kilt.strategy.vector import VectorStrategy, game_fingerprint
 from kilt.tree import best_response
@@ -45,6 +47,7 @@ class Problem(ABC):
     """A game in one of its forms. Strategies for it are tables of the shape that its solvers use."""
 
     form: ClassVar[str]
+    against: Against | None
 
     @property
     @abstractmethod
@@ -78,6 +81,19 @@ class Problem(ABC):
         """The problem with the payoffs of the rules, by which strategies are judged and kept; itself if not tilted."""
         return self
 
+    def restriction(self, player: int) -> Restriction:
+        """How a player is held to the model that the problem is `against`, by a table of this form."""
+        against = self.against
+        if against is None:
+            raise RunError("there is no model of an opponent to answer: use `kilt counter`, or give `against`")
+        return against.restriction(player, self._held(against))
+
+    def _held(self, against: Against) -> Array:
+        """What the opponent is held to, as a table of solvers."""
+        shape = self.uniform().shape
+        against.model.on(self.name, self.fingerprint, shape)
+        return against.fixed()
+
     def mbb(self, chips: float) -> float | None:
         """Convert chips per game to thousandths of a big blind per game; None where there is no big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
@@ -92,6 +108,7 @@ class FlatProblem(Problem):
     tree: FlatTree
     big_blind: float | None = None
     untilted: FlatTree | None = None  # with the payoffs of the rules, where those of `tree` are tilted
+    against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
     def real(self) -> FlatProblem:
@@ -131,6 +148,7 @@ class VectorProblem(Problem):
     game: VectorGame
     dtype: npt.DTypeLike = np.float64  # of the tables of solvers
     device: str = CPU  # where walks run
+    against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
     def real(self) -> VectorProblem:

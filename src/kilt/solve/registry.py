@@ -1,4 +1,4 @@
-"""The menu of algorithms: `ALGORITHMS`, and how a solver is made from an entry and a problem.
+"""The menus of algorithms, `ALGORITHMS` and `COUNTERS`, and how a solver is made from an entry and a problem.
 
 >>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
 (('flat', 'vector', 'abstract'), ('flat', 'abstract'))
@@ -13,6 +13,7 @@ from kilt.errors import RunError
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, JointBlueprintCfr
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
+from kilt.solve.counter import CounterSolver
 from kilt.solve.external import External
 from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
@@ -20,6 +21,9 @@ from kilt.solve.solver import Solver
 from kilt.solve.variants import VARIANTS, Variant
 from kilt.solve.vector import SCHEMES, VectorCfr
 from kilt.tree.vector import VectorGame
+
+EXTERNAL, DEFAULT_BASE = "external", "cfr+"
+COUNTER_BASES = (*(name for name, row in VARIANTS.items() if not row.predictive), EXTERNAL)  # of counter-strategies
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
 
@@ -38,6 +42,7 @@ class Algorithm(NamedTuple):
     trunk: int = 0  # rounds in which that opponent learns
     exact: bool = False  # whether it is done after one step
     joint: bool = False  # whether it takes the cards of an abstract game from tables over pairs of bucket sequences
+    against: bool = False  # whether it answers a model of an opponent: see `counter`
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -121,6 +126,34 @@ def _cfr_br(trunk: int) -> dict[str, Make]:
     return ({} if trunk else {FLAT: flat}) | {VECTOR: vector, ABSTRACT: abstract}
 
 
+def _counter(base: str) -> dict[str, Make]:
+    """Answers to the model that a problem is against: two solves by CFR or external sampling, a seat each."""
+
+    def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
+        assert problem.against
+        return CounterSolver((seat(1), seat(0)), problem.against)
+
+    def flat(problem: FlatProblem, seed: int) -> Solver:
+        return both(problem, lambda held: FullWidth(problem.tree.nodes, base, problem.restriction(held)))
+
+    def vector(problem: VectorProblem, seed: int) -> Solver:
+        def seat(held: int) -> Solver:
+            return VectorCfr(problem.game, base, problem.dtype, restriction=problem.restriction(held))
+
+        return both(problem, seat)
+
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        def seat(held: int) -> Solver:
+            if base != EXTERNAL:
+                return BucketedCfr(problem, variant=base, seed=seed, restricted=held)
+            how = problem.options, problem.threads, problem.dtype
+            return External(problem.abstract, seed, *how, problem.restriction(held))
+
+        return both(problem, seat)
+
+    return {ABSTRACT: abstract} if base == EXTERNAL else {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+
+
 def _exact(problem: FlatProblem, seed: int) -> Solver:
     from kilt.solve.lp import Exact  # takes half a second to import, for SciPy
 
@@ -179,11 +212,31 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
+# Answers to a model of an opponent; the problem says which one it is `against`.
+COUNTERS: dict[str, Algorithm] = {
+    "rnr": Algorithm(
+        "restricted Nash response to a model by CFR+; rnr:external by external sampling, and so on",
+        _counter(DEFAULT_BASE),
+        tables=6,
+        threads=True,
+        against=True,
+    ),
+    "dbr": Algorithm(
+        "data-biased response to a model by CFR+; dbr:external by external sampling, and so on",
+        _counter(DEFAULT_BASE),
+        tables=8,
+        threads=True,
+        against=True,
+    ),
+}
+
+
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
     ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR
-    by joint tables, and so on. A `Variant` is CFR with discounts of one's own.
+    by joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with
+    discounts of one's own.
     """
     if isinstance(name, Algorithm):
         return name
@@ -196,6 +249,9 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + VARIANTS[more].predictive)
+    if plain in COUNTERS and more in ("", *COUNTER_BASES):
+        walks = more != EXTERNAL
+        return COUNTERS[plain]._replace(make=_counter(more or DEFAULT_BASE), threads=walks, walks=walks)
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
@@ -218,4 +274,6 @@ def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: in
         fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.make]
         called = algorithm if isinstance(algorithm, str) else entry.what
         raise RunError(f"{called} does not come in {problem.form} form: use one of {', '.join(fitting)}")
+    if entry.against and problem.against is None:
+        raise RunError("rnr and dbr answer a model of an opponent: use `kilt counter`, or give the problem `against`")
     return entry.make[problem.form](problem, seed)

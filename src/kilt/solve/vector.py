@@ -47,6 +47,7 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.jit import kernel
 from kilt.solve.abstract import BucketedGame
+from kilt.solve.counter import Restriction
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.variants import Discount, Variant, discounts, variant_named
@@ -57,13 +58,28 @@ from kilt.solve.vector_kernels import (
     add_average,
     add_regrets,
     begin_game,
+    blend,
     conclude,
     learn_root,
+    restrict,
 )
+from kilt.strategy.model import DecisionLayout
+from kilt.tree.betting import on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.leaf_kernels import values_of_leaves
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
-from kilt.tree.vector_arrays import ANSWER, FOLLOW, Policy, Scope, Table, TableLayout, VectorTree, Workspace
+from kilt.tree.vector_arrays import (
+    ANSWER,
+    FOLLOW,
+    Policy,
+    Scope,
+    Table,
+    TableLayout,
+    Vectors,
+    VectorTree,
+    Visit,
+    Workspace,
+)
 from kilt.tree.vector_kernels import arrive, first_row, next_visit, pass_up, pull_values, push_reach, reached
 
 SCHEMES = {
@@ -73,6 +89,26 @@ SCHEMES = {
     "pcs": Scheme(boards=True),
 }
 OPPONENTS = ("abstract", "real", "response")
+
+
+@kernel
+def push_second(
+    tree: VectorTree,
+    player: int,
+    scope: Scope,
+    visit: Visit,
+    entry: int,
+    block: int,
+    row: int,
+    theirs: PlayerTables,
+    vectors: Vectors,
+) -> None:
+    """Push the reach of the strategy that an opponent's coin may choose down a block, and add it to the other's."""
+    policy = Policy(theirs.layout, theirs.fixed)
+    reached(tree, player, scope, visit, entry, vectors, vectors.second)
+    push_reach(tree.nodes, block, row, player, scope, visit, policy, False, vectors, vectors.second)
+    reaches = vectors.reach, vectors.second, vectors.blended
+    blend(tree.nodes, block, player, scope, visit, theirs.coin, *reaches)
 
 
 @kernel
@@ -94,27 +130,31 @@ def walk(
     """
     nodes, vectors = tree.nodes, work.vectors
     policy, their_policy = Policy(own.layout, own.strategy), Policy(theirs.layout, theirs.strategy)
+    coin, reach = theirs.coin, vectors.reach
+    at_leaves = vectors.blended if coin > 0 else reach
     work.board[0] = 0
     visit = arrive(tree, scope, 0, work)
     while visit.depth >= 0:
         averaging = theirs.averaged and (visit.depth > 0 or scope.part == 0 < scope.parts)  # once, if there are parts
         task = tasks[visit.depth]
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, vectors):
+            if not reached(tree, player, scope, visit, entry, vectors, reach):
                 continue
             block = tree.entry_block[entry]
             if visit.arriving:
                 row = first_row(tree, theirs.layout, visit, entry)
-                push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors)
+                push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
                 if averaging:
                     add_average(nodes, block, row, player, scope, visit, theirs, discount, vectors)
-                values_of_leaves(tree, block, player, scope, visit, work)
+                if coin > 0:
+                    push_second(tree, player, scope, visit, entry, block, row, theirs, vectors)
+                values_of_leaves(tree, block, player, scope, visit, work, at_leaves)
             if visit.leaving:
                 row = first_row(tree, own.layout, visit, entry)
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)
+                pass_up(tree, scope, visit, entry, vectors.value, result)
                 if task == FOLLOW:
                     add_regrets(nodes, tree.noise, block, row, player, scope, visit, own, discount, vectors)
-                pass_up(tree, scope, visit, entry, vectors.value, result)
         visit = next_visit(tree, player, scope, work, sums, visit)
 
 
@@ -155,6 +195,7 @@ def iterate(
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
             walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
             conclude(tables[own], tables[other], tree.noise, discount)
+            restrict(tables[own])
             if player == root.player:
                 learn_root(root, result, discount, tree.prior)
 
@@ -201,6 +242,21 @@ def _hybrid(game: VectorGame, trunk: int) -> _Opponent:
     )
 
 
+def _decisions(game: VectorGame | BucketedGame, player: int) -> IntArray:
+    """[decision, 2] the first row and the number of actions of a player's decisions, in tables of a game."""
+    if isinstance(game, BucketedGame):
+        starts, vectors = game.layouts[0].start, game.game
+        found = [
+            (int(starts[r]) + row, len(on_menu(position, vectors.menu)))
+            for r, row, position in vectors.decisions()
+            if position.actor == player
+        ]
+        return np.array(found, dtype=np.int64).reshape(-1, 2)
+    layout = DecisionLayout.of_vectors(game)
+    every = np.stack([layout.start[:-1], layout.actions], axis=1).astype(np.int64)
+    return np.ascontiguousarray(every[layout.actor == player])
+
+
 class VectorCfr(TableState):
     """CFR on a public tree, with any variant, sampling scheme, opponent and card abstraction.
 
@@ -227,6 +283,9 @@ class VectorCfr(TableState):
     root : RootChoice, optional
         What a player decides before the game begins: for subgames that are solved anew, see `resolve`. With the
         opponent ``abstract`` and all boards.
+    restriction : Restriction, optional
+        How one player is held to a strategy, a table like the game's: see `counter`. With the opponent ``abstract`` and
+        a variant that does not predict.
     """
 
     def __init__(
@@ -241,6 +300,7 @@ class VectorCfr(TableState):
         seed: int = 0,
         averaging: bool = True,
         root: RootChoice | None = None,
+        restriction: Restriction | None = None,
     ) -> None:
         for what, name, known in (
             ("sampling scheme", scheme, SCHEMES),
@@ -276,10 +336,26 @@ class VectorCfr(TableState):
         if isinstance(game, BucketedGame):
             # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
             rows, sums = game.rows, np.zeros((parts, *self.regret.shape), self.regret.dtype)
+        if restriction and (opponent != "abstract" or predictive):
+            raise GameError("a restricted opponent learns beside the player, and predicts nothing: use cfr or cfr+")
+        free = np.zeros((0, self.regret.shape[1]), self.regret.dtype), 0.0, np.empty((0, 2), np.int64)
         first, second = (
-            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums)
+            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums, *free)
             for layout, own in zip(game.layouts, rows, strict=True)
         )
+        self._held: PlayerTables | None = None
+        if restriction:
+            held = (first, second)[restriction.player]
+            fixed = np.ascontiguousarray(restriction.fixed, self.regret.dtype)
+            if fixed.shape != self.regret.shape:
+                raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {self.regret.shape}")
+            held = held._replace(fixed=fixed, coin=float(restriction.coin))
+            if not restriction.coin:
+                played, decisions = game.table(dtype), _decisions(game, restriction.player)
+                held = held._replace(strategy=played, decisions=decisions)
+                restrict(held)
+            self._held = held
+            first, second = (held, second) if restriction.player == 0 else (first, held)
 
         # Of an opponent who sees all cards: regrets, and 1 for a best response.
         shape = (int(against.layout.start[-1]) if opponent != "abstract" else 0, self._vectors.shape[1])
@@ -288,7 +364,11 @@ class VectorCfr(TableState):
         self.other_next = np.zeros_like(self.other) if predictive else self.other
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
         tables = self.other_next, self.other, self.other
-        self._tables = first, second, PlayerTables(against.layout, *tables, False, *none)
+        self._tables = (
+            first,
+            second,
+            PlayerTables(against.layout, *tables, False, *none, np.zeros((0, shape[1]), self.other.dtype), *free[1:]),
+        )
         # An opponent who is not the other player learns first, in each seat; runs that can still be resumed have had
         # both seats respond on the same boards.
         alike = opponent == "response" and game is self._vectors
@@ -343,6 +423,7 @@ class VectorCfr(TableState):
             game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result)
             if self.game is not self._vectors:
                 conclude(own, theirs, game.tree.noise, discount)
+            restrict(own)
             if turn.player == self._root.player:
                 learn_root(self._root, result, discount, self._tree.prior)
 
@@ -375,6 +456,8 @@ class VectorCfr(TableState):
         super().restore({**older, **state})
         if self._root.player >= 0:
             begin_game(self._root, self._tree.prior)
+        if self._held is not None:
+            restrict(self._held)
 
     def average(self) -> Table:
         """The average strategy, which converges: a table like the game's, with entries in proportion to it."""

@@ -12,6 +12,7 @@ from kilt.jit import kernel, spliced, subkernel
 from kilt.solve.variants import Discount
 from kilt.solve.variants_kernels import discounted
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
+from kilt.tree.vector_kernels import follow
 
 
 class PlayerTables(NamedTuple):
@@ -27,6 +28,9 @@ class PlayerTables(NamedTuple):
     averaged: bool  # whether strategies are added up
     rows: IntArray  # the rows of the player's decisions, in a layout with buckets
     sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
+    fixed: Table  # what a restricted player is held to, see `counter`; empty for others
+    coin: float  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
+    decisions: IntArray  # [decision, 2] first row and number of actions, where a player is restricted without a coin
 
 
 class RootChoice(NamedTuple):
@@ -189,7 +193,10 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add to the regrets of the player's actions in a block what each is worth more than the strategy."""
+    """Add to the regrets of the player's actions in a block what each is worth more than the strategy.
+
+    Who is restricted plays something else than what was learnt: there, values are replaced by what that is worth.
+    """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
     begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
@@ -199,6 +206,8 @@ def add_regrets(
             here, child, first = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
             if len(given) > 0 and given[first]:
                 continue
+            if len(own.decisions) > 0:
+                follow(regret, bucket, visit.board, first, nodes.children[node], child, here, begin, end, vectors)
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_regrets(
@@ -260,6 +269,53 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
         regret[0, hand] = discounted(regret[0, hand] + discount.weight * game, discount.above, discount.below)
         regret[1, hand] = discounted(regret[1, hand] + discount.weight * alternative, discount.above, discount.below)
     begin_game(root, prior)
+
+
+@kernel
+def restrict(tables: PlayerTables) -> None:
+    """Write what a restricted player plays: `fixed`, and regret matching for what that leaves [Johanson16 eq. 6.1]."""
+    fixed, regret, played = tables.fixed, tables.regret, tables.strategy
+    for d in range(len(tables.decisions)):
+        first, actions = tables.decisions[d]
+        for column in range(fixed.shape[1]):
+            whole, left = 0.0, 1.0
+            for row in range(first, first + actions):
+                whole += max(regret[row, column], 0.0)
+                left -= fixed[row, column]
+            left = max(left, 0.0)
+            for row in range(first, first + actions):
+                learnt = max(regret[row, column], 0.0) / whole if whole > 1e-37 else 1.0 / actions
+                played[row, column] = fixed[row, column] + left * learnt
+
+
+@subkernel
+def blend(
+    nodes: Nodes,
+    block: int,
+    player: int,
+    scope: Scope,
+    visit: Visit,
+    coin: float,
+    free: FloatArray,
+    fixed: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Write the reach of an opponent who follows one of two strategies, by a coin thrown before the game."""
+    depth = visit.depth
+    begin, end = np.uint64(scope.theirs[depth, 0]), np.uint64(scope.theirs[depth, 1])
+    share, rest = total.dtype.type(coin), total.dtype.type(1 - coin)
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        first = nodes.first_child[node] + shift
+        last = first + nodes.children[node]
+        if nodes.kind[node] != DECISION or nodes.actor[node] == player:
+            last = first
+        if node == nodes.block[block] and (depth == 0 or scope.board[depth] >= 0):
+            for hand in range(begin, end):
+                total[node + shift, hand] = share * fixed[node + shift, hand] + rest * free[node + shift, hand]
+        for place in range(first, last):
+            for hand in range(begin, end):
+                total[place, hand] = share * fixed[place, hand] + rest * free[place, hand]
 
 
 @kernel

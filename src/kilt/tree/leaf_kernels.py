@@ -47,26 +47,37 @@ def one_hand(scope: Scope) -> bool:
 
 
 @spliced
-def values_of_leaves(tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace) -> None:
-    """Write what each hand of the player is worth at the leaves of a block that the opponent reaches."""
+def values_of_leaves(
+    tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
+) -> None:
+    """Write what each hand of the player is worth at the leaves of a block against the opponent's `reach`."""
     if not tree.poker:
-        bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, work.ranking.by_card, work.vectors)
+        sums = work.ranking.by_card
+        bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, sums, work.vectors, reach)
     elif one_hand(scope):
         strength = work.ranking.strength
-        pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors)
+        pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors, reach)
     elif visit.leaving:
-        showdown_values(tree.nodes, block, player, visit.groups, work)
+        showdown_values(tree.nodes, block, player, visit.groups, work, reach)
     else:
         live, by_card = work.order[: visit.live], work.ranking.by_card
-        fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors)
+        fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors, reach)
 
 
 @spliced
 def bluff_values(
-    nodes: Nodes, dice: Dice, block: int, player: int, scope: Scope, depth: int, sums: FloatArray, vectors: Vectors
+    nodes: Nodes,
+    dice: Dice,
+    block: int,
+    player: int,
+    scope: Scope,
+    depth: int,
+    sums: FloatArray,
+    vectors: Vectors,
+    reach: FloatArray,
 ) -> None:
     """Write what hands are worth where a bid is called: the number of matching dice is all [Johanson16 §3.3]."""
-    reach, source, alive, value = vectors.reach, vectors.source, vectors.alive, vectors.value
+    source, alive, value = vectors.source, vectors.alive, vectors.value
     matching, called = dice.matching, dice.called
     mine, mine_end = np.uint64(scope.mine[depth, 0]), np.uint64(scope.mine[depth, 1])
     theirs, theirs_end = np.uint64(scope.theirs[depth, 0]), np.uint64(scope.theirs[depth, 1])
@@ -96,9 +107,10 @@ def pairwise_values(
     scope: Scope,
     visit: Visit,
     vectors: Vectors,
+    reach: FloatArray,
 ) -> None:
     """Write what hands are worth at the leaves of a block where one player has only one: each meets each."""
-    reach, source, alive, value = vectors.reach, vectors.source, vectors.alive, vectors.value
+    source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
@@ -122,10 +134,17 @@ def pairwise_values(
 
 @spliced
 def fold_values(
-    nodes: Nodes, block: int, player: int, live: Order, cards: Columns, by_card: FloatArray, vectors: Vectors
+    nodes: Nodes,
+    block: int,
+    player: int,
+    live: Order,
+    cards: Columns,
+    by_card: FloatArray,
+    vectors: Vectors,
+    reach: FloatArray,
 ) -> None:
     """Write the values of a block's leaves before the last board: a player has folded, and nobody shows a hand."""
-    reach, value = vectors.reach, vectors.value
+    value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
@@ -137,7 +156,9 @@ def fold_values(
 
 
 @spliced
-def showdown_values(nodes: Nodes, block: int, player: int, groups: int, work: Workspace) -> None:
+def showdown_values(
+    nodes: Nodes, block: int, player: int, groups: int, work: Workspace, node_reach: FloatArray
+) -> None:
     """Write the values of a block's leaves on a last board: `LANES` different reaches at a time.
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
@@ -149,7 +170,7 @@ def showdown_values(nodes: Nodes, block: int, player: int, groups: int, work: Wo
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
     reach, result, whole, tied = work.lanes.reach, work.lanes.result, work.lanes.whole, work.lanes.tied
     tilted = nodes.extra.shape[1] > 0
-    value, node_reach = work.vectors.value, work.vectors.reach
+    value = work.vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     node, end = nodes.block[block], nodes.block[block + 1]
     while node < end:

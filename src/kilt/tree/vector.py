@@ -148,6 +148,8 @@ class VectorGame:
                 value=np.zeros((places, hands), dtype),
                 scale=np.empty((2, hands), dtype),
                 expanded=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
+                second=np.zeros((places, hands), dtype),  # memory that is not touched costs nothing
+                blended=np.zeros((places, hands), dtype),
             ),
             board=np.zeros(rounds, dtype=np.int64),
             following=np.zeros(rounds, dtype=np.int64),

@@ -136,6 +136,9 @@ class Vectors(NamedTuple):
     value: FloatArray  # [place, hand] to the player, weighted by the opponent's reach
     scale: FloatArray  # [2, hand] scratch of `normalise`
     expanded: FloatArray  # [action, hand] scratch: rows of a table over buckets, expanded to hands
+    # [place, hand] of an opponent with two strategies: the reach of the second, and what both reach together
+    second: FloatArray
+    blended: FloatArray
 
 
 class ShowdownLanes(NamedTuple):

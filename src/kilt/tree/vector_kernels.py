@@ -267,8 +267,10 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 
 @spliced
-def reached(tree: VectorTree, player: int, scope: Scope, visit: Visit, entry: int, vectors: Vectors) -> bool:
-    """Whether the opponent comes to a block; on arrival, bring the reach there from the chance node that opens it."""
+def reached(
+    tree: VectorTree, player: int, scope: Scope, visit: Visit, entry: int, vectors: Vectors, reach: FloatArray
+) -> bool:
+    """Whether the opponent comes to a block; on arrival, bring the `reach` there from the chance node that opens it."""
     depth, block, hands = visit.depth, tree.entry_block[entry], scope.theirs
     begin, end = tree.nodes.block[block], tree.nodes.block[block + 1]
     root = tree.nodes.place[begin]
@@ -277,7 +279,7 @@ def reached(tree: VectorTree, player: int, scope: Scope, visit: Visit, entry: in
         if visit.arriving:
             drawn = scope.reach[0]
             for hand in range(hands[0, 0], hands[0, 1]):
-                vectors.reach[root, hand] = drawn if drawn > 0 else tree.prior[1 - player, hand]
+                reach[root, hand] = drawn if drawn > 0 else tree.prior[1 - player, hand]
         return True
     above = tree.nodes.place[tree.entry_node[entry]]
     if not vectors.alive[above]:
@@ -292,7 +294,7 @@ def reached(tree: VectorTree, player: int, scope: Scope, visit: Visit, entry: in
             vectors.source[root] = root
             suits = scope.suits[depth]
             for hand in range(hands[depth - 1, 0], hands[depth - 1, 1]):
-                vectors.reach[root, tree.moved[suits, hand]] = vectors.reach[source, hand]
+                reach[root, tree.moved[suits, hand]] = reach[source, hand]
     return True
 
 
@@ -307,13 +309,14 @@ def push_reach(
     policy: Policy,
     prune: bool,
     vectors: Vectors,
+    reach: FloatArray,
 ) -> None:
-    """Push the opponent's reach down a block whose rows begin at `row`: at each action, times its probability.
+    """Push the opponent's `reach` down a block whose rows begin at `row`: at each action, times its probability.
 
     Chance nodes, and leaves that are not reached, get a value of 0. Where `prune` is set, what the opponent reaches
     with no hand is left out.
     """
-    reach, source, alive, scale = vectors.reach, vectors.source, vectors.alive, vectors.scale
+    source, alive, scale = vectors.source, vectors.alive, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
     bucketed = len(bucket) > 0
     begin, end = np.uint64(scope.theirs[visit.depth, 0]), np.uint64(scope.theirs[visit.depth, 1])
@@ -351,6 +354,33 @@ def push_reach(
 
 
 @spliced
+def follow(
+    table: Table,
+    bucket: npt.NDArray[np.int32],
+    board: int,
+    first: int,
+    actions: int,
+    child: int,
+    here: int,
+    begin: Hand,
+    end: Hand,
+    vectors: Vectors,
+) -> None:
+    """Write what a decision is worth to a player who follows the strategy of a table whose rows begin at `first`."""
+    value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
+    fill(value, here, begin, end)
+    if len(bucket) > 0:
+        expand(table, bucket, board, first, actions, begin, end, expanded)
+        normalise(expanded, 0, actions, begin, end, scale)
+        for a in range(actions):
+            add_action(value, child + a, expanded, a, scale, begin, end, here)
+    else:
+        normalise(table, first, actions, begin, end, scale)
+        for a in range(actions):
+            add_action(value, child + a, table, first + a, scale, begin, end, here)
+
+
+@spliced
 def pull_values(
     nodes: Nodes,
     noise: float,
@@ -367,9 +397,7 @@ def pull_values(
 
     Where a strategy is given, the player follows it whatever the task.
     """
-    value, scale = vectors.value, vectors.scale
-    table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
-    bucketed, given = len(bucket) > 0, policy.layout.given
+    value, table, bucket, given = vectors.value, policy.table, policy.layout.bucket, policy.layout.given
     begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
@@ -389,17 +417,8 @@ def pull_values(
                 raise_value(value, child + a, begin, end, here)
             if task == ANSWER:
                 write_best(value, child, here, actions, begin, end, noise, table, first)
-        elif bucketed:
-            fill(value, here, begin, end)
-            expand(table, bucket, visit.board, first, actions, begin, end, expanded)
-            normalise(expanded, 0, actions, begin, end, scale)
-            for a in range(actions):
-                add_action(value, child + a, expanded, a, scale, begin, end, here)
         else:
-            fill(value, here, begin, end)
-            normalise(table, first, actions, begin, end, scale)
-            for a in range(actions):
-                add_action(value, child + a, table, first + a, scale, begin, end, here)
+            follow(table, bucket, visit.board, first, actions, child, here, begin, end, vectors)
 
 
 @spliced
@@ -445,18 +464,18 @@ def walk(
     prune = True
     for task in tasks:
         prune = prune and task != ANSWER  # a response is written down wherever it might be asked for
-    nodes, vectors = tree.nodes, work.vectors
+    nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
     visit = arrive(tree, scope, 0, work)
     while visit.depth >= 0:
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, vectors):
+            if not reached(tree, player, scope, visit, entry, vectors, reach):
                 continue
             block = tree.entry_block[entry]
             if visit.arriving:
                 row = first_row(tree, theirs.layout, visit, entry)
-                push_reach(nodes, block, row, player, scope, visit, theirs, prune, vectors)
-                values_of_leaves(tree, block, player, scope, visit, work)
+                push_reach(nodes, block, row, player, scope, visit, theirs, prune, vectors, reach)
+                values_of_leaves(tree, block, player, scope, visit, work, reach)
             if visit.leaving:
                 row = first_row(tree, own.layout, visit, entry)
                 task = tasks[visit.depth]

@@ -171,6 +171,7 @@ class Head:
             *self.regrets.views,
             game.options.prune,
             game.weight(number),
+            walks.NOBODY,
             queue,
             begin,
             exits,
@@ -185,7 +186,7 @@ class Head:
         value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
         regret, _ = self.regrets.views
-        walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune)
+        walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune, walks.NOBODY)
 
 
 class BoardClass:
@@ -350,6 +351,7 @@ class Child:
             *own.regrets.views,
             self.game.options.prune,
             weight,
+            walks.NOBODY,
             workspace.queue,
             value,
         )

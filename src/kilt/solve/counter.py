@@ -1,0 +1,141 @@
+"""Counter-strategies: answers to a model of an opponent that stay safe against others [Johanson16 chapter 6].
+
+A best response to a model wins the most from it, and may lose anything to somebody else. Two answers trade one for the
+other: each is an equilibrium of a game in which the opponent is held to the model in part, and learns for the rest.
+
+===  ==========================================================================================================
+RNR  restricted Nash response: with probability p, drawn once before the game, the opponent plays the model
+DBR  data-biased response: at each information set I the opponent plays the model with probability P_conf(n(I)), a
+     function of how often the opponent was seen there, and of P_max [Johanson16 equation 6.1]
+===  ==========================================================================================================
+
+A player has a solve of their own for each seat: in it they learn, and the opponent is a `Restriction`. Solvers of the
+CFR family take one; `CounterSolver` holds the two solves together, and `registry` has the rows of the menu.
+
+>>> [round(CONFIDENCES["0-10-linear"](np.array(n)) * 0.9, 2) for n in (0.0, 5.0, 20.0)]
+[0.0, 0.45, 0.9]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt import artifact
+from kilt.arrays import Array, FloatArray
+from kilt.errors import RunError
+from kilt.solve.solver import Solver
+from kilt.strategy.model import OpponentModel
+
+# P_conf / P_max by the number of observations of an information set [Johanson16 §6.3].
+CONFIDENCES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "1-step": lambda n: np.where(n > 0, 1.0, 0.0),
+    "10-step": lambda n: np.where(n >= 10, 1.0, 0.0),
+    "0-10-linear": lambda n: np.minimum(n / 10, 1.0),
+    "s-curve": lambda n: n / (1 + n),  # s = 1: minimax over Dirichlet priors of strength up to s
+}
+DEFAULT_CONFIDENCE = "0-10-linear"
+
+
+class Restriction(NamedTuple):
+    """How one player of a game is held to a strategy while both learn."""
+
+    player: int
+    fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
+    coin: float = 0.0  # the probability, drawn once before the game, that the player follows `fixed` throughout
+
+
+@dataclass(frozen=True)
+class Against:
+    """An opponent to be answered: a model, and how far it is trusted.
+
+    Parameters
+    ----------
+    model : OpponentModel
+        What the opponent was seen to do, in both seats.
+    p : float
+        0 to 1: the probability p of a restricted Nash response, or P_max of a data-biased one.
+    confidence : str
+        A name of `CONFIDENCES`, for a data-biased response; empty for a restricted Nash response.
+    """
+
+    model: OpponentModel
+    p: float
+    confidence: str = DEFAULT_CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise RunError(f"{'P_max' if self.confidence else 'p'} is {self.p:g}: give a probability, from 0 to 1")
+        if self.confidence and self.confidence not in CONFIDENCES:
+            raise RunError(f"unknown confidence function {self.confidence!r}: use one of {', '.join(CONFIDENCES)}")
+        if not self.model.counts.any():
+            raise RunError(
+                f"the model of {self.model.player} is empty: nothing was seen; count hands of {self.model.game}"
+            )
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name for the model and how far it is trusted."""
+        return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
+
+    def fixed(self) -> FloatArray:
+        """What the opponent is held to, as a table like that of the model: P_conf · σ for DBR, σ alone for RNR."""
+        policy = self.model.policy()
+        if not self.confidence:
+            return policy if self.p > 0 else 0 * policy
+        return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
+
+    def restriction(self, player: int, fixed: Array) -> Restriction:
+        """The restriction of one player, from `fixed` as a table of the solver."""
+        return Restriction(player, fixed, 0.0 if self.confidence else self.p)
+
+    def own(self, tables: tuple[Array, Array]) -> Array:
+        """A strategy from two of the same shape: what player 0 does in the first, and player 1 in the second."""
+        layout = self.model.layout
+        first = np.repeat(layout.actor, layout.actions) == 0
+        return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)
+
+
+class CounterSolver:
+    """A solve for each seat, as one solver: its strategy is what each seat has learnt.
+
+    Parameters
+    ----------
+    seats : tuple of Solver
+        That of seat 0, in which player 1 is restricted, and that of seat 1.
+    against : Against
+        The opponent.
+    """
+
+    def __init__(self, seats: tuple[Solver, Solver], against: Against) -> None:
+        self.seats, self.against = seats, against
+        self.iterations = 0
+
+    def step(self, iterations: int) -> None:
+        """Run `iterations` more iterations in each seat."""
+        for seat in self.seats:
+            seat.step(iterations)
+        self.iterations += iterations
+
+    def average(self) -> Array:
+        """The average strategies of both seats: what converges."""
+        return self.against.own((self.seats[0].average(), self.seats[1].average()))
+
+    def current(self) -> Array:
+        """The strategies of the last iteration, of both seats."""
+        return self.against.own((self.seats[0].current(), self.seats[1].current()))
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that must be kept to go on later as if nothing had happened."""
+        return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        for number, seat in enumerate(self.seats):
+            mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
+            seat.restore(mine)
+        self.iterations = self.seats[0].iterations

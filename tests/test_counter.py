@@ -1,0 +1,221 @@
+"""Counter-strategies: restricted Nash and data-biased responses beside linear programmes [Johanson16 chapter 6]."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.games import load_game
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.counter import CONFIDENCES, Against
+from kilt.solve.external import SamplingOptions
+from kilt.solve.lp import safe_response, solve_lp, solve_restricted
+from kilt.solve.problem import VectorProblem
+from kilt.solve.registry import make_solver
+from kilt.solve.solver import normalised
+from kilt.strategy.model import OpponentModel
+from kilt.tree import best_response
+from kilt.tree import walk_kernels as kernels
+from kilt.tree.vector import VectorGame
+from written_out import flat_places, problem_of, tree_of
+
+
+def some_model(tree, seed=1, most=25):
+    """A model of which some information sets were seen often, and some never."""
+    rng, nodes = np.random.default_rng(seed), tree.nodes
+    seen = np.repeat(rng.integers(0, 3, len(tree.infosets)), np.diff(nodes.infoset_start))
+    return OpponentModel.of_tree(tree, "Ann", (seen * rng.integers(0, most, len(seen))).astype(float))
+
+
+def owned(tree, player):
+    """[slot] whether it is a player's."""
+    return np.repeat(tree.nodes.infoset_player, np.diff(tree.nodes.infoset_start)) == player
+
+
+def exploitation(tree, answer, strategy):
+    """What an answer wins from a strategy, mean over both seats, in chips per game."""
+    first = owned(tree, 0)
+    pairs = (answer, strategy), (strategy, answer)
+    won = [best_response.expected_value(tree, np.where(first, *pair)) for pair in pairs]
+    return (won[0] - won[1]) / 2
+
+
+def exact(tree, against):
+    """The answer by linear programmes, a seat each, and the mean of their values."""
+    seats = [solve_restricted(tree.nodes, against.restriction(1 - seat, against.fixed())) for seat in (0, 1)]
+    return np.where(owned(tree, 0), seats[0].strategy, seats[1].strategy), (seats[0].value + seats[1].value) / 2
+
+
+def restricted_value(tree, against, answer):
+    """What an answer is sure to win in the restricted game, mean over both seats: its value for the best answers."""
+    total = 0.0
+    for seat in (0, 1):
+        held, fixed = against.restriction(1 - seat, against.fixed()), against.fixed()
+        if held.coin:
+            pair = (answer, fixed) if seat == 0 else (fixed, answer)
+            met = best_response.expected_value(tree, np.where(owned(tree, 0), *pair)) * (1 if seat == 0 else -1)
+            safe = -best_response.best_response(tree, answer, 1 - seat).value
+            total += held.coin * met + (1 - held.coin) * safe
+        else:
+            total -= response_when_held(tree, answer, 1 - seat, fixed)
+    return total / 2
+
+
+def response_when_held(tree, answer, player, fixed):
+    """What a best response wins that must follow `fixed` in part: by sweeps until nothing changes."""
+    nodes, free = tree.nodes, best_response.uniform(tree)
+    sums = np.repeat(np.add.reduceat(fixed, nodes.infoset_start[:-1]), np.diff(nodes.infoset_start))
+    own = owned(tree, player)
+    for _ in range(20):
+        profile = np.where(own, fixed + (1 - sums) * free, answer)
+        value, slots = values_of(tree, profile, player)
+        better = free.copy()
+        for where in np.flatnonzero(nodes.infoset_player == player):
+            start, end = nodes.infoset_start[where : where + 2]
+            better[start:end] = np.eye(end - start)[np.argmax(slots[start:end] + 1e-9 * free[start:end])]
+        if (better == free)[own].all():
+            break
+        free = better
+    return value
+
+
+def values_of(tree, profile, player):
+    """The value to a player, and the counterfactual values of slots."""
+    nodes, slots = tree.nodes, np.empty(len(profile))
+    reach, value, choice = (
+        np.empty(len(nodes.actor)),
+        np.empty(len(nodes.actor)),
+        np.empty(len(tree.infosets), np.int32),
+    )
+    kernels.push_reach(nodes, profile, player, reach)
+    kernels.pull_values(nodes, profile, player, False, reach, value, slots, choice)
+    return value[0], slots
+
+
+CASES = [("", 0.0), ("", 0.6), ("", 1.0), *((name, 0.8) for name in CONFIDENCES), ("1-step", 0.0)]
+
+
+@pytest.mark.parametrize("game", ["kuhn", "leduc"])
+def test_flat_answers_are_those_of_linear_programmes(game):
+    tree, problem = tree_of(game), problem_of(game, "flat")
+    model = some_model(tree)
+    nash = solve_lp(tree.nodes)
+    for confidence, p in CASES:
+        against = Against(model, p, confidence)
+        answer, value = exact(tree, against)
+        assert restricted_value(tree, against, answer) == pytest.approx(value, abs=1e-7)
+        solver = make_solver(replace(problem, against=against), "dbr" if confidence else "rnr")
+        solver.step(600)
+        assert value - 0.02 < restricted_value(tree, against, solver.average()) <= value + 1e-7
+        if p == 0:
+            assert value == pytest.approx(0, abs=1e-9)
+            assert best_response.exploitability(tree, answer) < 1e-8
+        if not confidence and p == 1:
+            best = sum(best_response.response_values(tree, model.policy())) / 2
+            assert value == pytest.approx(best) == exploitation(tree, answer, model.policy())
+    assert nash.value == pytest.approx({"kuhn": -1 / 18, "leduc": -0.085606424}[game])
+
+
+def test_restricted_nash_lies_on_the_frontier_of_safe_responses():
+    """Exploitation and exploitability grow with p, concavely, above the mixtures of equilibrium and best response."""
+    tree = tree_of("leduc")
+    model = some_model(tree)
+    policy, points = model.policy(), []
+    value = solve_lp(tree.nodes).value * np.array([1, -1])
+    for p in (0.0, 0.4, 0.8, 1.0):
+        answer, _ = exact(tree, Against(model, p, ""))
+        for seat in (0, 1) if p > 0 else ():  # there are many equilibria, and some win less
+            lost = best_response.best_response(tree, answer, 1 - seat).value + value[seat]
+            won = safe_response(tree.nodes, seat, policy, max(lost, 0) + 1e-9).value
+            met = np.where(owned(tree, seat), answer, policy)
+            assert won == pytest.approx(best_response.expected_value(tree, met) * (1, -1)[seat], abs=1e-5)
+        points.append((best_response.exploitability(tree, answer), exploitation(tree, answer, policy)))
+    risk, won = np.array(points).T
+    assert (np.diff(risk) > -1e-7).all() and (np.diff(won) > -1e-7).all()
+    chord = won[0] + (won[-1] - won[0]) * (risk - risk[0]) / (risk[-1] - risk[0])
+    assert (won >= chord - 1e-7).all()
+    slopes = np.diff(won)[np.diff(risk) > 1e-6] / np.diff(risk)[np.diff(risk) > 1e-6]
+    assert (np.diff(slopes) < 1e-6).all()
+
+
+def test_constant_confidence_is_no_coin():
+    """But for players who act once at most: Kuhn's second player does, the first may act twice."""
+    tree = tree_of("kuhn")
+    model = some_model(tree, most=3)
+    model = replace(model, counts=model.counts + 1)
+    values = []
+    for confidence in ("", "1-step"):
+        against = Against(model, 0.7, confidence)
+        values.append(
+            [solve_restricted(tree.nodes, against.restriction(held, against.fixed())).value for held in (0, 1)]
+        )
+    assert values[0][1] == pytest.approx(values[1][1], abs=1e-9)
+    assert abs(values[0][0] - values[1][0]) > 1e-4
+
+
+def test_confidence_functions():
+    n = np.array([0.0, 1, 5, 9, 10, 11, 1e9])
+    found = {name: function(n) for name, function in CONFIDENCES.items()}
+    assert found["1-step"].tolist() == [0, 1, 1, 1, 1, 1, 1]
+    assert found["10-step"].tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert found["0-10-linear"].tolist() == [0, 0.1, 0.5, 0.9, 1, 1, 1]
+    assert found["s-curve"].tolist() == pytest.approx([0, 0.5, 5 / 6, 0.9, 10 / 11, 11 / 12, 1])
+    assert all(function[-1] == pytest.approx(1) and (function <= found["1-step"]).all() for function in found.values())
+
+
+@pytest.fixture(scope="module")
+def leduc(tmp_path_factory):
+    """The abstract game without loss, a model of it, and the problem."""
+    game, place = load_game("leduc"), tmp_path_factory.mktemp("cards") / "leduc"
+    cards = build(AbstractionSpec.named("lossless", Deal.of(game)), place)
+    abstract = AbstractGame(game, cards)
+    counts = np.random.default_rng(3).integers(0, 4, abstract.slots).astype(float)
+    problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True))
+    return problem, OpponentModel.of_abstract(abstract, "Ann", counts)
+
+
+@pytest.mark.parametrize(("confidence", "p"), [("", 0.7), ("0-10-linear", 0.9)])
+def test_forms_agree(leduc, confidence, p):
+    """Vectors of hands, buckets and external sampling win and lose what the linear programme does."""
+    problem, model = leduc
+    vectors = VectorProblem(VectorGame(load_game("leduc")))
+    by_hand = expand(problem, model.counts)
+    many = OpponentModel.of_vectors(vectors.game, "Ann", by_hand)
+    tree = tree_of("leduc")
+    places = flat_places(vectors.game, tree)
+    flat = OpponentModel.of_tree(tree, "Ann", by_hand[places])
+    _, wanted = exact(tree, Against(flat, p, confidence))
+    kind = "dbr" if confidence else "rnr"
+    found = {}
+    for name, made, steps in (
+        ("vector", replace(vectors, against=Against(many, p, confidence)), 300),
+        ("bucketed", replace(problem, against=Against(model, p, confidence)), 300),
+        ("external", replace(problem, against=Against(model, p, confidence)), 60_000),
+    ):
+        solver = make_solver(made, f"{kind}:external" if name == "external" else kind, seed=1)
+        solver.step(steps)
+        table = solver.average()
+        if name != "vector":
+            table = expand(problem, table)
+        answer = normalised(table[places], tree.nodes)
+        found[name] = restricted_value(tree, Against(flat, p, confidence), answer)
+    assert found["vector"] == pytest.approx(wanted, abs=0.02)
+    assert found["bucketed"] == pytest.approx(wanted, abs=0.02)
+    assert found["external"] == pytest.approx(wanted, abs=0.1)
+
+
+def expand(problem, shares):
+    """[(board, row), hand] a table over the slots of the abstract game, for every hand of every board."""
+    bucketed = problem.bucketed
+    table = bucketed.table_of(problem.abstract, shares, calling=False)
+    game, layout = bucketed.game, bucketed.layouts[0]
+    out = game.table()
+    for r, rows in enumerate(game.tree.rows):
+        for board in range(game.tree.board_start[r], game.tree.board_start[r + 1]):
+            first = game.tree.table_start[r] + (board - game.tree.board_start[r]) * rows
+            out[first : first + rows] = table[layout.start[r] : layout.start[r + 1]][:, layout.bucket[board]]
+    return out
