@@ -177,18 +177,18 @@ def _maximise(
     cost[:plans] = 0.0 if worth is None else -worth
     cost[plans] = -share
     parts = [-form.payoff.T, form.theirs.T]
-    unknown: list[tuple[float | None, None]] = [(0, None)] * plans + [(None, None)] * concessions + [(0, None)] * more
+    lower: list[float | None] = [0.0] * plans + [None] * concessions + [0.0] * more
     if bounds is not None:
         parts.append(bounds.T)
     if least is not None:
-        unknown[plans] = (least, None)
+        lower[plans] = least
     found = linprog(
         cost,
         A_ub=hstack(parts),
         b_ub=np.zeros(form.payoff.shape[1]),
         A_eq=hstack([form.mine, csr_array((rows, concessions + more))]),
         b_eq=np.eye(1, rows)[0],
-        bounds=unknown,
+        bounds=[(bound, None) for bound in lower],
         method="highs",
         options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
     )

@@ -338,9 +338,8 @@ class VectorCfr(TableState):
             rows, sums = game.rows, np.zeros((parts, *self.regret.shape), self.regret.dtype)
         if restriction and (opponent != "abstract" or predictive):
             raise GameError("a restricted opponent learns beside the player, and predicts nothing: use cfr or cfr+")
-        free = np.zeros((0, self.regret.shape[1]), self.regret.dtype), 0.0, np.empty((0, 2), np.int64)
         first, second = (
-            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums, *free)
+            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums, self.regret[:0])
             for layout, own in zip(game.layouts, rows, strict=True)
         )
         self._held: PlayerTables | None = None
@@ -364,11 +363,7 @@ class VectorCfr(TableState):
         self.other_next = np.zeros_like(self.other) if predictive else self.other
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
         tables = self.other_next, self.other, self.other
-        self._tables = (
-            first,
-            second,
-            PlayerTables(against.layout, *tables, False, *none, np.zeros((0, shape[1]), self.other.dtype), *free[1:]),
-        )
+        self._tables = first, second, PlayerTables(against.layout, *tables, False, *none, self.other[:0])
         # An opponent who is not the other player learns first, in each seat; runs that can still be resumed have had
         # both seats respond on the same boards.
         alike = opponent == "response" and game is self._vectors

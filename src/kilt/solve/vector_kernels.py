@@ -28,9 +28,10 @@ class PlayerTables(NamedTuple):
     averaged: bool  # whether strategies are added up
     rows: IntArray  # the rows of the player's decisions, in a layout with buckets
     sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
-    fixed: Table  # what a restricted player is held to, see `counter`; empty for others
-    coin: float  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
-    decisions: IntArray  # [decision, 2] first row and number of actions, where a player is restricted without a coin
+    fixed: Table = np.zeros((0, 0))  # what a restricted player is held to, see `counter`; empty for others
+    coin: float = 0.0  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
+    # [decision, 2] first row and number of actions, where a player is restricted without a coin
+    decisions: IntArray = np.zeros((0, 2), dtype=np.int64)
 
 
 class RootChoice(NamedTuple):
