@@ -306,7 +306,8 @@ CASES = {
 
 
 def outcome(found: float, rival: str, theirs: float, excess: float) -> str:
-    """What came out, in words: exploitability beside that of the first row of a case."""
+    """What came out, in words: exploitability beside that of the first row of a case, `rival`."""
+    rival = {BLUEPRINT: "the blueprint", TRANSLATED: "translation"}[rival]
     if found <= theirs:
         return f"less exploitable than {rival}"
     error = ", by no more than the error of its iterations" if found <= theirs + excess else ""

@@ -54,6 +54,7 @@ from kilt.tree.vector_arrays import RESPOND, Table
 
 METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"
 ITERATIONS = 100  # where neither they nor seconds are given
+TRUST = 0.5  # share of the guessed range in the weights of the opponent's hands in the gadget; the rest is even
 ALIKE = 9  # digits after which values of hands are equal but for rounding
 
 
@@ -125,7 +126,8 @@ def resolve(
     ranges : array_like, shape (2, hands of the deck)
         Weights of both players' hands here, in the order of `Deck.holes`: how likely each player is to have come here
         with each hand, without regard to the other's cards. Hands with a card of the board count for nothing. Their
-        scale is of no importance. The opponent's is used by ``unsafe`` alone.
+        scale is of no importance. The opponent's is what ``unsafe`` takes for granted. For ``gadget`` it says which
+        hands matter more where not all can be held to their values; all matter. ``max-margin`` does not look at it.
     values : array_like, shape (hands of the deck,), optional
         For ``gadget`` and ``max-margin``: chips that the opponent wins with each hand against the player's blueprint,
         for the whole game as in `Holdem.payoffs` (who folds loses what the own hand has put in so far). For each hand
@@ -157,22 +159,10 @@ def resolve(
     if method not in METHODS:
         raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(METHODS)}")
     if method == UNSAFE:
-        found, own = subgame(game, position, board, weights), None
+        found, own, root = subgame(game, position, board, weights), None, None
     else:
-        said = np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
-        if said.shape != weights.shape[1:] or not np.isfinite(said).all():
-            raise GameError(
-                f"{method} needs what each of {weights.shape[1]} hands of the opponent wins: `values` have shape "
-                f"{said.shape}, or are no numbers"
-            )
-        weights[1 - player] = 1.0
-        found = subgame(game, position, board, weights)
-        met = rivals(found.ranges[player], game.holes, game.deck.size)
-        told = np.where((met > 0) & (found.ranges[1 - player] > 0), said, 0.0).round(ALIKE)
-        found = replace(found, told=told[None])
-        own = told[found.numbers]
+        found, own, root = _with_choice(game, position, board, player, weights, values, method)
     tree = VectorGame(found, menu, threads)
-    root = None if own is None else _root(found, player, own, joint=method == MAX_MARGIN)
     solver = VectorCfr(tree, SUBGAMES, dtype, root=root)
     if seconds is None:
         solver.step(ITERATIONS if iterations is None else iterations)
@@ -192,13 +182,34 @@ def _step_until(solver: VectorCfr, end: float, iterations: float) -> None:
         doing = int(min(iterations - solver.iterations, solver.iterations, (end - now) / each))
 
 
-def _root(game: Subgame, player: int, values: FloatArray, *, joint: bool) -> RootChoice:
-    """The opponent's choice before a subgame that a player re-solves; `values` [hand] are in chips."""
-    opponent = 1 - player
-    met = rivals(game.weights[player], game.holes, game.deck.size)
-    possible = (met > 0) & (game.weights[opponent] > 0)
-    weight = possible.astype(np.float64)
-    if joint:
-        # The gain of a hand is that over what it wins against the blueprint, whatever the weight of the hands it meets.
+def _with_choice(
+    game: Holdem,
+    position: Betting,
+    board: str | Sequence[int],
+    player: int,
+    ranges: FloatArray,
+    values: npt.ArrayLike | None,
+    method: str,
+) -> tuple[Subgame, FloatArray, RootChoice]:
+    """A subgame to which the opponent may come with any hand, what its hands win otherwise, and the choice between."""
+    opponent, said = 1 - player, np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
+    if said.shape != ranges.shape[1:] or not np.isfinite(said).all():
+        raise GameError(
+            f"{method} needs what each of {ranges.shape[1]} hands of the opponent wins: `values` have shape "
+            f"{said.shape}, or are no numbers"
+        )
+    every = ranges.copy()
+    every[opponent] = 1.0
+    found = subgame(game, position, board, every)
+    met = rivals(found.ranges[player], game.holes, game.deck.size)
+    possible = (met > 0) & (found.ranges[opponent] > 0)
+    if method == MAX_MARGIN:  # a gain is one over what a hand wins otherwise, whatever the weight of the hands it meets
         weight = np.divide(met.max(), met, out=np.zeros_like(met), where=possible)
-    return RootChoice(opponent, joint, weight, values * met, np.zeros((2, len(met))))
+    else:
+        weight, guess = possible.astype(np.float64), np.where(possible, ranges[opponent], 0.0)
+        if guess.any():
+            weight = (1 - TRUST) * weight + TRUST * guess * (np.count_nonzero(possible) / guess.sum())
+    told = np.stack([np.where(possible, said, 0.0), weight]).round(ALIKE)  # tells suits apart as ranges do
+    own, weight = (np.ascontiguousarray(row[found.numbers]) for row in told)
+    choice = RootChoice(opponent, method == MAX_MARGIN, weight, own * met[found.numbers], np.zeros((2, len(own))))
+    return replace(found, told=told), own, choice
