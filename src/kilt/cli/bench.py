@@ -93,6 +93,16 @@ def estimators(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def counter(as_json: AsJson = False, long: Long = False) -> None:
+    """CFR and best responses inside 5-bucket limit hold'em by joint tables, and models from logs."""
+    from kilt.bench.counter import run
+
+    with waiting("measuring, some minutes …"):
+        figures = run(long=long)
+    _print("kilt bench counter", figures, as_json=as_json)
+
+
+@app.command()
 def spots(as_json: AsJson = False, long: Long = False) -> None:
     """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
     from kilt.bench.spots import run

@@ -27,8 +27,8 @@ import numpy as np
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.errors import PlayError
-from kilt.games.holdem import FOLD, Betting, Holdem
-from kilt.play.blueprint import BlueprintAgent
+from kilt.games.holdem import FOLD, KEPT, Betting, Holdem
+from kilt.play.blueprint import BlueprintAgent, Place
 from kilt.play.columns import LINES, NOT_DEALT, HandColumns, LogReader
 from kilt.play.phh import is_phh, read_phhs
 from kilt.strategy.blueprint import Blueprint
@@ -219,12 +219,26 @@ class _Decisions(NamedTuple):
     round: list[int]
     share: list[float]  # of what bets may have been taken for
 
+    def joined(self, more: _Decisions) -> _Decisions:
+        """These and others."""
+        return _Decisions(
+            self.base + more.base, self.stride + more.stride, self.round + more.round, self.share + more.share
+        )
+
     def extend(self, more: _Decisions) -> None:
         """Add others at the end."""
         self.base.extend(more.base)
         self.stride.extend(more.stride)
         self.round.extend(more.round)
         self.share.extend(more.share)
+
+
+class _Followed(NamedTuple):
+    """Where hands with one betting may stand in the tree, and what their players have decided on the way."""
+
+    ways: list[tuple[Place, float]]  # with shares
+    found: tuple[_Decisions, _Decisions]  # [seat]
+    lost: tuple[float, float]  # [seat] decisions that the tree does not have
 
 
 class AbstractObserver(Observer):
@@ -247,6 +261,9 @@ class AbstractObserver(Observer):
         self.abstract = abstract
         self.counts = np.zeros(abstract.slots)
         self._follower = BlueprintAgent("an observer", Blueprint.of(abstract, np.zeros(0, np.uint8)), mapping=mapping)
+        none = _Decisions([], [], [], [])
+        self._begin = _Followed([(self._follower.start, 1.0)], (none, none), (0.0, 0.0))
+        self._known: dict[tuple[str, str], _Followed] = {}  # by history and action
         self._start: list[int] = [0]  # [end and seat + 1] of its decisions in the lists
         self._all = _Decisions([], [], [], [])
         self._lost: list[float] = []  # [end and seat] decisions that the tree does not have
@@ -290,32 +307,42 @@ class AbstractObserver(Observer):
 
     def _follow(self, position: Betting) -> None:
         """Add the decisions of both seats in hands with one betting to the lists."""
-        follower, lost = self._follower, [0.0, 0.0]
-        nodes, first = follower.blueprint.nodes, follower.blueprint.first
-        found = _Decisions([], [], [], []), _Decisions([], [], [], [])
-        ways = [(follower.start, 1.0)]
+        at = self._begin
         for before, action in self.game.positions.moves(position):
-            following = []
-            for place, share in ways:
-                options = [] if action == FOLD else follower.after(place, before, action, None)
-                following += [(to, share * part) for to, part in options]
-                if before.actor < 0:
-                    continue
-                at = follower.at_turn(place, before).node
-                child = -1 if at is None else int(nodes.first_child[at])
-                taken = [(child, 1.0)] if action == FOLD and at is not None and follower.blueprint.faces_bet(at) else []
-                taken += [
-                    (to.node, part) for to, part in options if to.node is not None and nodes.parent[to.node] == at
-                ]
-                lost[before.actor] += share * (1 - sum(part for _, part in taken))
-                for node, part in taken:
-                    assert at is not None
-                    found[before.actor].base.append(int(first[at]) + node - child)
-                    found[before.actor].stride.append(int(nodes.children[at]))
-                    found[before.actor].round.append(before.round)
-                    found[before.actor].share.append(share * part)
-            ways = following
-        for own in found:
+            key = before.history, action
+            if key not in self._known:
+                if len(self._known) >= KEPT:
+                    self._known.clear()
+                self._known[key] = self._after(at, before, action)
+            at = self._known[key]
+        for own in at.found:
             self._all.extend(own)
             self._start.append(len(self._all.base))
-        self._lost += lost
+        self._lost += at.lost
+
+    def _after(self, at: _Followed, before: Betting, action: str) -> _Followed:
+        """Where hands stand after one more action, and what the players have decided."""
+        follower, actor = self._follower, before.actor
+        nodes, first = follower.blueprint.nodes, follower.blueprint.first
+        ways: list[tuple[Place, float]] = []
+        more, lost = _Decisions([], [], [], []), 0.0
+        for place, share in at.ways:
+            options = [] if action == FOLD else follower.after(place, before, action, None)
+            ways += [(to, share * part) for to, part in options]
+            node = follower.at_turn(place, before).node if actor >= 0 else None
+            child = -1 if node is None else int(nodes.first_child[node])
+            taken = [(to.node, part) for to, part in options if to.node is not None and nodes.parent[to.node] == node]
+            if action == FOLD and node is not None and follower.blueprint.faces_bet(node):
+                taken = [(child, 1.0)]
+            lost += share * (1 - sum(part for _, part in taken))
+            for to, part in taken if node is not None else []:
+                more.base.append(int(first[node]) + to - child)
+                more.stride.append(int(nodes.children[node]))
+                more.round.append(before.round)
+                more.share.append(share * part)
+        if actor < 0:
+            return at._replace(ways=ways)
+        found, losses = list(at.found), list(at.lost)
+        found[actor] = found[actor].joined(more)
+        losses[actor] += lost
+        return _Followed(ways, (found[0], found[1]), (losses[0], losses[1]))

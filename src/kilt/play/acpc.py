@@ -253,7 +253,7 @@ def read_hand(line: str, game: Holdem) -> Hand:
         raise PlayError(f"{quoted(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
     position = read_betting(found[2], game)
     holes, board = _read_cards(found[3], game.rules, position.round)
-    payoffs, players = _read_chips(found[4]), read_names(found[5].split("|"))
+    payoffs, players = read_chips(found[4]), read_names(found[5].split("|"))
     if position.actor != TERMINAL:
         raise PlayError(f"the betting {quoted(found[2])} does not end the hand; logs have hands that are over")
     if not all(holes):
@@ -354,7 +354,7 @@ def _read_score(line: str, hands: Iterable[Hand]) -> Score:
     found = _SCORE.fullmatch(line)
     if not found:
         raise PlayError(f"{quoted(line)} is no score; it has the form SCORE:chips|chips:name|name")
-    score = Score(_read_chips(found[1]), read_names(found[2].split("|")))
+    score = Score(read_chips(found[1]), read_names(found[2].split("|")))
     first, second = score.names
     if first != second:
         won = dict.fromkeys(score.names, 0.0)
@@ -417,7 +417,8 @@ def _write_chips(chips: Iterable[float]) -> str:
     return "|".join(map(_chips, chips))
 
 
-def _read_chips(text: str) -> tuple[float, float]:
+def read_chips(text: str) -> tuple[float, float]:
+    """Chips by position, ``100|-100``; PlayError where they cannot be read."""
     parts = text.split("|")
     if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
         raise PlayError(f"the chips {quoted(text)} cannot be read; they are two numbers with | between them")

@@ -1,9 +1,9 @@
 """Logs of many hands in columns: what millions of hands are read into, and counted from.
 
 `acpc.read_hand` reads one line and checks all of it. Most lines of a log differ from earlier ones in their cards alone.
-So each betting with its payoffs, and each pair of names, is checked once, by `read_hand`; the cards of all hands that
-end in the same round have their letters in the same places, and are read and checked together. A line that is out of
-the ordinary in anything goes to `read_hand`, which says what is wrong with it.
+So each betting with its payoffs, and each pair of names, is checked once; the cards of all hands that end in the same
+round have their letters in the same places, and are read and checked together. A line that is out of the ordinary in
+anything goes to `read_hand`, which says what is wrong with it.
 
 >>> from kilt.games import load_game
 >>> reader = LogReader(load_game("leduc"))
@@ -25,8 +25,9 @@ import numpy.typing as npt
 from kilt.arrays import BoolArray, ByteArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import PlayError
+from kilt.games.game import TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.acpc import COMMENTS, read_hand
+from kilt.play.acpc import COMMENTS, read_betting, read_chips, read_hand, read_names
 from kilt.play.dealer import Hand
 
 NOT_DEALT = -1  # in place of a card
@@ -101,7 +102,6 @@ class LogReader:
         def read_alone(number: int) -> None:
             try:
                 singles[number] = read_hand(lines[number], self.game)
-                self._learn(singles[number], lines[number])
             except PlayError as error:
                 faults[number] = f"line {before + number + 1}: {error}"
 
@@ -109,11 +109,19 @@ class LogReader:
         for number, line in enumerate(lines):
             try:
                 tag, count, betting, shown, payoffs, names = line.split(":")
-                seen, pair = paid[betting, payoffs], pair_of[names]
-            except (KeyError, ValueError):  # its betting, payoffs or names have not been seen before
+            except ValueError:
                 if line.strip() and not line.startswith((*COMMENTS, "SCORE")):
                     read_alone(number)
                 continue
+            try:
+                seen, pair = paid[betting, payoffs], pair_of[names]
+            except KeyError:  # its betting, payoffs or names have not been seen before
+                try:
+                    seen, pair = self._paid_for(betting, payoffs), self._number_of_pair(names)
+                except PlayError:
+                    if not line.startswith((*COMMENTS, "SCORE")):
+                        read_alone(number)
+                    continue
             if tag != "STATE" or not (count.isdecimal() and count.isascii() and len(count) <= 10):
                 read_alone(number)
                 continue
@@ -139,7 +147,7 @@ class LogReader:
         end, pair = np.zeros((2, len(rows)), dtype=np.int64)
         for row, hand in enumerate(rows):
             end[row] = self._number_of_end(hand.position)
-            pair[row] = self._number_of_pair("|".join(hand.players), hand.players)
+            pair[row] = self._number_of_pair("|".join(hand.players))
             shown = (*hand.cards.holes[0], *hand.cards.holes[1], *hand.board)
             assert len(shown) >= 2 * held
             cards[row, : len(shown)] = shown
@@ -150,12 +158,16 @@ class LogReader:
         rules = self.game.rules
         return 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
 
-    def _learn(self, hand: Hand, line: str) -> None:
-        """Remember the betting, payoffs and names of a line that was found to be right."""
-        _, _, betting, _, payoffs, names = line.split(":")
-        first = hand.payoffs[0]
-        self._paid[betting, payoffs] = self._number_of_end(hand.position), int(first > 0) - int(first < 0)
-        self._number_of_pair(names, hand.players)
+    def _paid_for(self, betting: str, payoffs: str) -> tuple[int, int]:
+        """The number of a betting, and who wins by its payoffs: 1 for position 0, −1, or 0. PlayError if they err."""
+        position, chips = read_betting(betting, self.game), read_chips(payoffs)
+        sign = int(chips[0] > 0) - int(chips[0] < 0)
+        right = sign if position.folded is None else 1 - 2 * (position.folded == 0)
+        stake = float(position.stake)
+        if position.actor != TERMINAL or (sign, chips) != (right, (sign * stake, -sign * stake)):
+            raise PlayError(f"the payoffs {payoffs} are not those of {betting}")
+        self._paid[betting, payoffs] = self._number_of_end(position), sign
+        return self._paid[betting, payoffs]
 
     def _number_of_end(self, position: Betting) -> int:
         number = self._end.setdefault(position.history, len(self.ends))
@@ -163,11 +175,11 @@ class LogReader:
             self.ends.append(position)
         return number
 
-    def _number_of_pair(self, names: str, players: tuple[str, str]) -> int:
-        number = self._pair.setdefault(names, len(self.players))
-        if number == len(self.players):
-            self.players.append(players)
-        return number
+    def _number_of_pair(self, names: str) -> int:
+        if names not in self._pair:
+            self.players.append(read_names(names.split("|")))
+            self._pair[names] = len(self.players) - 1
+        return self._pair[names]
 
     def _read_cards(self, texts: list[str], end: IntArray, sign: IntArray) -> tuple[ByteArray, BoolArray]:
         """[hand, card] the cards, and [hand] whether they are written as they should be and worth the payoffs."""

@@ -12,6 +12,7 @@ have been alike.
 
 >>> from pathlib import Path
 >>> from tempfile import mkdtemp
+>>> from kilt.abstraction.abstract_game import AbstractGame
 >>> from kilt.abstraction.buckets import AbstractionSpec
 >>> from kilt.abstraction.features import Deal
 >>> from kilt.abstraction.joint import joint_tables
@@ -32,7 +33,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.abstract_game import SlotLayout
 from kilt.abstraction.joint import JointTables
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import GameError
@@ -54,13 +55,13 @@ class JointGame:
 
     Parameters
     ----------
-    abstract : AbstractGame
+    abstract : SlotLayout
         Rules, buckets and menu.
     joint : JointTables
         Those of its cards.
     """
 
-    def __init__(self, abstract: AbstractGame, joint: JointTables) -> None:
+    def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
         self.abstract, self.joint = abstract, joint
         self.nodes, self.first = abstract.betting.nodes, abstract.first
         rounds = np.asarray(self.nodes.round, dtype=np.int64)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.abstract_game import AbstractGame, SlotLayout
 from kilt.arrays import Array, ByteArray, FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import REVEAL
@@ -65,7 +65,7 @@ class DecisionLayout(NamedTuple):
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
 
     @classmethod
-    def of_abstract(cls, game: AbstractGame) -> DecisionLayout:
+    def of_abstract(cls, game: SlotLayout) -> DecisionLayout:
         """The layout of tables over the slots of an abstract game."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
