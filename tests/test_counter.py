@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from commands import answer, kilt, refused
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
@@ -17,6 +18,7 @@ from kilt.solve.lp import safe_response, solve_lp, solve_restricted
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import normalised
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
 from kilt.tree import best_response
 from kilt.tree import walk_kernels as kernels
@@ -219,3 +221,60 @@ def expand(problem, shares):
             first = game.tree.table_start[r] + (board - game.tree.board_start[r]) * rows
             out[first : first + rows] = table[layout.start[r] : layout.start[r + 1]][:, layout.bucket[board]]
     return out
+
+
+# ── kilt counter ──
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A configuration, its run, and a model for it."""
+    folder = tmp_path_factory.mktemp("counter")
+    said = 'game = "leduc"\ncards = "lossless"\n[solver]\nalgorithm = "cfr+"\niterations = 20\n'
+    (folder / "leduc.toml").write_text(said)
+    kilt("solve", str(folder / "leduc.toml"), "--out", str(folder / "nash"))
+    blueprint = Blueprint.load(folder / "nash")
+    abstract = AbstractGame(blueprint.game, blueprint.cards)
+    counts = np.random.default_rng(3).integers(0, 30, abstract.slots).astype(float)
+    OpponentModel.of_abstract(abstract, "Ann", counts).save(folder / "ann")
+    OpponentModel.of_abstract(abstract, "Ann", 0 * counts).save(folder / "empty")
+    OpponentModel.of_tree(tree_of("kuhn"), "Ann", np.ones(24)).save(folder / "kuhn")
+    return folder
+
+
+@pytest.mark.parametrize("way", [("--p", "0.8"), ("--p-max", "0.8", "--confidence", "s-curve", "-a", "external")])
+def test_a_counter_run_is_a_run(place, tmp_path, way):
+    """It can be resumed, with the strategy of a run that was not stopped, judged, exported and played."""
+    few, many = (("-n", "10"), ("-n", "20")) if way[0] == "--p" else (("-n", "2000"), ("-n", "4000"))
+    common = ("counter", str(place / "leduc.toml"), "--model", str(place / "ann"), *way)
+    found = answer(*common, *many, "--out", str(tmp_path / "whole"), "--json")
+    assert found["exploitation_mbb"] > 0 and found["exploitation_ci95"][0] < found["exploitation_mbb"]
+    assert found["algorithm"] == ("rnr:cfr+" if way[0] == "--p" else "dbr:external")
+    kilt(*common, *few, "--out", str(tmp_path / "stopped"))
+    kilt("solve", "--resume", str(tmp_path / "stopped"), *many)
+    first, second = (Blueprint.load(tmp_path / name).shares for name in ("whole", "stopped"))
+    assert np.array_equal(first, second)
+    again = answer("evaluate", "exploitability", str(tmp_path / "whole"), "--json")
+    assert again["exploitability"] == pytest.approx(found["exploitability"])
+    kilt("export", str(tmp_path / "whole"), str(tmp_path / "agent"))
+    kilt("match", str(tmp_path / "agent"), "random", "--hands", "20")
+
+
+def test_what_cannot_be_answered_is_refused(place, tmp_path):
+    config, model, out = str(place / "leduc.toml"), str(place / "ann"), str(tmp_path / "out")
+    for said, *asked in (
+        ("p is 1.5: give a probability, from 0 to 1", "--model", model, "--p", "1.5"),
+        ("P_max is -1", "--model", model, "--p-max=-1"),
+        ("unknown confidence function 'much'", "--model", model, "--confidence", "much"),
+        ("--p is for a restricted Nash response", "--model", model, "--p", "0.5", "--p-max", "0.5"),
+        ("the model of Ann is empty", "--model", str(place / "empty")),
+        ("make the model for the same game", "--model", str(place / "kuhn")),
+        ("unknown algorithm 'dbr:lp'", "--model", model, "-a", "lp"),
+        ("nothing", "--model", str(place / "nothing")),
+    ):
+        found = refused("counter", config, *asked, "--out", out)
+        assert said in found
+        assert not (tmp_path / "out").exists()
+    assert "use `kilt counter`" in refused("solve", config, "--algorithm", "dbr", "--out", out)
+    assert "use `kilt counter`" in refused("solve", "--game", "leduc", "--algorithm", "rnr")
+    assert not (tmp_path / "out").exists()

@@ -51,7 +51,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
-from kilt.records import Record, bounded, read_toml, record_of
+from kilt.records import MOST, Record, bounded, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
@@ -208,6 +208,28 @@ class ResolveConfig(Record):
 
 
 @dataclass(frozen=True)
+class CounterConfig(Record):
+    """The opponent that a run answers: section ``[counter]``, which `kilt counter` writes.
+
+    Parameters
+    ----------
+    model : str
+        The folder of a model; empty: the run answers nobody.
+    p : float
+        Probability p of a restricted Nash response, or P_max of a data-biased one: see `kilt.solve.counter`.
+    confidence : str
+        The confidence function of a data-biased response; empty for a restricted Nash response.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = RunError
+    PLACE: ClassVar[str] = "[counter]"
+
+    model: str = ""
+    p: float = bounded(0.0, -MOST)  # what is no probability is refused with the name that it has there
+    confidence: str = ""
+
+
+@dataclass(frozen=True)
 class Config(Record):
     """A run as data: which game, seen through which cards and bets, solved how, played how.
 
@@ -230,6 +252,7 @@ class Config(Record):
     engine : EngineConfig or Mapping
     agent : AgentConfig or Mapping
     resolve : ResolveConfig or Mapping
+    counter : CounterConfig or Mapping
 
     Raises
     ------
@@ -250,6 +273,7 @@ class Config(Record):
     engine: EngineConfig = field(default_factory=EngineConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     resolve: ResolveConfig = field(default_factory=ResolveConfig)
+    counter: CounterConfig = field(default_factory=CounterConfig)
 
     if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
 
@@ -264,6 +288,7 @@ class Config(Record):
             engine: EngineConfig | Mapping[str, Any] = ...,
             agent: AgentConfig | Mapping[str, Any] = ...,
             resolve: ResolveConfig | Mapping[str, Any] = ...,
+            counter: CounterConfig | Mapping[str, Any] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -281,6 +306,7 @@ SECTIONS: dict[str, type[Record]] = {
     "engine": EngineConfig,
     "agent": AgentConfig,
     "resolve": ResolveConfig,
+    "counter": CounterConfig,
 }
 
 
@@ -337,7 +363,9 @@ def _numbers(name: str, said: object) -> tuple[float, ...]:
 
 def _beside(config: Config, folder: Path) -> Config:
     """Give files and folders that lie beside the file it was read from their full paths."""
-    game = folder / config.game
+    game, model = folder / config.game, config.counter.model
+    if model and (folder / model).exists():
+        config = replace(config, counter=replace(config.counter, model=str((folder / model).resolve())))
     return replace(
         config,
         game=str(game.resolve()) if game.is_file() else config.game,

@@ -18,6 +18,7 @@ from kilt.cli import (
     bench,
     cards,
     check,
+    counter,
     demo,
     evaluate,
     game,
@@ -57,6 +58,7 @@ app.command()(check.check)
 app.command()(match.match)
 app.command()(match.crosstable)
 app.command()(model.model)
+app.command()(counter.counter)
 app.command()(table.play)
 app.command()(web.web)
 app.command()(play.dealer)

@@ -29,6 +29,7 @@ from kilt.cli.show import (
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, SPOT
 
 if TYPE_CHECKING:
+    from kilt.config import Config
     from kilt.runs.budget import Budget, Step
     from kilt.runs.folder import RunIdentity
     from kilt.runs.run import Run
@@ -159,7 +160,7 @@ def solve(
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    budget = _budget(iterations, minutes, target)
+    budget = asked_budget(iterations, minutes, target)
     if resume and out:
         raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
     if resume and (resume / SPOT).is_file():
@@ -246,12 +247,19 @@ def _abstract(
     """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
     from kilt.config import read_config
     from kilt.runs.folder import CONFIG
-    from kilt.runs.plan import resolve
-    from kilt.runs.run import configured_run, with_overrides
-    from kilt.solve.distributed.solver import Distributed
+    from kilt.runs.run import with_overrides
 
     folder = folder or free_folder(config.stem if config else "")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
+    return configured(said, folder, budget, going_on=going_on)
+
+
+def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool) -> Run:
+    """A run of a configuration, new or to go on with; what is built and what it takes is said meanwhile."""
+    from kilt.runs.plan import resolve
+    from kilt.runs.run import configured_run
+    from kilt.solve.distributed.solver import Distributed
+
     with waiting("counting …"):
         plan = resolve(said, folder)
     if not (plan.has_budget or budget or going_on):
@@ -276,6 +284,11 @@ def _abstract(
 
 def _solve(run: Run, *, as_json: bool) -> None:
     """Run it with a bar on the terminal, keep what was stopped, and print what came out."""
+    print_result(finish(run), run, as_json=as_json)
+
+
+def finish(run: Run) -> Step:
+    """Run it with a bar on the terminal, keep what was stopped, and draw it; where it stands in the end."""
     from kilt.solve.solver import InParts
 
     steps: list[Step] = []
@@ -303,7 +316,7 @@ def _solve(run: Run, *, as_json: bool) -> None:
             plot_convergence({algorithm: measured}, title, picture)
         else:
             plot_win_rates(measured, title, picture)
-    _print_result(steps[-1], run, as_json=as_json)
+    return steps[-1]
 
 
 def _print_algorithms(*, as_json: bool) -> None:
@@ -327,7 +340,7 @@ def _print_algorithms(*, as_json: bool) -> None:
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 
-def _budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
+def asked_budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
     """What was asked for, if anything."""
     from kilt.errors import RunError
     from kilt.runs.budget import Budget
@@ -413,22 +426,30 @@ def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
-def _print_result(step: Step, run: Run, *, as_json: bool) -> None:
+def result_of(step: Step, run: Run) -> dict[str, Any]:
+    """What came out, for programs."""
+    from kilt.evaluate.judge import UNIT
+
+    said = {what: getattr(run.identity, what) for what in ("game", "algorithm", "seed", "form")}
+    mbb = run.problem.mbb(step.exploitability)
+    return (
+        said
+        | step._asdict()
+        | {"unit": UNIT}
+        | ({} if mbb is None else {"exploitability_mbb": mbb})
+        | ({} if run.folder is None else {"run": str(run.folder.path)})
+    )
+
+
+def print_result(step: Step, run: Run, *, as_json: bool) -> None:
+    """Print what came out."""
     from math import isnan
 
     from kilt.evaluate.judge import UNIT
 
     identity, problem, folder = run.identity, run.problem, run.folder
-    mbb = problem.mbb(step.exploitability)
     if as_json:
-        said = {what: getattr(identity, what) for what in ("game", "algorithm", "seed", "form")}
-        print_json(
-            said
-            | step._asdict()
-            | {"unit": UNIT}
-            | ({} if mbb is None else {"exploitability_mbb": mbb})
-            | ({} if folder is None else {"run": str(folder.path)})
-        )
+        print_json(result_of(step, run))
         return
     if run.judge.exact:
         rows = [

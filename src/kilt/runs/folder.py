@@ -27,6 +27,7 @@ from kilt.solve.solver import InParts, Solver
 from kilt.strategy.blueprint import CARDS
 
 CONFIG = "config.toml"  # the configuration of a run on an abstract game
+MODEL = "model"  # of the opponent that a run answers
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
 PARTS = "parts"
@@ -243,7 +244,7 @@ class RunFolder:
 
 def _expected(file: Path) -> bool:
     """Whether it may be there before a run begins: what an abstract game is made from, and locks."""
-    return file.name in (CONFIG, CARDS) or file.suffix == ".game" or file.name.startswith(".")
+    return file.name in (CONFIG, CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
 
 
 def size_of(solver: Solver) -> int:

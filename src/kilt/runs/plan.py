@@ -10,6 +10,7 @@ Estimating, building the cards and solving all take the same `RunPlan`:
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -33,15 +34,17 @@ from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
 from kilt.runs.budget import Budget
-from kilt.runs.folder import CONFIG, RunIdentity
+from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.agent import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
+from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.strategy.blueprint import card_folders
+from kilt.strategy.model import OpponentModel
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
@@ -83,6 +86,7 @@ class RunPlan:
     menu: ActionAbstraction | None  # None: all bets that are legal
     cards: tuple[Cards, ...]  # of both players, or of each
     algorithm: Algorithm
+    against: Against | None = None  # the opponent that a counter-strategy is for
 
     @property
     def options(self) -> SamplingOptions:
@@ -148,6 +152,8 @@ class RunPlan:
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
+            if self.algorithm.against:  # a table and a fixed strategy for each seat, and the model
+                tables = 2 * (tables + slots) + 4 * slots
             return RunEstimate(self.size, tables, tables + beside, mapped, 3 * tables, cards, None)
         entry, cost = self.algorithm, self.cost
         kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
@@ -203,6 +209,13 @@ class RunPlan:
             if file.is_file():
                 artifact.write_text(folder / file.name, file.read_text(encoding="utf-8"))
                 config = replace(config, game=file.name)
+            if config.counter.model:
+                new = folder / f".{MODEL}.new"
+                shutil.rmtree(new, ignore_errors=True)
+                shutil.copytree(config.counter.model, new)
+                shutil.rmtree(folder / MODEL, ignore_errors=True)
+                new.rename(folder / MODEL)
+                config = replace(config, counter=replace(config.counter, model=MODEL))
             artifact.write_text(folder / CONFIG, config.toml())
 
     def build(
@@ -233,6 +246,7 @@ class RunPlan:
             | ({"resolve": asdict(self.config.resolve)} if self.config.resolve.rounds else {}),
             self.config.engine,
             place,
+            self.against,
         )
 
     def identity(self, problem: AbstractProblem) -> RunIdentity:
@@ -271,7 +285,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if ABSTRACT not in algorithm.make:
         able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
         raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
-    if config.engine.name and (algorithm.walks or algorithm.joint):
+    if config.engine.name and (algorithm.walks or algorithm.joint or algorithm.against):
         raise RunError(
             f"blades share the deals of external sampling, not {config.solver.algorithm}: leave out the engine"
         )
@@ -285,9 +299,24 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
     plan = RunPlan(config, game, menu, cards, algorithm)
+    if algorithm.against:
+        plan = replace(plan, against=_against(plan))
     if config.engine.name:
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan
+
+
+def _against(plan: RunPlan) -> Against:
+    """The opponent that a run answers; whatever does not fit is found out before anything is built."""
+    asked = plan.config.counter
+    if not asked.model:
+        raise RunError(f"{plan.config.solver.algorithm} answers a model of an opponent: use `kilt counter`")
+    against = Against(OpponentModel.load(asked.model, check=True), asked.p, asked.confidence)
+    seen = [(AbstractionSpec.read(cards) if isinstance(cards, Path) else cards).fingerprint for cards in plan.cards]
+    cards = seen[0] if len(seen) == 1 else artifact.fingerprint(*seen)
+    whole = artifact.fingerprint(str(plan.game.rules), cards, artifact.spelled(plan.menu))
+    against.model.on(plan.game.name, whole, (sum(plan.size.slots),))
+    return against
 
 
 def _size_of_files(cards: Cards) -> int:

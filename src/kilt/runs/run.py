@@ -29,7 +29,7 @@ from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, size_of
+from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, size_of
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
@@ -261,6 +261,7 @@ def _require_new(folder: Path, plan: RunPlan) -> None:
     game = Path(plan.config.game)
     for file in folder.iterdir() if folder.is_dir() else ():
         kept = file.name == game.name and game.is_file() and game.read_bytes() == file.read_bytes()
+        kept = kept or (file.name == MODEL and bool(plan.config.counter.model))
         if not kept and not file.name.startswith("."):
             raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
