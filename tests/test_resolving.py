@@ -10,7 +10,9 @@ from kilt.games import load_game
 from kilt.reproduce.resolving import CASES
 from kilt.solve.resolve import METHODS, resolve
 from kilt.solve.variants import Discount
+from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
+from kilt.tree.vector import VectorGame
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board
@@ -43,6 +45,37 @@ def test_threads_and_budgets():
     assert resolved(values, "gadget", iterations=None).iterations == 100
     assert resolved(values, "gadget", iterations=None, seconds=1e-9).iterations == 1
     assert resolved(values, "gadget", iterations=7, seconds=60.0).iterations == 7
+
+
+def test_hands_may_be_neglected():
+    """Those that are hardly ever held make the subgame smaller; without them the others are held to the same values."""
+    ranges, values = np.ones((2, 6)), np.array([-0.4, -0.4, 1.6, 0, 0.3, 0.3])
+    ranges[:, 2], ranges[0, 0] = 1e-4, 0.0
+    all_of_them, fewer = (
+        resolve(LEDUC, LEDUC.replay("cc/"), "Ks", 0, ranges, values, iterations=300, neglect=share)
+        for share in (0.0, 1e-3)
+    )
+    assert all_of_them.game.game.numbers.tolist() == HANDS
+    assert fewer.game.game.weights.tolist() == [[0, 1, 1e-4, 1, 1], [1, 1, 0, 1, 1]]
+    assert fewer.margins()[[0, 1, 3, 4]].min() >= all_of_them.margins().min() - 5e-3
+
+
+def test_what_was_chosen_is_kept():
+    """A solver that was interrupted goes on with the choice before the game as it was."""
+    game = VectorGame(LEDUC)
+
+    def solver():
+        root = RootChoice(1, False, np.ones(6), np.linspace(-4, 4, 6), np.zeros((2, 6)))
+        return VectorCfr(game, root=root)
+
+    whole, first, rest = solver(), solver(), solver()
+    whole.step(8)
+    first.step(5)
+    rest.restore(first.state())
+    rest.step(3)
+    np.testing.assert_array_equal(rest.average(), whole.average())
+    np.testing.assert_array_equal(rest.root_regret, whole.root_regret)
+    assert game.tree.prior.tolist() == np.ones((2, 6)).tolist()  # the game itself stays as it was
 
 
 @pytest.mark.parametrize("method", [*METHODS[1:], "nonsense"])
