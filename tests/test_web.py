@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect, sync_playwright
 
 from kilt.api import solve_game
+from kilt.bench import web as bench
 from kilt.errors import ArtifactError, PlayError
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.play.agent import known
@@ -324,6 +325,14 @@ def until(holds, seconds=300.0):
 def test_servers_that_cannot_be_started(folders, host, error):
     with pytest.raises(error):
         serve([Path(folder) for folder in folders], host, 0, browser=False)
+
+
+def test_bench(monkeypatch):
+    monkeypatch.setattr(bench, "STARTS", 1)
+    monkeypatch.setattr(bench, "CLIENTS", 2)
+    found = {figure.key: figure.value for figure in bench.run()}
+    assert found.keys() == {"first_page_ms", "clients_100_p99_ms"}
+    assert min(found.values()) > 0
 
 
 # A real browser

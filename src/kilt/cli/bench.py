@@ -73,6 +73,16 @@ def distributed(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def web(as_json: AsJson = False, long: Long = False) -> None:
+    """How soon the page in the browser is there, and how long its answers take; with --long, of a gigabyte."""
+    from kilt.bench.web import run
+
+    with waiting("measuring, about a minute …"):
+        figures = run(long=long)
+    _print("kilt bench web", figures, as_json=as_json)
+
+
+@app.command()
 def solvers(as_json: AsJson = False, long: Long = False) -> None:
     """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
     from kilt.bench.solvers import run

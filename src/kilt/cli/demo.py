@@ -12,6 +12,7 @@ from kilt.cli.match import first_meets_others, print_matches
 from kilt.cli.sanity import print_sanity
 from kilt.cli.show import say
 from kilt.cli.solve import is_configured, solve
+from kilt.cli.web import web as open_page
 
 CONFIG = """\
 # The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
@@ -37,6 +38,9 @@ def demo(
     minutes: Annotated[float, typer.Option("--minutes", "-m", metavar="M", help="How long to solve.")] = 2.0,
     hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")] = 20_000,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="What the cards of matches are drawn from.")] = 0,
+    web: Annotated[
+        bool, typer.Option("--web", help="Open the page in the browser at the end: see `kilt web`.")
+    ] = False,
 ) -> None:
     """Build an agent for no-limit hold'em from nothing, play it against simple opponents, and write a report.
 
@@ -83,7 +87,8 @@ def demo(
     looked = report(blueprint)
     print_sanity(looked, out)
     commands = (
-        ("play against it", f"kilt play {run}"),
+        ("play against it and look at it in the browser", f"kilt web {run}"),
+        ("play against it in the terminal", f"kilt play {run}"),
         ("all hands of a match, to read", f"kilt match {run} random --hands 2000 --log hands.log"),
         ("an ACPC dealer for it …", f"kilt dealer {blueprint.game.name} --hands 100 --ports 20000 20001"),
         ("… and in two other terminals", f"kilt agent {run} localhost 20000"),
@@ -97,6 +102,8 @@ def demo(
     say(f"\nthe report is {page}; what to type next:")
     for what, command in commands:
         say(f"  {command:70} # {what}")
+    if web:
+        open_page([out])
     if not looked.ok:
         raise typer.Exit(1)
 
