@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
-TOGETHER = ("leaf_sums",)  # kernels whose threads wait for each other: one does all
+TOGETHER = ("leaf_sums", "last_round")  # kernels whose threads wait for each other: one does all
 SHIM = """
 #include <algorithm>
 #include <cstddef>
@@ -24,6 +24,7 @@ struct Index { int x, y, z; };
 static Index blockIdx, threadIdx, blockDim;
 static unsigned char memory[1 << 20];
 #define __global__
+#define __launch_bounds__(threads, blocks)
 #define __align__(bytes) alignas(bytes)
 #define __device__
 #define __shared__ static

@@ -4,18 +4,28 @@ import numpy as np
 import pytest
 
 import cuda_on_cpu
+from commands import answer, refused
 from kilt import gpu
 from kilt.errors import GameError, RunError
+from kilt.evaluate import flops
+from kilt.evaluate.flops import FlopWalks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
+from kilt.reproduce import table_2_1
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
 from kilt.solve.device import DeviceCfr
 from kilt.solve.forms import load_problem
+from kilt.solve.problem import VectorProblem
 from kilt.solve.vector import VectorCfr
+from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
+from kilt.tree import device_flops
 from kilt.tree.device import DeviceGame
+from kilt.tree.device_flops import DeviceFlops
 from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import TableLayout
+from kilt.tree.vector_tree import flop_tree
 
 TWO_CARDS = """GAMEDEF
 limit
@@ -29,6 +39,20 @@ numSuits = 3
 numRanks = 3
 numHoleCards = 2
 numBoardCards = 0 1
+END GAMEDEF
+"""
+SHORT = """GAMEDEF
+limit
+numPlayers = 2
+numRounds = 3
+blind = 10 5
+raiseSize = 10 10 20
+firstPlayer = 2 1 1
+maxRaises = 2 1 3
+numSuits = 2
+numRanks = 4
+numHoleCards = 2
+numBoardCards = 0 1 1
 END GAMEDEF
 """
 
@@ -53,9 +77,10 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module):
-            patch.setattr(where, "require_gpu", lambda: cuda_on_cpu)
+        for where in (gpu, module, device_flops):
+            patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40)
+        patch.setattr(device_flops, "THREADS", 1)
         gpu.kernels.cache_clear()
         yield
     gpu.kernels.cache_clear()
@@ -150,3 +175,47 @@ def test_a_larger_game_on_a_gpu():
     state = ours.state()
     np.testing.assert_allclose(state["regret"], theirs.regret, rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(state["total"], theirs.total, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [SHORT, TWO_CARDS, "leduc"])
+def test_flops_on_the_device(shape, tmp_path):
+    """Values of each flop are those of the CPU, for strategies over buckets, and for those that look at no board."""
+    path = tmp_path / "small.game"
+    path.write_text(shape)
+    game = VectorGame(load_game(shape if shape == "leduc" else str(path)), by_board=False)
+    random = np.random.default_rng(5)
+    hands, rows, none = game.shape[1], np.diff(game.tree.table_start), np.empty(0, np.bool_)
+    start = np.concatenate([[0], np.cumsum(rows)])
+    buckets = random.integers(0, 4, (2, int(game.tree.board_start[-1]), hands)).astype(np.int32)
+    number = {tuple(board): n for n, board in enumerate(game.tree.board.tolist())}
+
+    def layouts(part):
+        kept = [number[tuple(board)] for board in part.board.tolist()]
+        kept[0] = 0
+        return tuple(TableLayout(0 * game.tree.rows, start, own[kept], none) for own in buckets)
+
+    table = np.maximum(random.normal(size=(game.shape[0], 4)), 0.0)  # some decisions have no positive entry
+    for given, how in ((table, layouts), (public_table(game, "call-or-raise"), None)):
+        walks = FlopWalks(game, given, how)
+        device = DeviceFlops(game, given, np.float64)
+        for flop in range(len(flop_weights(game))):
+            part = flop_tree(game.tree, flop)
+            there = device.prepare(part, walks.layouts(part))
+            for seat in (0, 1):
+                np.testing.assert_allclose(device.values(there, seat), walks.part(flop, seat), atol=1e-9)
+
+
+def test_a_table_on_the_device(tmp_path, monkeypatch):
+    """All rows, since none takes days there: as on the CPU but for single precision."""
+    monkeypatch.setattr(table_2_1, "GAME", "leduc")
+    monkeypatch.setattr(flops, "LOOK", 0.0)
+    rows = answer("reproduce", "table-2.1", "--device", "gpu", "--out", tmp_path / "there")["rows"]
+    game = VectorGame(load_game("leduc"))
+    for row in rows:
+        wanted = VectorProblem(game).mbb(game.exploitability(public_table(game, row["name"])))
+        assert row["ours"] == pytest.approx(wanted, rel=1e-5)
+    assert [row["name"] for row in rows] == list(table_2_1.PAPER)
+    assert "use one of cpu, gpu" in refused("reproduce", "table-2.1", "--device", "tpu", "--out", tmp_path / "no")
+    monkeypatch.setattr(device_flops, "free_memory", lambda: 1000)
+    line = refused("reproduce", "table-2.1", "--device", "gpu", "--out", tmp_path / "no")
+    assert "of the GPU's memory flop by flop, and 0.0 GB are free" in line

@@ -43,10 +43,14 @@ def free_memory() -> int:
 
 
 @cache
-def kernels(source: Path, dtype: npt.DTypeLike) -> Any:
-    """The kernels of a CUDA file, by name, compiled for a type of numbers; compiled code is cached on disk by CuPy."""
-    number = NUMBERS[np.dtype(dtype).name]
-    module = require_gpu().RawModule(code=source.read_text(), options=(f"-Dnumber={number}", "--std=c++14"))
+def kernels(source: Path, dtype: npt.DTypeLike, **defined: int) -> Any:
+    """The kernels of a CUDA file, by name, compiled for a type of numbers; compiled code is cached on disk by CuPy.
+
+    What is `defined` are macros of the file.
+    """
+    macros = {"number": NUMBERS[np.dtype(dtype).name]} | defined
+    options = (*(f"-D{name}={value}" for name, value in macros.items()), "--std=c++14")
+    module = require_gpu().RawModule(code=source.read_text(), options=options)
 
     @cache
     def kernel(called: str) -> Any:

@@ -1,23 +1,30 @@
-"""``kilt bench gpu``: [2-4] hold'em from nothing to 1 mbb/g on a GPU, and its kernels beside a copy of memory."""
+"""``kilt bench gpu``: [2-4] hold'em from nothing to 1 mbb/g on a GPU, and its kernels beside a copy of memory.
+
+Best responses in limit hold'em are to a strategy with 9,000 buckets in each round after the first, at random: no
+abstraction has to be built, and neighbours in memory are of no use, so that a real one takes no longer.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from kilt.bench.measure import Figure
+from kilt.evaluate.flops import DeviceFlopWalks, rivers_of
 from kilt.games import load_game
 from kilt.gpu import require_gpu
 from kilt.solve.device import DeviceCfr
 from kilt.solve.problem import big_blind_of
 from kilt.tree.device import NODE, DeviceGame, DeviceRound
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, FOLD
+from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
 
 GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
+LIMIT, BUCKETS, FLOPS = "holdem.limit.2p", 9000, 60  # flops that are walked where not all are
 PERIOD = 25  # iterations between measurements
 TIMED = 5  # iterations whose kernels are timed one by one
 
@@ -33,12 +40,17 @@ def run(*, long: bool = False) -> list[Figure]:
     found = [_solve(device) for _ in range(3 if long else 1)]
     seconds, iterations, exploitability = sorted(found)[len(found) // 2]
     share, limit = _bandwidth(device)
+    del device
+    cupy.get_default_memory_pool().free_all_blocks()
+    response, walked = _responses(long=long)
     return [
         Figure("two_four_seconds_to_1_mbb", f"[2-4] hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),
         Figure("two_four_iterations", "… iterations", iterations, ""),
         Figure("two_four_mbb", "… exploitability then", exploitability, "mbb/g"),
         Figure("two_four_prepare_seconds", "… tree, and its copy on the device", prepared, "s"),
         Figure("copy_bandwidth", "memory of the device: a copy of 2 GB", limit / 1e12, "TB/s"),
+        Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", response, "s"),
+        Figure("limit_holdem_flops_walked", "… from so many of 1,755 flops, by their rivers", walked, ""),
         *(Figure(f"{name}_bandwidth", f"{name}: share of that", part, "") for name, part in share.items()),
     ]
 
@@ -52,6 +64,27 @@ def _solve(device: DeviceGame) -> tuple[float, int, float]:
         left = scale * device.exploitability(solver.average())
         if left < TARGET:
             return perf_counter() - begun, solver.iterations, left
+
+
+def _responses(*, long: bool) -> tuple[float, int]:
+    """Seconds for both best responses in limit hold'em on all flops, and from how many flops that is known."""
+    game = VectorGame(load_game(LIMIT), by_board=False)
+    draw = np.random.default_rng(0)
+    table = draw.random((game.shape[0], BUCKETS + 1), dtype=np.float32)
+    none = np.empty(0, dtype=np.bool_)
+
+    def layouts(part: VectorTree) -> tuple[TableLayout, TableLayout]:
+        bucket = np.random.default_rng(0).integers(0, BUCKETS, (len(part.board), game.shape[1]), dtype=np.int32)
+        layout = TableLayout(np.zeros_like(game.tree.rows), game.tree.table_start, bucket, none)
+        return layout, layout
+
+    walks, rivers = DeviceFlopWalks(game, table, layouts), rivers_of(game)
+    flops = np.arange(len(rivers)) if long else draw.choice(len(rivers), FLOPS, replace=False)
+    walks.part(0, 0)  # compiles
+    begun = perf_counter()
+    with ThreadPoolExecutor(walks.threads) as pool:
+        list(pool.map(walks.part, np.repeat(flops, 2).tolist(), [0, 1] * len(flops)))
+    return (perf_counter() - begun) * float(rivers.sum() / rivers[flops].sum()), len(flops)
 
 
 def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:

@@ -112,7 +112,7 @@ def exploitability(
             if responses:
                 judge.responses(table)
             with waiting(f"writing out {name} …"):
-                found = subject.flop_responses(judge.problem, table, flops, seed)
+                found = subject.flop_responses(judge.problem, table, flops, seed, device)
             _by_flop(found, judge.problem, {"game": name} | who, seed, as_json=as_json)
             return
     if flops is not None:
@@ -154,7 +154,7 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, who: dict[str, Any]
         if not found.complete:
             watcher.show("a look at the pace", found.share, None)
             watcher.say(f"{found.share:.0%} done, kept in {found.path}", found.time_left())
-            found.go_on(watcher)
+            found.go_on(watcher, "best responses")
     if watcher.signals:
         say(f"stopped; {found.share:.1%} are done and kept: the same command goes on")
         raise typer.Exit(128 + watcher.signals[0])

@@ -39,6 +39,9 @@ def reproduce(
             "command goes on. Left out: a name in the current folder.",
         ),
     ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="D", help="Tables: `gpu` for walks on an NVIDIA graphics card.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find published numbers again: paper, ours, difference.
@@ -49,7 +52,7 @@ def reproduce(
     from kilt.reproduce import reproduction_named
     from kilt.reproduce.reproduction import Request
 
-    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out)
+    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out, device)
     if name is None:
         if asked != Request():
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")

@@ -24,8 +24,10 @@ from kilt import __version__, artifact, machine
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.evaluate.stats import student_width
+from kilt.jit import cores
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.problem import CPU, GPU, require_device
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flop_tree
@@ -66,7 +68,8 @@ class FlopWalks:
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         self.game, self.table, self.layouts = game, table, layouts or (lambda _: game.layouts)
-        self.threads = game.threads  # parts that may run side by side
+        self.threads = game.threads  # parts that are begun side by side
+        self.abreast = game.threads  # … of which so many are walked at a time
         self._known: dict[int, Future[Any]] = {}
         self._lock = Lock()
 
@@ -125,7 +128,29 @@ class FlopWalks:
         return trunk._replace(bucket=np.empty((0, 0), dtype=np.int32))
 
 
-def flop_walks(problem: AbstractProblem, strategy: Array) -> FlopWalks:
+class DeviceFlopWalks(FlopWalks):
+    """The walks of best responses on a GPU; flops are prepared by the CPU, side by side, while others are walked."""
+
+    def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
+        from kilt.tree.device_flops import DeviceFlops  # imports the GPU library
+
+        super().__init__(game, table, layouts)
+        self.threads, self.abreast = max(cores(), 2), 1
+        self.device = DeviceFlops(game, table)
+
+    def part(self, flop: int, seat: int) -> FloatArray:
+        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        return self.device.values(self.prepared(flop), seat)
+
+    def prepare(self, flop: int) -> Any:
+        """The boards that follow a flop, and the layouts of the table on them, on the device."""
+        return self.device.prepare(*super().prepare(flop))
+
+
+WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
+
+
+def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
     """The walks of best responses to a strategy of an abstract game, [slot], by opponents who see all cards.
 
     The buckets of the boards that follow a flop are looked up just before it is walked. RunError where memory does not
@@ -141,7 +166,7 @@ def flop_walks(problem: AbstractProblem, strategy: Array) -> FlopWalks:
     game = VectorGame(abstract.game, abstract.actions, threads=problem.threads, by_board=False)
     bucketed = BucketedGame.by(game, abstract.cards, flop_tree(game.tree, 0))
     table = bucketed.table_of(abstract, strategy)
-    return FlopWalks(game, table, lambda tree: bucket_layouts(game, abstract.cards, tree))
+    return WALKS[require_device(device)](game, table, lambda tree: bucket_layouts(game, abstract.cards, tree))
 
 
 class FlopEstimate(NamedTuple):
@@ -255,22 +280,18 @@ class FlopResponses:
         if self.done and self.seconds > LOOK:
             return self.seconds * (1 / self.share - 1)
         self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])  # compiles: no part of the pace
-        began, seconds, work = perf_counter(), 0.0, 0
+        began, work = perf_counter(), 0
         with _pool(self.walks.threads) as pool:
             for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():  # few rivers first, to be quick
-                seconds += sum(pool.map(self._timed, (first, first + 1)))
+                list(pool.map(self.part, (first, first + 1)))
                 work += self.work[first : first + 2].sum()
-                if perf_counter() - began > LOOK:
+                if (seconds := perf_counter() - began) > LOOK:
                     break
-        return float(seconds / work * (self.before[-1] - self.before[self.done]) / self.walks.threads)
+        idle = min(self.walks.abreast, 2) / self.walks.abreast  # two were walked at a time, at most
+        return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
-    def _timed(self, number: int) -> float:
-        began = perf_counter()
-        self.part(number)
-        return perf_counter() - began
-
-    def go_on(self, watcher: Watcher) -> None:
-        """Walk over what is left, or until somebody wishes to stop. What is done is kept."""
+    def go_on(self, watcher: Watcher, what: str = "") -> None:
+        """Walk over what is left, or until somebody wishes to stop; `what` it is called. What is done is kept."""
         began, earlier, start, threads = perf_counter(), self.seconds, self.done, self.walks.threads
         kept = began
         coming, ahead = iter(range(start, len(self.work))), deque[Future[FloatArray]]()
@@ -292,7 +313,7 @@ class FlopResponses:
                     kept = perf_counter()
                 walked, rest = np.diff(self.before[[start, self.done, -1]]).tolist()
                 steady = self.done - start > 4 * threads
-                watcher.show(self.name, self.share, (now - began) / walked * rest if steady else None)
+                watcher.show(what or self.name, self.share, (now - began) / walked * rest if steady else None)
         self.save()
 
     def _add(self, found: FloatArray) -> None:

@@ -42,6 +42,7 @@ class Request(NamedTuple):
     minutes: float | None = None
     threads: int | None = None
     out: Path | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)

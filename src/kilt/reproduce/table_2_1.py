@@ -9,11 +9,11 @@ from pathlib import Path
 from shlex import quote
 
 from kilt import artifact
-from kilt.evaluate.flops import FlopResponses, FlopWalks, Watcher
+from kilt.evaluate.flops import WALKS, FlopResponses, Watcher
 from kilt.games import load_game
 from kilt.jit import cores
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
-from kilt.solve.problem import VectorProblem
+from kilt.solve.problem import CPU, GPU, VectorProblem, require_device
 from kilt.strategy.fixed import public_table
 from kilt.strategy.vector import game_fingerprint
 from kilt.tree.vector import VectorGame
@@ -25,25 +25,26 @@ ON_REQUEST = ("call-or-raise",)  # it reaches all there is, so that nothing can 
 FOLDER = Path("kilt-table-2.1")
 
 
-def responses_to(game: VectorGame, agent: str, folder: Path) -> FlopResponses:
-    """Best responses to an agent: what was kept in a folder, or a fresh start."""
-    walks = FlopWalks(game, public_table(game, agent))
+def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) -> FlopResponses:
+    """Best responses to an agent, on the CPU or a GPU: what was kept in a folder, or a fresh start."""
+    walks = WALKS[require_device(device)](game, public_table(game, agent))
     return FlopResponses.begun(walks, agent, game_fingerprint(game.game), folder / agent)
 
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     """The rows that are asked for, or those that take hours and not days."""
     folder, place = asked.out or FOLDER, f" --out {quote(str(asked.out))}" if asked.out else ""
+    where = f" --device {asked.device}" if asked.device else ""
     game = VectorGame(load_game(GAME), threads=cores() if asked.threads is None else asked.threads, by_board=False)
     rows: list[Row] = []
     for agent in asked.only or PAPER:
-        command = f"kilt reproduce table-2.1 --only {agent}{place}"
+        command = f"kilt reproduce table-2.1 --only {agent}{place}{where}"
         with artifact.alone(folder / agent):
-            responses = responses_to(game, agent, folder)
+            responses = responses_to(game, agent, folder, asked.device or CPU)
             if not responses.complete:
                 watcher.show(f"{agent}: a look at the pace", responses.share, None)
                 left = responses.time_left()
-                if agent in ON_REQUEST and agent not in asked.only:
+                if agent in ON_REQUEST and agent not in asked.only and asked.device != GPU:
                     watcher.say(f"{agent} is left out; to ask for it: {command}", left)
                     continue
                 watcher.say(f"{agent}, {responses.share:.0%} done, kept in {folder}", left)
@@ -64,8 +65,8 @@ def _row(responses: FlopResponses) -> Row:
 
 TABLE = Reproduction(
     what=WHAT,
-    time="an hour or two for three rows, on two cores; the fourth, on request, days",
+    time="an hour or two for three rows, on two cores; the fourth, on request, days, or minutes on a GPU",
     rows=tuple(PAPER),
     run=_reproduce,
-    options=("only", "threads", "out"),
+    options=("only", "threads", "out", "device"),
 )

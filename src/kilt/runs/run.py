@@ -311,7 +311,7 @@ class StoredRun:
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
-        if device != CPU and form != VECTOR:
+        if device != CPU and form not in (VECTOR, ABSTRACT):
             raise RunError(f"{self.path} is in {form} form, and walks on a GPU take vectors of hands: use the CPU")
         if form == ABSTRACT:
             problem = self._abstract(threads)

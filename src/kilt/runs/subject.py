@@ -75,7 +75,7 @@ class Subject:
         return judge_of(problem, patience=inf), played.shares, agent.blueprint.figures
 
     def flop_responses(
-        self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0
+        self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
     ) -> FlopResponses:
         """Best responses to the strategy of a run flop by flop, as far as they are known: they are kept in its folder.
 
@@ -87,9 +87,11 @@ class Subject:
             How many flops are drawn, for an estimate. Left out: all are walked.
         seed : int
             What the flops are drawn from.
+        device : str
+            "cpu" or "gpu": where they are walked. What one has begun, the other can go on with.
         """
         assert self.run
-        walks = flop_walks(problem, strategy)
+        walks = flop_walks(problem, strategy, device)
         every = len(flop_weights(walks.game))
         if flops is not None and not 1 <= flops <= every:
             raise RunError(f"{flops} flops are asked for: use 1 to {every:,}, or leave out --flops to walk all")

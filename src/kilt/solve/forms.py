@@ -28,7 +28,6 @@ from kilt.games.tilt import TiltedGame, tilted
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
-    DEVICES,
     FLAT,
     SINGLE,
     VECTOR,
@@ -36,6 +35,7 @@ from kilt.solve.problem import (
     Problem,
     VectorProblem,
     big_blind_of,
+    require_device,
 )
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.solve.variants import Variant
@@ -88,9 +88,7 @@ def load_problem(
     if entry and threads > 1 and not entry.threads:
         able = [name for name, other in ALGORITHMS.items() if other.threads]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
-    if device not in DEVICES:
-        raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
-    if device != CPU:
+    if require_device(device) != CPU:
         form = VECTOR
     if entry and device != CPU and not entry.gpu:
         able = [name for name, other in ALGORITHMS.items() if other.gpu]

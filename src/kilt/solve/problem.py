@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array
-from kilt.errors import RunError
+from kilt.errors import RunError, shortened
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
@@ -194,6 +194,13 @@ class VectorProblem(Problem):
         """[row, hand] a table that was saved for these very rules, mapped from its file, and the figures beside it."""
         strategy = VectorStrategy.load(path)
         return strategy.on(self.game), strategy.figures
+
+
+def require_device(device: str) -> str:
+    """A device by name; RunError where there is none of this name."""
+    if device not in DEVICES:
+        raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
+    return device
 
 
 def big_blind_of(game: Game) -> float | None:

@@ -21,7 +21,7 @@ from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels, require_gpu
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
+from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table, VectorTree
 
 SOURCE = Path(__file__).with_name("device_kernels.cu")
 HANDS = 2  # of a thread that pushes reach down
@@ -45,7 +45,8 @@ LEARNING = np.dtype(
     ]
 )
 IDLE = np.zeros((), LEARNING)  # of walks in which nobody learns
-VECTORS = ("reach", "beats", "whole", "value", "total", "chance")  # fields of `DeviceRound`
+RANKS = ("order", "live", "ranks", "listed")  # fields of `DeviceRound`, and these:
+VECTORS = ("reach", "beats", "whole", "value", "total", "chance")
 TABLES = 3  # that a solver keeps at most
 
 
@@ -83,13 +84,13 @@ class DeviceRound(NamedTuple):
     chance: Any  # of chance nodes
 
 
-class DeviceGame:
-    """The public tree of a poker game on the device.
+class DeviceTree:
+    """What all walks over the public tree of a poker game need on the device.
 
     Parameters
     ----------
     game : VectorGame
-        The game; tables are over (board, row) × hand, as its own.
+        The game.
     dtype : data type
         Of tables, reach and values.
     """
@@ -110,12 +111,193 @@ class DeviceGame:
         walks: list[tuple[RoundWalk, RoundWalk]] = []
         for r in range(len(self.tree.rows)):
             walks.append((self._walk(r, 0, walks), self._walk(r, 1, walks)))
-        self._require_memory(walks)
-        self.rounds = [self._round(r, own) for r, own in enumerate(walks)]
+        self.walks = walks
 
     def _put(self, array: Array) -> Any:
         """A copy on the device, in the order of rows that kernels expect."""
         return self.cupy.asarray(np.ascontiguousarray(array))
+
+    def _push(
+        self, here: DeviceRound, player: int, up: Any, before: int, theirs: Any, average: Any, learning: Array
+    ) -> None:
+        """Push the opponent's reach down a round, from `up` on the `before` boards before it; sum up its leaves."""
+        i, walk = np.int32, here.walks[player]
+        where = i(player), i(here.boards), i(before), i(self.hands), np.int64(here.first_row), i(here.rows)
+        arguments = walk.nodes, walk.begin, walk.above, here.parent, *where, up, theirs, average, learning
+        grid = -(-self.hands // (HANDS * BLOCK)), here.boards, here.entries
+        self.kernel("push_reach")(grid, (BLOCK,), (*arguments, here.reach))
+        self._sum_leaves(here, walk)
+
+    def _pull(self, here: DeviceRound, player: int, task: int, own: Any, regret: Any, learning: Array) -> None:
+        """Pull the values of a round up from its leaves and chance nodes."""
+        i, walk = np.int32, here.walks[player]
+        where = i(player), i(task), i(here.boards), i(self.hands), np.int64(here.first_row), i(here.rows)
+        tables = own, regret, learning, here.beats, here.whole, here.chance, here.value
+        grid = self._grid(here.boards, here.entries)
+        self.kernel("pull_values")(grid, (BLOCK,), (walk.nodes, walk.begin, *where, *tables))
+
+    def _sum_leaves(self, here: DeviceRound, walk: RoundWalk) -> None:
+        """Sum up the reach at all leaves of a round."""
+        i, leaves, (_, lists, length) = np.int32, len(walk.slots), here.listed.shape
+        segments = max(SCAN // lists, 1)
+        sums = 2 * self.hands + 1 + lists * (length + 1) + SCAN // 32 + lists * segments
+        sizes = i(here.boards), i(self.hands), i(lists), i(length)
+        boards = here.order, here.live, here.ranks, here.listed, self._cards
+        self.kernel("leaf_sums")(
+            (here.boards, leaves),
+            (SCAN,),
+            (here.reach, walk.slots, *boards, *sizes, here.beats, here.whole),
+            shared_mem=sums * self.dtype.itemsize,
+        )
+
+    def _add_boards(self, before: DeviceRound, begin: Any, here: DeviceRound) -> None:
+        """Add up what the boards that follow are worth, for each chance node; `begin` has the roots of its blocks."""
+        sizes = np.int32(here.boards), np.int32(before.boards), np.int32(self.hands)
+        self.kernel("add_boards")(
+            (-(-self.hands // 32), before.boards, here.entries),
+            (32, BOARDS),
+            (begin, before.first_board, here.factor, here.value, *sizes, before.total),
+            shared_mem=32 * BOARDS * self.dtype.itemsize,
+        )
+
+    def _average_over_suits(self, here: DeviceRound) -> None:
+        """Give chance nodes what the boards that follow are worth: the mean over suits that nothing tells apart."""
+        i = np.int32
+        arguments = self._moved, i(len(self._moved)), here.symmetry, i(here.boards), i(self.hands)
+        grid = self._grid(here.boards, len(here.total))
+        self.kernel("average_over_suits")(grid, (BLOCK,), (*arguments, here.total, here.chance))
+
+    def _grid(self, boards: int, entries: int) -> tuple[int, int, int]:
+        return -(-self.hands // BLOCK), boards, entries
+
+    def _openings(self) -> list[int]:
+        """[round] how many blocks of the next round its chance nodes open."""
+        return [*np.diff(self.tree.entry_start)[1:].tolist(), 0]
+
+    def _round(self, r: int, tree: VectorTree, *, ranked: bool = True) -> DeviceRound:
+        """Put a round of the tree, or of a part of it, on the device; its vectors are to be added.
+
+        Where it is not `ranked`, the order of its hands is left out.
+        """
+        put = self._put
+        start, stop = tree.board_start[r : r + 2].tolist()
+        last = r == len(tree.rows) - 1
+        parent = np.zeros(1, np.int64)
+        if r > 0:
+            children = np.diff(tree.first_board[tree.board_start[r - 1] : start + 1])
+            parent = np.repeat(np.arange(len(children)), children)
+        following = np.zeros(1, np.int64) if last else tree.first_board[start : stop + 1] - stop
+        return DeviceRound(
+            walks=self.walks[r],
+            entries=int(tree.entry_start[r + 1] - tree.entry_start[r]),
+            boards=stop - start,
+            first_row=int(tree.table_start[r]),
+            rows=int(tree.rows[r]),
+            parent=put(parent.astype(np.int32)),
+            first_board=put(following.astype(np.int32)),
+            factor=put((tree.chance[r] * tree.weight[start:stop]).astype(self.dtype)),
+            symmetry=put(tree.symmetry[start:stop].astype(np.int32)),
+            **(self._ranked(r, tree) if ranked else dict.fromkeys(RANKS)),
+            **dict.fromkeys(VECTORS),
+        )
+
+    def _places(self, r: int) -> list[int]:
+        """How many places each of `VECTORS` has in a round: 1 at least, since no array of a kernel may be empty."""
+        walks, openings = self.walks[r], self._openings()[r]
+        slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
+        return [max(int(places), 1) for places in (slots, leaves, leaves, len(walks[0].slot), openings, openings)]
+
+    def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
+        """The nodes of a round as the walk of a player sees them: reach changes where the opponent acts."""
+        tree, every, put = self.tree, self.tree.nodes, self._put
+        entries = np.arange(*tree.entry_start[r : r + 2])
+        blocks = tree.entry_block[entries]
+        first = int(every.block[blocks[0]])
+        begin = np.append(every.block[blocks], every.block[blocks[-1] + 1]) - first
+        part = slice(first, first + int(begin[-1]))
+        nodes = np.zeros(part.stop - first, NODE)
+        nodes["kind"], nodes["actor"], nodes["stake"] = every.kind[part], every.actor[part], every.stake[0, part]
+        nodes["child"], nodes["count"] = every.first_child[part] - first, every.children[part]
+        nodes["row"] = every.row[part] + np.repeat(tree.entry_row[entries], np.diff(begin))
+        slot = nodes["slot"]
+        slot[begin[:-1]] = np.arange(len(entries))
+        found = len(entries)
+        for node in np.flatnonzero(nodes["kind"] == DECISION).tolist():
+            child, count = int(nodes["child"][node]), int(nodes["count"][node])
+            if nodes["actor"][node] == player:
+                slot[child : child + count] = slot[node]
+            else:
+                slot[child : child + count] = np.arange(found, found + count)
+                found += count
+        ends = nodes["kind"] >= FOLD
+        slots, nodes["leaf"][ends] = np.unique(slot[ends], return_inverse=True)
+        if r + 1 < len(tree.rows):
+            chance = tree.entry_node[tree.entry_start[r + 1] : tree.entry_start[r + 2]] - first
+            nodes["below"][chance] = np.arange(len(chance))
+        above: IntArray = np.zeros(1, np.int64)
+        if r > 0:
+            earlier = int(every.block[tree.entry_block[tree.entry_start[r - 1]]])
+            above = before[r - 1][player].slot[tree.entry_node[entries] - earlier]
+        opened, reached, summed = (put(array.astype(np.int32)) for array in (begin, above, slots))
+        return RoundWalk(put(nodes.view(np.uint8)), opened, reached, summed, slot.astype(np.int64))
+
+    def _ranked(self, r: int, tree: VectorTree) -> dict[str, Any]:
+        """The hands of the boards of a round in order of strength; before the last round all are alike."""
+        deck, put = tree.deck, self._put
+        start, stop = tree.board_start[r : r + 2].tolist()
+        boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
+        strength = np.zeros((len(boards), self.hands), dtype=np.int16)
+        if r == len(tree.rows) - 1:
+            for board, out in zip(boards, strength, strict=True):
+                board_strengths(board, deck, tree.strengths, out)
+        held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
+        blocked = (deck.bits & held[:, None]) != 0
+        strength[blocked] = np.iinfo(np.int16).max  # after all others
+        ranks = np.zeros(strength.shape, RANK)
+        order, ranks["lower"], ranks["upper"] = _groups(strength)
+        ranks["lower"][blocked] = -1
+        cards = np.stack(deck.cards, axis=1)
+        holders = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
+        listed = np.full((len(boards), len(holders), max(map(len, holders))), -1, dtype=np.int16)
+        for card, mine in enumerate(holders):
+            if len(mine):
+                by_strength, lower, upper = _groups(strength[:, mine])
+                left = ~np.take_along_axis(blocked[:, mine], by_strength, axis=1)
+                listed[:, card, : len(mine)] = np.where(left, mine[by_strength], -1)
+                for k in range(2):
+                    here = cards[mine, k] == card
+                    ranks["card_lower"][:, mine[here], k] = lower[:, here]
+                    ranks["card_upper"][:, mine[here], k] = upper[:, here]
+        live = np.count_nonzero(~blocked, axis=1).astype(np.int32)
+        return {
+            "order": put(order.astype(np.int16)),
+            "live": put(live),
+            "ranks": put(ranks.view(np.uint8)),
+            "listed": put(listed),
+        }
+
+
+class DeviceGame(DeviceTree):
+    """The public tree of a poker game on the device, with all of its boards.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The game; tables are over (board, row) × hand, as its own.
+    dtype : data type
+        Of tables, reach and values.
+    """
+
+    def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32) -> None:
+        super().__init__(game, dtype)
+        self._require_memory()
+        self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
+
+    def _with_vectors(self, r: int) -> DeviceRound:
+        """A round with room for its vectors."""
+        here = self._round(r, self.tree)
+        room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places(r)]
+        return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def table(self) -> Any:
         """A table of zeros on the device."""
@@ -157,57 +339,17 @@ class DeviceGame:
             What each hand is worth, weighted by the opponent's reach.
         """
         regret, average = own if regret is None else regret, theirs if average is None else average
-        i, hands = np.int32, np.int32(self.hands)
         up, before = self._prior[1 - player], 1
         for here in self.rounds:
-            walk, boards = here.walks[player], i(here.boards)
-            where = i(player), boards, i(before), hands, np.int64(here.first_row), i(here.rows)
-            arguments = walk.nodes, walk.begin, walk.above, here.parent, *where, up, theirs, average, learning
-            grid = -(-self.hands // (HANDS * BLOCK)), here.boards, here.entries
-            self.kernel("push_reach")(grid, (BLOCK,), (*arguments, here.reach))
-            self._sum_leaves(here, walk)
+            self._push(here, player, up, before, theirs, average, learning)
             up, before = here.reach, here.boards
         for r in range(len(self.rounds) - 1, -1, -1):
             here = self.rounds[r]
-            walk, boards = here.walks[player], i(here.boards)
-            where = i(player), i(task), boards, hands, np.int64(here.first_row), i(here.rows)
-            tables = own, regret, learning, here.beats, here.whole, here.chance, here.value
-            grid = self._grid(here.boards, here.entries)
-            self.kernel("pull_values")(grid, (BLOCK,), (walk.nodes, walk.begin, *where, *tables))
+            self._pull(here, player, task, own, regret, learning)
             if r > 0:
-                self._pass_up(self.rounds[r - 1], here, walk)
+                self._add_boards(self.rounds[r - 1], here.walks[player].begin, here)
+                self._average_over_suits(self.rounds[r - 1])
         return self.rounds[0].value[0, 0]
-
-    def _sum_leaves(self, here: DeviceRound, walk: RoundWalk) -> None:
-        """Sum up the reach at all leaves of a round."""
-        i, leaves, (_, lists, length) = np.int32, len(walk.slots), here.listed.shape
-        segments = max(SCAN // lists, 1)
-        sums = 2 * self.hands + 1 + lists * (length + 1) + SCAN // 32 + lists * segments
-        sizes = i(here.boards), i(self.hands), i(lists), i(length)
-        boards = here.order, here.live, here.ranks, here.listed, self._cards
-        self.kernel("leaf_sums")(
-            (here.boards, leaves),
-            (SCAN,),
-            (here.reach, walk.slots, *boards, *sizes, here.beats, here.whole),
-            shared_mem=sums * self.dtype.itemsize,
-        )
-
-    def _pass_up(self, before: DeviceRound, here: DeviceRound, walk: RoundWalk) -> None:
-        """Give chance nodes what the boards that follow are worth."""
-        i, hands = np.int32, np.int32(self.hands)
-        sizes = i(here.boards), i(before.boards), hands
-        self.kernel("add_boards")(
-            (-(-self.hands // 32), before.boards, here.entries),
-            (32, BOARDS),
-            (walk.begin, before.first_board, here.factor, here.value, *sizes, before.total),
-            shared_mem=32 * BOARDS * self.dtype.itemsize,
-        )
-        arguments = self._moved, i(len(self._moved)), before.symmetry, i(before.boards), hands
-        grid = self._grid(before.boards, here.entries)
-        self.kernel("average_over_suits")(grid, (BLOCK,), (*arguments, before.total, before.chance))
-
-    def _grid(self, boards: int, entries: int) -> tuple[int, int, int]:
-        return -(-self.hands // BLOCK), boards, entries
 
     def _worth(self, player: int, task: int, strategy: Any) -> float:
         """What a player wins in chips per game who follows a strategy, or responds to it."""
@@ -227,11 +369,10 @@ class DeviceGame:
         """What best responses win, mean over both seats, in chips per game."""
         return max(sum(self.response_values(strategy)) / 2, 0.0)
 
-    def _require_memory(self, walks: Sequence[tuple[RoundWalk, RoundWalk]]) -> None:
+    def _require_memory(self) -> None:
         """Raise RunError where the vectors and `TABLES` tables do not fit into the device's memory."""
         vectors = sum(
-            sum(_places(own, after)) * count * self.hands
-            for own, after, count in zip(walks, self._openings(), np.diff(self.tree.board_start).tolist(), strict=True)
+            sum(self._places(r)) * count * self.hands for r, count in enumerate(np.diff(self.tree.board_start).tolist())
         )
         wanted = (vectors + TABLES * prod(self.game.shape)) * self.dtype.itemsize
         if wanted > (there := free_memory()):
@@ -239,113 +380,6 @@ class DeviceGame:
                 f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
                 " free: leave out `--device gpu`, or use a smaller game"
             )
-
-    def _openings(self) -> list[int]:
-        """[round] how many blocks of the next round its chance nodes open."""
-        return [*np.diff(self.tree.entry_start)[1:].tolist(), 0]
-
-    def _round(self, r: int, walks: tuple[RoundWalk, RoundWalk]) -> DeviceRound:
-        """Put a round on the device."""
-        tree, put = self.tree, self._put
-        start, stop = tree.board_start[r : r + 2].tolist()
-        last = r == len(tree.rows) - 1
-        parent = np.zeros(1, np.int64)
-        if r > 0:
-            children = np.diff(tree.first_board[tree.board_start[r - 1] : start + 1])
-            parent = np.repeat(np.arange(len(children)), children)
-        following = np.zeros(1, np.int64) if last else tree.first_board[start : stop + 1] - stop
-        room = [
-            self.cupy.zeros((places, stop - start, self.hands), self.dtype)
-            for places in _places(walks, self._openings()[r])
-        ]
-        return DeviceRound(
-            walks=walks,
-            entries=int(tree.entry_start[r + 1] - tree.entry_start[r]),
-            boards=stop - start,
-            first_row=int(tree.table_start[r]),
-            rows=int(tree.rows[r]),
-            parent=put(parent.astype(np.int32)),
-            first_board=put(following.astype(np.int32)),
-            factor=put((tree.chance[r] * tree.weight[start:stop]).astype(self.dtype)),
-            symmetry=put(tree.symmetry[start:stop].astype(np.int32)),
-            **self._ranked(r),
-            **dict(zip(VECTORS, room, strict=True)),
-        )
-
-    def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
-        """The nodes of a round as the walk of a player sees them: reach changes where the opponent acts."""
-        tree, every, put = self.tree, self.tree.nodes, self._put
-        entries = np.arange(*tree.entry_start[r : r + 2])
-        blocks = tree.entry_block[entries]
-        first = int(every.block[blocks[0]])
-        begin = np.append(every.block[blocks], every.block[blocks[-1] + 1]) - first
-        part = slice(first, first + int(begin[-1]))
-        nodes = np.zeros(part.stop - first, NODE)
-        nodes["kind"], nodes["actor"], nodes["stake"] = every.kind[part], every.actor[part], every.stake[0, part]
-        nodes["child"], nodes["count"] = every.first_child[part] - first, every.children[part]
-        nodes["row"] = every.row[part] + np.repeat(tree.entry_row[entries], np.diff(begin))
-        slot = nodes["slot"]
-        slot[begin[:-1]] = np.arange(len(entries))
-        found = len(entries)
-        for node in np.flatnonzero(nodes["kind"] == DECISION).tolist():
-            child, count = int(nodes["child"][node]), int(nodes["count"][node])
-            if nodes["actor"][node] == player:
-                slot[child : child + count] = slot[node]
-            else:
-                slot[child : child + count] = np.arange(found, found + count)
-                found += count
-        ends = nodes["kind"] >= FOLD
-        slots, nodes["leaf"][ends] = np.unique(slot[ends], return_inverse=True)
-        if r + 1 < len(tree.rows):
-            chance = tree.entry_node[tree.entry_start[r + 1] : tree.entry_start[r + 2]] - first
-            nodes["below"][chance] = np.arange(len(chance))
-        above: IntArray = np.zeros(1, np.int64)
-        if r > 0:
-            earlier = int(every.block[tree.entry_block[tree.entry_start[r - 1]]])
-            above = before[r - 1][player].slot[tree.entry_node[entries] - earlier]
-        opened, reached, summed = (put(array.astype(np.int32)) for array in (begin, above, slots))
-        return RoundWalk(put(nodes.view(np.uint8)), opened, reached, summed, slot.astype(np.int64))
-
-    def _ranked(self, r: int) -> dict[str, Any]:
-        """The hands of the boards of a round in order of strength; before the last round all are alike."""
-        tree, deck, put = self.tree, self.tree.deck, self._put
-        start, stop = tree.board_start[r : r + 2].tolist()
-        boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
-        strength = np.zeros((len(boards), self.hands), dtype=np.int16)
-        if r == len(tree.rows) - 1:
-            for board, out in zip(boards, strength, strict=True):
-                board_strengths(board, deck, tree.strengths, out)
-        held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
-        blocked = (deck.bits & held[:, None]) != 0
-        strength[blocked] = np.iinfo(np.int16).max  # after all others
-        ranks = np.zeros(strength.shape, RANK)
-        order, ranks["lower"], ranks["upper"] = _groups(strength)
-        ranks["lower"][blocked] = -1
-        cards = np.stack(deck.cards, axis=1)
-        holders = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
-        listed = np.full((len(boards), len(holders), max(map(len, holders))), -1, dtype=np.int16)
-        for card, mine in enumerate(holders):
-            if len(mine):
-                by_strength, lower, upper = _groups(strength[:, mine])
-                left = ~np.take_along_axis(blocked[:, mine], by_strength, axis=1)
-                listed[:, card, : len(mine)] = np.where(left, mine[by_strength], -1)
-                for k in range(2):
-                    here = cards[mine, k] == card
-                    ranks["card_lower"][:, mine[here], k] = lower[:, here]
-                    ranks["card_upper"][:, mine[here], k] = upper[:, here]
-        live = np.count_nonzero(~blocked, axis=1).astype(np.int32)
-        return {
-            "order": put(order.astype(np.int16)),
-            "live": put(live),
-            "ranks": put(ranks.view(np.uint8)),
-            "listed": put(listed),
-        }
-
-
-def _places(walks: tuple[RoundWalk, RoundWalk], openings: int) -> list[int]:
-    """How many places each of `VECTORS` has in a round: 1 at least, since no array of a kernel may be empty."""
-    slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
-    return [max(int(places), 1) for places in (slots, leaves, leaves, len(walks[0].slot), openings, openings)]
 
 
 def _groups(strength: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray, IntArray]:

@@ -1,0 +1,375 @@
+"""Best responses on a GPU one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
+
+Rounds before the last are walked by the kernels of `device`: there are few boards. The last round, where nearly all of
+the work is, has a kernel of its own, in `device_flops.cu`: what belongs to a block of betting never leaves the chip.
+Its nodes are written out for it as `STEP`s, depth first, so that few vectors are needed at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from threading import Lock, local
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cards.equity import room_to_rank
+from kilt.errors import RunError
+from kilt.games.holdem import Holdem
+from kilt.gpu import free_memory, kernels
+from kilt.tree.device import BLOCK, IDLE, NODE, VECTORS, DeviceRound, DeviceTree
+from kilt.tree.device_flops_kernels import COLUMNS, rank_places
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table, TableLayout, VectorTree
+
+SOURCE = Path(__file__).with_name("device_flops.cu")
+THREADS, RESIDENT = 384, 2  # of a block in the last round: three hands each; blocks on a multiprocessor
+TOGETHER = 64  # blocks of betting that one block of threads goes through
+SEGMENTS = 8  # threads that sum up the list of a card
+
+# As in the CUDA file.
+DECIDE, SUM, FOLDED, SHOWN, ADD, BEST = range(6)
+FIRST, MIDDLE, LAST = range(3)
+STEP = np.dtype(
+    [("stake", np.float64), ("op", np.int32), ("slot", np.int32, (3,)), ("decision", np.int32), ("count", np.int32)]
+)
+FOLDS = 2  # the lane of the sums that knows no showdowns
+
+
+class FlopOnDevice(NamedTuple):
+    """What walks over the boards that follow one flop need of them."""
+
+    rounds: list[DeviceRound]  # before the last, without vectors
+    last: DeviceRound  # without ranks and vectors
+    places: Any  # [board, place] of the last round
+    live: Any  # [board]
+    buckets: tuple[list[Any], list[Any]]  # of player 0 and player 1, [round][board, hand]
+
+
+class LastRound(NamedTuple):
+    """The betting of the last round as one player's walk sees it."""
+
+    steps: Any  # of `STEP`
+    begin: Any  # [entry + 1]
+    slots: int  # reaches that are needed at a time
+    levels: int  # values that are needed at a time
+    longest: int  # steps of a block
+
+
+class DeviceFlops(DeviceTree):
+    """The public tree of a poker game on the device, to walk the boards of one flop at a time.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The whole game, with tables that are not by board.
+    table : ndarray, shape (rows, columns)
+        The strategy of both players: entries of a decision are in proportion to its probabilities.
+    dtype : data type
+        Of probabilities, reach and values.
+    threads : int, optional
+        Of a block in the last round. Left out: `THREADS`.
+    """
+
+    def __init__(
+        self, game: VectorGame, table: Table, dtype: npt.DTypeLike = np.float32, threads: int | None = None
+    ) -> None:
+        super().__init__(game, dtype)
+        threads = threads or THREADS
+        assert isinstance(game.game, Holdem)
+        rules = game.game.rules
+        self._lock, self._own, self._threads = Lock(), local(), threads
+        self._room: dict[tuple[int, str], Any] = {}
+        self._last = len(self.walks) - 1
+        rows = np.where(self.tree.rows > 0, self.tree.rows, np.diff(self.tree.table_start))
+        self._rows: list[int] = rows.tolist()  # [round] of a table for all boards
+        starts = np.concatenate([[0], np.cumsum(rows)]).tolist()
+        self._decisions = [self._decisions_of(r, starts[r]) for r in range(len(self.walks))]
+        self._betting = self._programs(0), self._programs(1)
+        left = game.game.deck.size - sum(rules.board_cards)
+        pairs = rules.hole_cards == 2
+        self.length, live = (left - 1, left * (left - 1) // 2) if pairs else (1, left)
+        self._cards_and_blanks = int(max(column.max() for column in self.tree.deck.cards)) + 1
+        self.lists = self._cards_and_blanks - sum(rules.board_cards)
+        self.columns, self._each = table.shape[1], -(-live // threads)
+        self._actions = 1 << int(max(own[:, 2].max() for own in self._decisions) - 1).bit_length()
+        self._steps = max(own.longest for own in self._betting)
+        self._require_memory(self.columns)
+        self._chances = self._put(self._packed(table))
+        self._flops = kernels(
+            SOURCE,
+            self.dtype.name,
+            EACH=self._each,
+            THREADS=threads,
+            RESIDENT=RESIDENT,
+            LISTS=self.lists,
+            LENGTH=self.length,
+            SEGMENTS=SEGMENTS if threads > 1 and (SEGMENTS - 1) * -(-self.length // SEGMENTS) < self.length else 1,
+            SLOTS=max(own.slots for own in self._betting),
+            LEVELS=max(own.levels for own in self._betting),
+            STEPS=self._steps,
+            ACTIONS=self._actions,
+            ALIGNED=min(self._actions * self.dtype.itemsize, 16),
+        )
+
+    def _nodes(self, r: int) -> Array:
+        """[node of the round] of `NODE`, as the walk of player 0 has them."""
+        return np.frombuffer(self.cupy.asnumpy(self.walks[r][0].nodes).tobytes(), NODE)
+
+    def _decisions_of(self, r: int, start: int) -> Array:
+        """[decision, 3] the first row of a round's decisions in a table and in the round, and numbers of actions."""
+        nodes = self._nodes(r)
+        decides = nodes[nodes["kind"] == DECISION]
+        return np.stack([start + decides["row"], decides["row"], decides["count"]], axis=1).astype(np.int32)
+
+    def _packed(self, table: Table) -> Array:
+        """[decision, column, action] probabilities; as many actions as can be read at once."""
+        every = np.concatenate(self._decisions)
+        packed = np.zeros((len(every), table.shape[1], self._actions), self.dtype)
+        for decision, (first, _, count) in enumerate(every.tolist()):
+            part = np.maximum(table[first : first + count], 0.0)
+            total = part.sum(axis=0)
+            known = total > 1e-37
+            packed[decision, :, :count] = np.where(known, part / np.where(known, total, 1.0), 1.0 / count).T
+        return packed
+
+    def _programs(self, player: int) -> LastRound:
+        """The blocks of the last round as steps."""
+        nodes = self._nodes(self._last)
+        before = sum(len(own) for own in self._decisions[:-1])
+        writer = _Writer(nodes, before + np.cumsum(nodes["kind"] == DECISION) - 1, player)
+        begin = [0]
+        for root in self.cupy.asnumpy(self.walks[-1][player].begin)[:-1].tolist():
+            writer.block(root)
+            begin.append(len(writer.steps))
+        steps = np.array(writer.steps, STEP)
+        put = self._put
+        need = writer.slots, writer.levels, int(np.diff(begin).max())
+        return LastRound(put(steps.view(np.uint8)), put(np.array(begin, np.int32)), *need)
+
+    def prepare(self, part: VectorTree, layouts: tuple[TableLayout, TableLayout]) -> FlopOnDevice:
+        """Put what walks need of a flop on the device; may run side by side.
+
+        Parameters
+        ----------
+        part : VectorTree
+            The boards that follow the flop: see `flop_tree`.
+        layouts : (TableLayout, TableLayout)
+            Of both players' tables on them.
+        """
+        start, stop = part.board_start[self._last : self._last + 2].tolist()
+        places = np.zeros((stop - start, self.hands, COLUMNS), np.uint16)
+        live = np.zeros(stop - start, np.int32)
+        boards = part.board[start:stop, : part.board_size[self._last]].astype(np.int64)
+        ranking, counts = self._ranking()
+        rank_places(boards, part.deck, part.strengths, ranking, self.length, counts, places, live)
+        every = np.tile(np.arange(self.hands, dtype=np.int32), (int(part.board_start[-1]), 1))
+        first, second = (layout.bucket if len(layout.bucket) else every for layout in layouts)
+        mine = self._by_round(part, first)
+        buckets = mine, mine if second is first else self._by_round(part, second)
+        rounds = [self._round(r, part) for r in range(self._last)]
+        last = self._round(self._last, part, ranked=False)
+        return FlopOnDevice(rounds, last, self._put(places), self._put(live), buckets)
+
+    def _by_round(self, part: VectorTree, bucket: npt.NDArray[np.int32]) -> list[Any]:
+        """[round][board, hand] buckets on the device."""
+        there, start = self._put(bucket), part.board_start.tolist()
+        return [there[first:last] for first, last in pairwise(start)]
+
+    def _ranking(self) -> Any:
+        """Scratch of this thread to rank hands with."""
+        if not hasattr(self._own, "ranking"):
+            game = self.game.game
+            assert isinstance(game, Holdem)
+            cards = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
+            self._own.ranking = room_to_rank(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
+        return self._own.ranking
+
+    def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
+        """[chance node of the first round, hand] what the boards of a flop are worth to a player who responds best."""
+        with self._lock:
+            return self._walk_flop(flop, player)
+
+    def _walk_flop(self, flop: FlopOnDevice, player: int) -> FloatArray:
+        bucket, up, before = flop.buckets[1 - player], self._prior[1 - player], 1
+        rounds = []
+        for r, empty in enumerate(flop.rounds):
+            here = self._with_room(r, empty)
+            rounds.append(here)
+            strategy = self._expanded(r, here, bucket[r])
+            self._push(here, player, up, before, strategy, strategy, IDLE)
+            up, before = here.reach, here.boards
+        last = flop.last._replace(value=self._vector(self._last, "value", flop.last.entries, flop.last.boards))
+        self._last_round(flop, last, player, bucket[-1], up, before)
+        begin = self._put(np.arange(last.entries + 1, dtype=np.int32))
+        self._add_boards(rounds[-1], begin, last)
+        for r in range(len(rounds) - 1, 0, -1):
+            self._average_over_suits(rounds[r])
+            self._pull(rounds[r], player, RESPOND, rounds[r].value, rounds[r].value, IDLE)
+            self._add_boards(rounds[r - 1], rounds[r].walks[player].begin, rounds[r])
+        found: FloatArray = self.cupy.asnumpy(rounds[0].total[:, 0]).astype(np.float64)
+        return found
+
+    def _with_room(self, r: int, empty: DeviceRound) -> DeviceRound:
+        """A round before the last with its vectors, whose memory all flops share."""
+        places = self._places(r)
+        return empty._replace(
+            first_row=0,
+            rows=self._rows[r],
+            **{name: self._vector(r, name, count, empty.boards) for name, count in zip(VECTORS, places, strict=True)},
+        )
+
+    def _vector(self, r: int, name: str, places: int, boards: int) -> Any:
+        """Room for [place, board, hand]; it is kept, and made larger where a flop has more boards."""
+        size = places * boards * self.hands
+        if (r, name) not in self._room or self._room[r, name].size < size:
+            self._room[r, name] = None
+            self._room[r, name] = self.cupy.zeros(size, self.dtype)
+        return self._room[r, name][:size].reshape(places, boards, self.hands)
+
+    def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
+        """[(board, row), hand] the opponent's strategy on the boards of a round before the last."""
+        i, own = np.int32, self._decisions[r]
+        first = sum(len(other) for other in self._decisions[:r])
+        table = self._vector(r, "strategy", here.rows, here.boards)
+        numbers = np.arange(first, first + len(own), dtype=np.int32)
+        given = (self._put(array) for array in (numbers, own[:, 1], own[:, 2]))
+        sizes = i(self.columns), i(here.boards), i(self.hands), np.int64(0), i(here.rows)
+        grid = -(-self.hands // BLOCK), here.boards, len(own)
+        self._flops("expand")(grid, (BLOCK,), (self._chances, *given, bucket, *sizes, table))
+        return table
+
+    def _last_round(
+        self, flop: FlopOnDevice, last: DeviceRound, player: int, bucket: Any, up: Any, before: int
+    ) -> None:
+        """Write the values of the blocks of the last round."""
+        i, own = np.int32, self._betting[player]
+        sizes = i(self.columns), i(last.boards), i(before), i(self.hands), i(last.entries), i(TOGETHER)
+        arguments = own.steps, own.begin, last.walks[player].above, last.parent, flop.places, flop.live, bucket
+        listed, wholes = self.lists * (self.length + 1), self.lists + -(-self._threads // 32)
+        numbers = 4 * wholes + 2 * (self._each * self._threads + 1 + listed) + listed
+        shared = numbers * self.dtype.itemsize + self._steps * STEP.itemsize
+        self._flops("last_round")(
+            (last.boards, -(-last.entries // TOGETHER)),
+            (self._threads,),
+            (*arguments, self._chances, up, *sizes, last.value),
+            shared_mem=shared,
+        )
+
+    def _require_memory(self, columns: int) -> None:
+        """Raise RunError where the strategy and the vectors of a flop do not fit into the device's memory."""
+        tree, edges = self.tree, np.arange(self.tree.board_start[1], self.tree.board_start[2] + 1)
+        boards = [1, 1]
+        while len(boards) < len(self.walks):
+            edges = tree.first_board[edges]
+            boards.append(int(np.diff(edges).max()))
+        entries = int(np.diff(tree.entry_start)[-1])
+        vectors = entries * boards[-1]
+        for r, number in enumerate(boards[:-1]):
+            vectors += (sum(self._places(r)) + self._rows[r]) * number
+        chances = sum(len(own) for own in self._decisions) * columns * self._actions
+        wanted = (int(vectors) * self.hands + chances) * self.dtype.itemsize
+        if wanted > (there := free_memory()):
+            raise RunError(
+                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory flop by flop, and "
+                f"{there / 1e9:,.1f} GB are free: leave out `--device gpu`"
+            )
+
+
+class _Writer:
+    """Writes blocks of betting out as steps, depth first.
+
+    After a decision of the opponent the reach after its actions is summed up, some actions at a time. These sums are
+    not kept: leaves that follow, before the opponent decides again, come first.
+    """
+
+    def __init__(self, nodes: Array, number: IntArray, player: int) -> None:
+        self.nodes, self.number, self.player = nodes, number, player
+        self.steps: list[tuple[float, int, tuple[int, int, int], int, int]] = []
+        self.slots, self.levels = 1, 1  # that are needed
+
+    def block(self, root: int) -> None:
+        """Write the block that begins with a node, which has the reach of slot 0."""
+        if self.nodes[root]["actor"] == self.player:
+            self._after([root], 0, 1, 0)
+        else:
+            self._opponent(root, 0, 1, 0)
+
+    def _opponent(self, node: int, slot: int, free: int, level: int) -> None:
+        """Write a decision of the opponent with the reach of a slot; slots from `free` on and levels are not taken."""
+        children = self._children(node)
+        self._write(DECIDE, (slot, free, 0), int(self.number[node]), len(children))
+        self.slots = max(self.slots, free + len(children))
+        self._after(children, free, free + len(children), level)
+
+    def _after(self, children: list[int], slot: int, free: int, level: int) -> None:
+        """Write what follows actions that lead to some nodes, with reaches from a slot on: the sum of their values."""
+        count, added, later, next_level = len(children), 0, [], level + 1
+        leaves = [[node for node in (child, *self._children(child)) if self._ends(node)] for child in children]
+        for lanes in self._together(leaves):
+            some = next(iter(lanes.values()))
+            first, second, third = (slot + lanes.get(lane, some) for lane in (0, 1, FOLDS))
+            self._write(SUM, (first, second, third))
+            for lane, own in lanes.items():
+                below, tried = self._children(children[own]), 0
+                for node in leaves[own]:
+                    self._leaf(node, lane)
+                    tried = self._combine(BEST, next_level, tried, len(below))
+                deep = [node for node in below if not self._ends(node)]
+                if deep:
+                    later.append((slot + own, deep, tried, len(below), next_level))
+                    next_level += 1
+                else:
+                    added = self._combine(ADD, level, added, count)
+        for own, child in enumerate(children):
+            if not leaves[own]:
+                below = self._children(child)
+                later.append((slot + own, below, 0, len(below), next_level))
+                next_level += 1
+        self.levels = max(self.levels, next_level + 1)
+        for reach, deep, tried, choices, best in later:
+            for node in deep:
+                self._opponent(node, reach, free, next_level)
+                tried = self._combine(BEST, best, tried, choices)
+            added = self._combine(ADD, level, added, count)
+
+    def _together(self, leaves: list[list[int]]) -> Iterator[dict[int, int]]:
+        """Actions whose reach is summed up at a time, by lane: two that lead to showdowns, and one to folds alone."""
+        shown = [own for own, nodes in enumerate(leaves) if any(self.nodes[node]["kind"] != FOLD for node in nodes)]
+        folds = [own for own, nodes in enumerate(leaves) if nodes and own not in shown]
+        for n in range(max(-(-len(shown) // FOLDS), len(folds))):
+            lanes = dict(enumerate(shown[FOLDS * n : FOLDS * (n + 1)]))
+            if n < len(folds):
+                lanes[FOLDS] = folds[n]
+            yield lanes
+
+    def _children(self, node: int) -> list[int]:
+        here = self.nodes[node]
+        count = int(here["count"]) if here["kind"] == DECISION else 0
+        return list(range(int(here["child"]), int(here["child"]) + count))
+
+    def _ends(self, node: int) -> bool:
+        return bool(self.nodes[node]["kind"] != DECISION)
+
+    def _leaf(self, node: int, lane: int) -> None:
+        """Write what a leaf is worth against the reach of a lane."""
+        here = self.nodes[node]
+        fold = here["kind"] == FOLD
+        stake = -here["stake"] if fold and self.player else here["stake"]
+        self._write(FOLDED if fold else SHOWN, (lane, 0, 0), stake=float(stake))
+
+    def _combine(self, how: int, level: int, before: int, count: int) -> int:
+        """Write that a value is added to those before it, or is best of them; return how many there are now."""
+        if count > 1:
+            turn = FIRST if before == 0 else LAST if before == count - 1 else MIDDLE
+            self._write(how, (level, 0, 0), 0, turn)
+        return before + 1
+
+    def _write(
+        self, op: int, slot: tuple[int, int, int], decision: int = 0, count: int = 0, stake: float = 0.0
+    ) -> None:
+        self.steps.append((stake, op, slot, decision, count))
