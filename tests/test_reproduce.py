@@ -27,13 +27,16 @@ from kilt.games.gamedef import library
 from kilt.reproduce import (
     REPRODUCTIONS,
     convergence,
+    figure_2_6,
     figure_5_2,
     schmid_figure_5,
     table_2_1,
     table_7,
     table_8,
     tartanian7_table_2,
+    tilts,
 )
+from kilt.reproduce.reproduction import Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
 from kilt.runs.budget import Budget
@@ -448,8 +451,6 @@ def test_importing_the_command_is_quick():
 
 
 def test_options_are_checked_before_anything_is_done():
-    from kilt.reproduce.reproduction import Request
-
     with pytest.raises(RunError, match="no meaning here"):
         REPRODUCTIONS["table-2.1"].reproduce(Request(game="leduc"), Quiet())
 
@@ -606,3 +607,26 @@ def test_styles_lean():
     assert leant[2:4] == pytest.approx([1 / 4, 3 / 4], abs=1e-4)  # after a check
     facing = abstract.first[next(n for n, a in enumerate(abstract.betting.nodes.children) if a == 3)]
     assert leant[facing : facing + 3] == pytest.approx([2 / 6, 1 / 6, 3 / 6], abs=1e-4)
+
+
+def test_tilts_and_overfitting(tmp_path, monkeypatch):
+    """Differences to no tilt over several abstractions; real exploitability beside that inside the abstraction."""
+    plans = ("PR-PHS-PHS 1-2", "PR-PHS-PHS 2-1", "PR-PHS-PHS 2-2")
+    monkeypatch.setattr(tilts, "PLANS", plans)
+    monkeypatch.setattr(tilts, "ITERATIONS", 5)
+    monkeypatch.setattr(figure_2_6, "DOUBLINGS", 3)
+    asked = Request(game="leduc", out=tmp_path / "tilts.png", threads=1)
+    found = REPRODUCTIONS["figure-2.5"].reproduce(asked._replace(only=("+7%", "-25%")), Quiet())
+    rows = [row.figures() for row in found.rows]
+    assert [row["tilt"] for row in rows] == [[7, 0, 0, 7], [-25, 0, 0, -25]]
+    assert rows[0]["paper"] == pytest.approx(-5.81)
+    for row in rows:
+        assert set(row["abstractions"]) == set(plans)
+        assert row["ours"] == pytest.approx(row["exploitability"] - row["without"])
+        assert row["ci95"][0] < row["ours"] < row["ci95"][1]
+    assert found.picture.stat().st_size > 10_000
+    rows = REPRODUCTIONS["figure-2.6"].run(asked._replace(only=plans[:1], out=tmp_path / "curve.png"), Quiet()).rows
+    for row in rows:
+        assert [point[0] for point in row.more["curve"]] == [1, 2, 4]
+        assert row.ours == pytest.approx(row.more["end"] - row.more["lowest"])
+        assert all(inside <= real for _, real, inside in row.more["curve"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kilt.errors import RunError
 from kilt.reproduce import (
+    figure_2_6,
     figure_3_2,
     figure_3_5,
     figure_4_4,
@@ -19,11 +20,15 @@ from kilt.reproduce import (
     table_7,
     table_8,
     tartanian7_table_2,
+    tilts,
 )
 from kilt.reproduce.reproduction import Reproduction
 
 REPRODUCTIONS: dict[str, Reproduction] = {
     "table-2.1": table_2_1.TABLE,
+    "table-2.3": tilts.TABLE_2_3,
+    "figure-2.5": tilts.FIGURE_2_5,
+    "figure-2.6": figure_2_6.FIGURE,
     "figure-3.2": figure_3_2.FIGURE,
     "figure-3.5": figure_3_5.FIGURE,
     "figure-4.4": figure_4_4.FIGURE,
