@@ -109,6 +109,11 @@ def convergence(folder: Path, to: Path) -> None:
     plot_convergence(runs, "Leduc hold'em: average strategies", to)
 
 
+def answers(figure: str, folder: Path, to: Path) -> None:
+    """Counter-strategies in Leduc hold'em: what they win over what they may lose."""
+    kilt(f"reproduce {figure} --out {shlex.quote(str(to))}", folder)
+
+
 def hand_grids(folder: Path, to: Path) -> None:
     """What a blueprint does with every starting hand."""
     kilt("solve agent.toml --iterations 5000000", folder)
@@ -145,6 +150,8 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "convergence.png": convergence,
     "hand-grids.png": hand_grids,
     "board-classes.png": board_classes,
+    "figure-6.1.png": partial(answers, "figure-6.1"),
+    "figure-6.2.png": partial(answers, "figure-6.2"),
     "web-play.png": partial(page, place="#/play?player=agent", presses=("[data-key=c]", "#advice")),
     "web-strategy.png": partial(page, place="#/strategy?player=agent", presses=("[data-hand=A5s]",)),
 }

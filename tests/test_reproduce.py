@@ -456,6 +456,16 @@ def test_options_are_checked_before_anything_is_done():
 
 
 @pytest.mark.slow
+def test_answers_to_orange(tmp_path):
+    """A panel of figure 6.2 on Kuhn: no answer wins more from Orange than the bound, and there is a picture."""
+    found = REPRODUCTIONS["figure-6.2"].reproduce(
+        Request(only=("c",), game="kuhn", out=tmp_path / "answers.png"), Quiet()
+    )
+    bound, *rows = [row for row in found.rows if row.unit == "mbb/g"]
+    assert len(rows) == 18 and all(row.ours <= bound.ours + 1e-6 for row in rows)
+    assert (tmp_path / "answers.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("name", ["figure-5.2", "schmid-figure-2"])
 def test_distances_of_the_papers(name, monkeypatch):
     """Three digits after the point, of which [Johanson16] rounds some up: 3.10049 is 3.101 there."""

@@ -1,0 +1,287 @@
+"""[Johanson16 figures 6.1 and 6.2] in small: exploitation over exploitability of answers to a model, in Leduc hold'em.
+
+The opponent is Orange, an equilibrium of a game in which whoever wins gets 7% more [Johanson16 table 2.3]. What it does
+is counted in games against Probe, who never folds, or against itself; the counts are drawn all at once, by how likely
+each end of a game is. Answers are found by CFR+ for each p or P_max, and judged against Orange, against the model, and
+against best responses. Beside them are the exact frontier of safe responses to Orange, by linear programmes, and the
+mixtures of an equilibrium with the best response.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.errors import RunError
+from kilt.evaluate.flops import Watcher
+from kilt.games.game import TERMINAL
+from kilt.games.holdem import CALL, RAISE
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.solve.cfr import FullWidth
+from kilt.solve.counter import CONFIDENCES, Against
+from kilt.solve.forms import load_problem
+from kilt.solve.lp import safe_response, solve_lp
+from kilt.solve.problem import FLAT, FlatProblem
+from kilt.solve.registry import make_solver
+from kilt.strategy.model import OpponentModel
+from kilt.tree.best_response import best_response, expected_value, exploitability, response_values
+from kilt.tree.flat import FlatTree
+from kilt.viz.frontier import Curve, plot_frontier
+from kilt.viz.picture import require_drawable
+
+GAME, UNIT = "leduc", "mbb/g"
+TILT = (7, 0, 0, 7)
+SHARES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.97, 0.99, 1.0)  # of p and of P_max
+GAMES = (100, 1000, 10_000, 100_000)  # observed; the thesis names 100, 1,000, 100,000 and 1,000,000 of a larger game
+MANY = 100_000
+ITERATIONS = 600
+SPACED = np.linspace(0, 1, 14) ** 4  # of points on curves whose axis is logarithmic
+SEED = 6
+RNR = ""  # in place of a confidence function
+PROBE, SELF = "probe", "self-play"
+
+
+class Setting(NamedTuple):
+    """A curve: how the model is trusted, from how many games against whom."""
+
+    confidence: str = RNR
+    games: int = MANY
+    against: str = PROBE
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return (
+            f"{self.confidence or 'RNR'}, {self.games:,} games against {'Probe' if self.against == PROBE else 'Orange'}"
+        )
+
+
+class Point(NamedTuple):
+    """An answer for one p or P_max: chips per game, means over both seats."""
+
+    share: float
+    risk: float  # exploitability
+    won: float  # from Orange
+    model: float  # from the model
+
+
+PANELS: dict[str, dict[str, tuple[Setting, ...]]] = {
+    "figure-6.1": {
+        "a": (Setting(),),
+        "b": tuple(Setting(games=games) for games in GAMES),
+        "c": (Setting(), Setting(against=SELF)),
+    },
+    "figure-6.2": {
+        "a": (Setting(), *(Setting(confidence) for confidence in CONFIDENCES)),
+        "b": tuple(Setting("0-10-linear", games) for games in GAMES),
+        "c": (Setting("0-10-linear"), Setting("0-10-linear", against=SELF)),
+    },
+}
+
+
+class Contest:
+    """The game, Orange, and what is known of both."""
+
+    def __init__(self, game: str) -> None:
+        problem, tilted = (load_problem(game, form=FLAT, tilt=tilt) for tilt in ((), TILT))
+        if not isinstance(problem, FlatProblem) or not isinstance(tilted, FlatProblem):
+            raise RunError(f"{game} is too large to be written out: use leduc, kuhn or one-card")
+        self.problem, self.tree = problem, problem.tree
+        solver = FullWidth(tilted.tree.nodes, "cfr+")
+        solver.step(ITERATIONS)
+        self.orange = solver.average()
+        nodes = self.tree.nodes
+        self.first = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0
+        self.bound = sum(response_values(self.tree, self.orange)) / 2
+
+    def met(self, answer: FloatArray, other: FloatArray) -> float:
+        """What an answer wins from another strategy, mean over both seats."""
+        ahead = expected_value(self.tree, np.where(self.first, answer, other))
+        return (ahead - expected_value(self.tree, np.where(self.first, other, answer))) / 2
+
+    def model(self, setting: Setting) -> OpponentModel:
+        """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
+        rng, nodes = np.random.default_rng(SEED), self.tree.nodes
+        partner = self.orange if setting.against == SELF else probe(self.tree)
+        counts = np.zeros(len(self.orange))
+        for seat in (0, 1):
+            own = self.first if seat == 0 else ~self.first
+            ends = likely_ends(self.tree, np.where(own, self.orange, partner))
+            seen = rng.multinomial(setting.games // 2, ends).astype(float)
+            for start, end in reversed(list(zip(nodes.level[1:-1], nodes.level[2:], strict=True))):
+                here = np.arange(start, end)
+                above = nodes.parent[here]
+                np.add.at(seen, above, seen[here])
+                acted = nodes.actor[above] == (0, 1)[seat]
+                slots = nodes.infoset_start[nodes.infoset[above]] + here - nodes.first_child[above]
+                np.add.at(counts, slots[acted], seen[here][acted])
+        return OpponentModel.of_tree(self.tree, "Orange", counts)
+
+    def curve(self, setting: Setting, watcher: Watcher) -> list[Point]:
+        """Answers to a model for all p or P_max."""
+        model, points = self.model(setting), []
+        policy = model.policy()
+        for share in SHARES:
+            if watcher.stopped():
+                break
+            against = Against(model, share, setting.confidence)
+            solver = make_solver(replace(self.problem, against=against), "dbr" if setting.confidence else "rnr")
+            solver.step(ITERATIONS)
+            found = solver.average()
+            risk = exploitability(self.tree, found)
+            points.append(Point(share, risk, self.met(found, self.orange), self.met(found, policy)))
+        return points
+
+    def frontier(self) -> list[tuple[float, float]]:
+        """Exploitability and exploitation of the best safe responses to Orange, by linear programmes."""
+        nodes = self.tree.nodes
+        answer = [best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)]
+        worst = exploitability(self.tree, np.where(self.first, *answer))
+        found = []
+        for risk in worst * SPACED:
+            seats = [safe_response(nodes, seat, self.orange, risk).value for seat in (0, 1)]
+            found.append((float(risk), sum(seats) / 2))
+        return found
+
+    def mixtures(self) -> list[tuple[float, float]]:
+        """Exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
+        nash = solve_lp(self.tree.nodes).strategy
+        answer = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
+        ends = np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
+        return [(float(risk), float(won)) for risk, won in ends[0] + np.outer(SPACED, ends[1] - ends[0])]
+
+
+def probe(tree: FlatTree) -> FloatArray:
+    """[slot] the strategy that never folds, and calls or raises half and half [Johanson16 §6.3.2]."""
+    weights = np.array([label in (CALL, RAISE) for labels in tree.actions for label in labels], dtype=float)
+    starts = tree.nodes.infoset_start
+    sums = np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts))
+    return np.asarray(weights / sums)
+
+
+def likely_ends(tree: FlatTree, profile: FloatArray) -> FloatArray:
+    """[node] the probability that a game ends there."""
+    nodes, reach = tree.nodes, np.ones(len(tree.nodes.parent))
+    for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):
+        here = np.arange(start, end)
+        above = nodes.parent[here]
+        slots = nodes.infoset_start[nodes.infoset[above]] + here - nodes.first_child[above]
+        acts = nodes.actor[above] >= 0
+        reach[here] = reach[above] * np.where(acts, profile[np.where(acts, slots, 0)], nodes.chance[here])
+    ends = np.where(nodes.actor == TERMINAL, reach, 0.0)
+    return np.asarray(ends / ends.sum())
+
+
+def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict[str, bool]:
+    """Which of the shapes of the figure came out, in words."""
+    few, many = [Setting(games=games) for games in (GAMES[0], GAMES[-1])]
+    said: dict[str, bool] = {}
+
+    def rises(points: list[Point]) -> bool:
+        return points[-1].model > points[0].model
+
+    def overfits(points: list[Point]) -> bool:
+        return points[-1].won < max(point.won for point in points) - 0.01 * bound
+
+    if figure == "figure-6.1":
+        if Setting() in found:
+            said["a: the model is exploited more as p grows"] = rises(found[Setting()])
+            said["a: Orange less again in the end"] = overfits(found[Setting()])
+        if few in found:
+            said["b: few games, higher p: more exploitable"] = found[few][-1].risk > found[few][0].risk
+            said["b: … and less exploitive"] = found[few][-1].won < found[few][0].won
+            said["b: many games exploit more than few"] = best(found[many]) > best(found[few])
+        if Setting(against=SELF) in found:
+            said["c: games against itself are worth less"] = best(found[Setting(against=SELF)]) < best(found[Setting()])
+    else:
+        linear = Setting("0-10-linear")
+        if Setting("1-step") in found:
+            for name in ("", "1-step"):
+                said[f"a: {name or 'RNR'} overfits as P grows"] = overfits(found[Setting(name)])
+            for name in ("10-step", "0-10-linear", "s-curve"):
+                said[f"a: {name} does not, or less"] = (
+                    not overfits(found[Setting(name)]) or found[Setting(name)][-1].won > found[Setting()][-1].won
+                )
+        small = linear._replace(games=GAMES[0])
+        if small in found:
+            most = max(games for games in GAMES if linear._replace(games=games) in found)
+            curves = [found[linear._replace(games=games)] for games in GAMES]
+            said["b: never worse than no model below P_max = 1"] = all(
+                point.won > points[0].won - 0.02 * bound for points in curves for point in points[:-1]
+            )
+            said["b: the gain grows with data"] = best(found[linear._replace(games=most)]) > best(found[small])
+        if linear._replace(against=SELF) in found:
+            said["c: games against Probe are better"] = best(found[linear]) > best(found[linear._replace(against=SELF)])
+    return said
+
+
+def best(points: list[Point]) -> float:
+    """The most that is won from Orange."""
+    return max(point.won for point in points)
+
+
+def _line(setting: Setting, found: dict[Setting, list[Point]], mbb: float) -> Curve:
+    """A curve of the picture: what is won from Orange."""
+    return Curve(setting.name, [(mbb * point.risk, mbb * point.won) for point in found[setting]])
+
+
+def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult:
+    panels = PANELS[figure]
+    out = asked.out or Path(f"{figure}.png")
+    require_drawable(out)
+    wanted = [name for name in panels if not asked.only or name in asked.only]
+    settings = list(dict.fromkeys(setting for name in wanted for setting in panels[name]))
+    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers", 6.0 * len(settings))
+    contest, began = Contest(asked.game or GAME), perf_counter()
+    mbb = 1000 / (contest.problem.big_blind or 1.0)
+    frontier, ends = contest.frontier(), contest.mixtures()
+    rows = [Row("the bound: a best response to Orange", None, mbb * contest.bound, UNIT, perf_counter() - began, {})]
+    found: dict[Setting, list[Point]] = {}
+    for number, setting in enumerate(settings):
+        watcher.show(setting.name, number / len(settings), None)
+        started = perf_counter()
+        found[setting] = contest.curve(setting, watcher)
+        if watcher.stopped():
+            break
+        for point in found[setting]:
+            letter, took = "P_max" if setting.confidence else "p", (perf_counter() - started) / len(SHARES)
+            more = {"exploitability": mbb * point.risk, "from_model": mbb * point.model, "setting": setting._asdict()}
+            name = f"{setting.name}, {letter} = {point.share:g}"
+            rows.append(Row(name, None, mbb * point.won, UNIT, took, more | {"p": point.share}))
+    if not watcher.stopped():
+        for said, holds in shapes(figure, found, contest.bound).items():
+            rows.append(Row(said, 1.0, float(holds), "holds", 0.0, {}))
+        drawn = {f"({name})": [_line(setting, found, mbb) for setting in panels[name]] for name in wanted}
+        if figure == "figure-6.1" and "a" in wanted:
+            drawn["(a)"].append(
+                Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[Setting()]], ":")
+            )
+        lines = [
+            Curve("safe responses, exact", [(mbb * risk, mbb * won) for risk, won in frontier], "--"),
+            Curve("mixtures", [(mbb * risk, mbb * won) for risk, won in ends], "-."),
+        ]
+        plot_frontier(drawn, lines, f"[Johanson16 {figure.replace('-', ' ')}] in small: {contest.problem.name}", out)
+    return ReproductionResult(f"{WHAT[figure]}, {contest.problem.name}", rows, None if watcher.stopped() else out)
+
+
+WHAT = {
+    "figure-6.1": "[Johanson16 figure 6.1] in small: restricted Nash responses by p and data",
+    "figure-6.2": "[Johanson16 figure 6.2] in small: data-biased responses by P_max, confidence and data",
+}
+FIGURES = {
+    figure: Reproduction(
+        what,
+        time="a minute",
+        rows=tuple(PANELS[figure]),
+        run=partial(_figure, figure),
+        options=("only", "game", "out"),
+        hint="--game kuhn or another small game; --only a, b or c for one panel",
+    )
+    for figure, what in WHAT.items()
+}

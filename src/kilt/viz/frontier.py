@@ -1,0 +1,60 @@
+"""Counter-strategies in a picture: what they win over what they may lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from kilt.viz.convergence import COLOURS
+from kilt.viz.picture import save
+
+LINEAR = 10  # exploitability up to which the axis is linear; logarithmic beyond
+
+
+class Curve(NamedTuple):
+    """A line of a picture."""
+
+    name: str
+    points: Sequence[tuple[float, float]]  # exploitability, exploitation
+    style: str = "-"
+
+
+def plot_frontier(
+    panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
+) -> None:
+    """Draw exploitation over exploitability, a panel for each group of curves.
+
+    Parameters
+    ----------
+    panels : mapping of str to sequence of Curve
+        The curves of each panel, by its title.
+    beside : sequence of Curve
+        Drawn into all panels, in grey: bounds and baselines.
+    title : str
+        Above the picture.
+    path : str or Path
+        The ending says the format.
+    unit : str
+        Of both axes.
+    """
+    figure = Figure(figsize=(5.2 * len(panels), 4.6), dpi=150, layout="constrained")
+    figure.suptitle(title, fontweight="bold", parse_math=False)
+    for axes, (name, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for curve in beside:
+            axes.plot(*zip(*curve.points, strict=True), curve.style, color="0.55", linewidth=1.2, label=curve.name)
+        for number, curve in enumerate(curves):
+            colour = COLOURS[number % len(COLOURS)]
+            marks = {"marker": "o", "markersize": 3.5, "linewidth": 1.4}
+            axes.plot(*zip(*curve.points, strict=True), curve.style, color=colour, label=curve.name, **marks)
+        axes.set_title(name)
+        axes.set_xscale("symlog", linthresh=LINEAR)
+        axes.set_xlabel(f"exploitability [{unit}]")
+        axes.set_ylabel(f"exploitation [{unit}]")
+        axes.grid(linewidth=0.5, color="0.88")
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7)
+    save(figure, path)
