@@ -80,6 +80,8 @@ def a_device():
         for where in (gpu, module, device_flops):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40)
+        for where in (module, device_flops):
+            patch.setattr(where, "BLOCK", 8)  # threads that have no hand take time here
         patch.setattr(device_flops, "THREADS", 1)
         gpu.kernels.cache_clear()
         yield
@@ -177,7 +179,7 @@ def test_a_larger_game_on_a_gpu():
     np.testing.assert_allclose(state["total"], theirs.total, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", [SHORT, TWO_CARDS, "leduc"])
+@pytest.mark.parametrize("shape", [SHORT, "leduc"])
 def test_flops_on_the_device(shape, tmp_path):
     """Values of each flop are those of the CPU, for strategies over buckets, and for those that look at no board."""
     path = tmp_path / "small.game"
