@@ -65,7 +65,7 @@ def test_what_was_chosen_is_kept():
     game = VectorGame(LEDUC)
 
     def solver():
-        root = RootChoice(1, False, np.ones(6), np.linspace(-4, 4, 6), np.zeros((2, 6)))
+        root = RootChoice(1, False, np.ones(6), np.zeros(6), np.linspace(-4, 4, 6), np.zeros((2, 6)))
         return VectorCfr(game, root=root)
 
     whole, first, rest = solver(), solver(), solver()
@@ -78,6 +78,21 @@ def test_what_was_chosen_is_kept():
     assert game.tree.prior.tolist() == np.ones((2, 6)).tolist()  # the game itself stays as it was
 
 
+def test_trust_lies_between_safe_and_unsafe():
+    """With all of it, what hands win is what they win by the unsafe way; with none, no hand gains."""
+    values, ranges = np.zeros(6), np.ones((2, 6))
+    ranges[1, :2] = 0.01
+    values[HANDS] = -resolved(None, "unsafe").margins()
+    here = LEDUC, LEDUC.replay("cc/"), "Ks", 0, ranges
+    safe, whole = (-resolve(*here, values, trust=trust, iterations=1000).margins() for trust in (0.0, 1.0))
+    unsafe = -resolve(*here, method="unsafe", iterations=1000).margins()
+    assert safe.max() < 2e-3 and whole.max() > 0.2
+    np.testing.assert_allclose(whole + values[HANDS], unsafe, atol=2e-3)
+    assert ranges[1, HANDS] @ (whole - safe) < -0.1
+    with pytest.raises(GameError, match=r"`trust` in the opponent's range is 1.5: give 0 to 1"):
+        resolve(*here, values, trust=1.5)
+
+
 @pytest.mark.parametrize("method", [*METHODS[1:], "nonsense"])
 def test_what_cannot_be_is_said(method):
     with pytest.raises(GameError, match=r"needs what each of 6 hands|use one of unsafe"):
@@ -87,15 +102,17 @@ def test_what_cannot_be_is_said(method):
 @pytest.mark.parametrize("joint", [False, True])
 def test_choices_are_learnt_as_regret_matching_says(joint):
     rng = np.random.default_rng(5)
-    weight = np.array([1.0, 0.5, 0.0, 2.0])
-    root = RootChoice(1, joint, weight, rng.normal(size=4), np.zeros((2, 4)))
+    weight, least = np.array([1.0, 0.5, 0.0, 2.0]), np.array([0.0, 0.3, 0.0, 1.0])
+    root = RootChoice(1, joint, weight, least, rng.normal(size=4), np.zeros((2, 4)))
     prior, regret = np.zeros((2, 4)), np.zeros((2, 4))
     begin_game(root, prior)
     for _ in range(5):
         result, share = rng.normal(size=4), naive.shares_of_choice(regret, weight, joint)
+        share = share if joint else least + (1 - least) * share
         np.testing.assert_allclose(prior, [np.zeros(4), share * weight])
         learn_root(root, result, Discount(0.9, 0.5, 1.0, 2.0, 1.0, False), prior)
-        regret = naive.regret_of_choice(regret, weight, joint, result - root.value, 2.0, 0.9, 0.5)
+        gained = (result - root.value) * (1 if joint else 1 - least)  # where there is a choice
+        regret = naive.regret_of_choice(regret, weight, joint, gained, 2.0, 0.9, 0.5)
         np.testing.assert_allclose(root.regret, regret)
 
 

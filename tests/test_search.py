@@ -17,6 +17,7 @@ from kilt.config import ResolveConfig
 from kilt.errors import PlayError
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.players import load_agent
+from kilt.evaluate.resolving import pair_value
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Observation
@@ -25,7 +26,7 @@ from kilt.play.match import play_match
 from kilt.search import agent as search
 from kilt.search.agent import ResolvingAgent, translated
 from kilt.strategy.blueprint import Blueprint
-from naive import exact_responses
+from naive import ends, exact_responses
 
 
 def small(stack, rounds=2, ranks=3):
@@ -90,8 +91,8 @@ def test_ranges_follow_from_what_was_done(folder):
     agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 3",)))
     for history, board in (("cr3c/", (4,)), ("cc/r3r30", (0,)), ("r3c/cr9c/", (2, 5))):
         position = agent.game.replay(history)
-        reach, expected = agent.standing(position, board, 0).reach, by_bayes(agent, position, board)
-        assert reach == pytest.approx(expected, abs=1e-12)
+        expected = by_bayes(agent, position, board)
+        assert agent.blueprint_ranges(position, board) == pytest.approx(expected, abs=1e-12)
     policy = agent.policy(position, board)
     for action in policy.actions:
         after = agent.standing(position.after(action), board, 0).reach
@@ -108,11 +109,20 @@ def test_a_bet_that_is_never_made_tells_what_its_neighbours_tell(folder):
     assert not translated(policy, position, "f").any()
 
 
-def test_it_is_exploited_for_less(folder):
-    """In the whole game, where opponents bet as they like: exactly."""
-    agent = resolving(folder, 4)
-    before, after = (sum(exact_responses(agent.game, one)) / 2 for one in (agent.blueprint, agent))
+def test_it_wins_and_is_exploited_for_less(folder):
+    """In the whole game, where opponents bet as they like: exactly. Hands up to the second round stand for the rest."""
+    agent, game = resolving(folder, 4), small(4)
+    before, after = (sum(exact_responses(game, one)) / 2 for one in (agent.blueprint, agent))
     assert after < 0.8 * before
+    seats = ((agent, agent.blueprint), (agent.blueprint, agent))
+    won = [sum(chance * hand.payoffs[seat] for hand, chance in ends(game, seats[seat])) for seat in (0, 1)]
+    expected, known = 0.0, {}
+    for hand, chance in ends(game, (agent.blueprint, agent.blueprint)):
+        state = hand.position.history.partition("/")[0], hand.board
+        if state not in known:
+            known[state] = pair_value(agent, hand)
+        expected += chance * known[state]
+    assert np.mean(won) == pytest.approx(expected, abs=1e-9) and expected > 0.02
 
 
 def test_it_plays_by_the_rules_whatever_others_do(folder):
@@ -158,12 +168,13 @@ def test_names(folder):
     run = str(folder / "30")
     agent = load_agent(f"{run}@none@resolve:rounds=round 3:bets=50%+a:iterations=5:method=unsafe")
     assert isinstance(agent, ResolvingAgent) and agent.blueprint.rule.idle
-    assert agent.settings == ResolveConfig("round 3", "unsafe", "50%,a", iterations=5)
+    assert agent.settings == ResolveConfig("round 3", "unsafe", bets="50%,a", iterations=5)
     assert load_agent(f"{run}@resolve").settings.rounds == ("round 2", "round 3")
     assert type(load_agent(f"{run}@blueprint")) is BlueprintAgent
     for wrong, said in {
         "rounds=flop": "unknown round 'flop' to re-solve: small has round 2, round 3",
         "rounds=round 1": "unknown round 'round 1' to re-solve",
+        "trust=2": "`trust` in the opponent's range is 2: give 0 to 1",
         "method=best": "unknown way to re-solve 'best': use one of unsafe, gadget, max-margin",
         "iterations=few": "'iterations=few' of .* is no setting: use KEY=VALUE with a key of rounds, method",
         "speed=2": "'speed=2' of",

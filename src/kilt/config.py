@@ -31,6 +31,7 @@
     [resolve]
     rounds = ["turn", "river"]              # whose subgames are solved while it plays; left out: none
     method = "gadget"                       # or unsafe, max-margin
+    trust = 0.85                            # in the opponent's range, 0 to 1, with the gadget
     bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of that round / of those after it
     seconds = 2                             # of a decision; or iterations
 
@@ -159,6 +160,9 @@ class ResolveConfig(Record):
         follows its blueprint to the end.
     method : str
         ``"unsafe"``, ``"gadget"`` or ``"max-margin"``: see `kilt.solve.resolve`.
+    trust : float
+        Probability that the opponent has the range that follows from the blueprint, in place of any hand, with the
+        method ``"gadget"``. 0 is that of CFR-D: see `kilt.solve.resolve`.
     bets : str
         Bet sizes of both players in the round that is re-solved; after a ``/`` those of the rounds after it.
     near : float
@@ -176,6 +180,7 @@ class ResolveConfig(Record):
 
     rounds: tuple[str, ...] = ()
     method: str = "gadget"
+    trust: float = 0.85
     bets: str = "50%, 1x, 2x, a; 1x, a / 1x, a; a"
     near: float = 0.8
     seconds: float = 0.0
@@ -188,6 +193,7 @@ class ResolveConfig(Record):
             self,
             rounds: str | Sequence[str] = (),
             method: str = "gadget",
+            trust: float = 0.85,
             bets: str = ...,
             near: float = 0.8,
             seconds: float = 0.0,

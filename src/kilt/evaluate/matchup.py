@@ -2,7 +2,8 @@
 
 ==============  ====================================================================================================
 ``expected``    both bet by one tree (see `head_to_head.in_one_tree`): cards are dealt, and what is expected on them
-                over all actions of both is computed
+                over all actions of both is computed. Or one re-solves what the other, its blueprint, plays by: see
+                `resolving`
 ``aivat``       one player is a blueprint: hands are played, and AIVAT [Burch18] takes much of their luck away. It costs
                 some milliseconds a hand, and once for each blueprint the time in which values of states are learnt
 ``played``      hands are played, and what is won counts
@@ -21,6 +22,7 @@ from kilt.errors import PlayError
 from kilt.evaluate.aivat import BlueprintValues, is_learnt
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, in_one_tree
+from kilt.evaluate.resolving import of_one_blueprint, resolving_match
 from kilt.evaluate.values import SeenHand
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent
@@ -92,6 +94,10 @@ def meet(
         )
 
     agents = MatchSetup(game, players, load=load).agents
+    whole = also_play or sink is not None
+    if way in (BEST, EXPECTED) and duplicate and not engine and (place := of_one_blueprint(agents)) is not None:
+        match = resolving_match(agents[place], hands, seed, second=place == 1, tick=tick, stop=stop)  # type: ignore[arg-type]
+        return replace(match, played=play(hands, lambda done: None).results if whole else None)
     strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
     if way == BEST:
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
@@ -112,7 +118,6 @@ def meet(
         return play(hands, tick, judge)
     if strategies is None:
         return play(hands, tick)
-    whole = also_play or sink is not None
 
     def half(hands: int) -> None:
         tick(hands // 2 if whole else hands)

@@ -55,6 +55,7 @@ RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-
 _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
     "rounds": lambda text: tuple(text.split(",")),
     "method": str,
+    "trust": float,
     "bets": str,
     "near": float,
     "seconds": float,

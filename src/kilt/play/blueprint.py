@@ -16,7 +16,7 @@ probability of the translations that lead there and, for each private hand, of w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -155,6 +155,16 @@ class BlueprintAgent:
         *_, turn = self._decisions(position)
         tables = (self._table(position, branch.place) for branch in turn.branches)
         return tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
+
+    def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
+        """`policy` on many boards at once: the actions, and [action, board, hand] their probabilities."""
+        *_, turn = self._decisions(position)
+        if len(turn.branches) == 1:
+            actions, table = self._table(position, turn.branches[0].place)
+            columns = [self.blueprint.hand_buckets(position.actor, position.round, board) for board in boards]
+            return actions, table.take(np.stack(columns), axis=1)
+        policies = [self.policy(position, board) for board in boards]
+        return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
     def _decisions(self, position: Betting) -> list[OwnDecision]:
         """All decisions of the actor of a position, the one there last; remembered."""

@@ -58,8 +58,13 @@ class Standing(NamedTuple):
     """Where a hand stands for the agent in one seat."""
 
     reach: FloatArray  # [player, hand of the deck] probability of all that each has done with a hand
-    solved: Resolved | None  # the subgame that play is in
-    place: TreePlace | None  # in its tree
+    solved: Resolved  # the subgame that play is in
+    place: TreePlace  # in its tree
+
+    @property
+    def tree(self) -> PlacedTree:
+        """The tree of the subgame."""
+        return PlacedTree(self.solved.game)
 
 
 @dataclass(frozen=True)
@@ -148,8 +153,7 @@ class ResolvingAgent:
         """The strategy at a decision in rounds that are re-solved; `until` is when to stop."""
         if (known := self._policies.get((position.history, board))) is not None:
             return known
-        at = self.standing(position, board, position.actor, until)
-        return self._keep(position, board, self._told(at, position, board))
+        return self._keep(position, board, self._told(self.standing(position, board, position.actor, until)))
 
     def _keep(self, position: Betting, board: tuple[int, ...], policy: PublicPolicy) -> PublicPolicy:
         if len(self._policies) >= KEPT_POLICIES:
@@ -164,7 +168,7 @@ class ResolvingAgent:
         Parameters
         ----------
         position : Betting
-            The betting so far.
+            The betting so far, in a round that is re-solved or a later one.
         board : tuple of int
             The public cards so far.
         me : int
@@ -176,16 +180,44 @@ class ResolvingAgent:
         -------
         Standing
         """
-        rules = self.game.rules
-        at = Standing(np.ones((2, len(self.game.holes))), None, None)
+        at: Standing | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
-            seen = board[: rules.board_size(after.round)]
-            if action == REVEAL:
-                at = self._deal(at, before, after, seen, me, _part(until, moves[number + 1 :]))
-            else:
-                at = self._act(at, before, action, after, seen, me, until)
+            seen = board[: self.game.rules.board_size(after.round)]
+            rest = _part(until, moves[number + 1 :])
+            if at is not None:
+                at = (
+                    self._deal(at, after, seen, me, rest)
+                    if action == REVEAL
+                    else self._act(at, before, action, after, seen, me, until)
+                )
+            elif after.round == self.first_round:
+                at = self._begin(self.blueprint_ranges(after, seen), None, after, seen, me, rest)
+        if at is None:
+            raise PlayError(f"{self.name} follows its blueprint at {position.history!r}: no subgame has begun")
         return at
+
+    def blueprint_ranges(self, position: Betting, board: tuple[int, ...]) -> FloatArray:
+        """Probabilities of all that each player has done so far with each hand, if both follow the blueprint.
+
+        Parameters
+        ----------
+        position : Betting
+            Not after the start of the first round that is re-solved.
+        board : tuple of int
+            The public cards so far.
+
+        Returns
+        -------
+        ndarray, shape (2, hands of the deck)
+            0 for hands with a card of the board. What a player never does with any hand tells nothing.
+        """
+        reach = np.stack([self._free(board)] * 2)
+        for before, action, _ in self._moves(position):
+            if before.actor >= 0:
+                policy = self.blueprint.policy(before, board[: self.game.rules.board_size(before.round)])
+                _follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+        return reach
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
         """Each action of a hand, with the positions before and after it."""
@@ -193,19 +225,11 @@ class ResolvingAgent:
         for before, action in positions.moves(position):
             yield before, action, positions.after(before, action)
 
-    def _deal(
-        self, at: Standing, before: Betting, after: Betting, board: tuple[int, ...], me: int, until: float | None
-    ) -> Standing:
-        """Public cards were dealt: a subgame begins where the round is one that is re-solved, or goes on."""
-        reach = at.reach * self._free(board)
-        dealt = board[self.game.rules.board_size(before.round) :]
-        place = None
-        if at.solved is not None and at.place is not None:
-            place = PlacedTree(at.solved.game).deal(at.place, dealt)
-        if after.round not in self._rounds:
-            return Standing(reach, at.solved, place)
-        old = Standing(reach, at.solved, place)
-        return self._begin(old, after, board, me, until)
+    def _deal(self, at: Standing, after: Betting, board: tuple[int, ...], me: int, until: float | None) -> Standing:
+        """Public cards were dealt in a subgame: it goes on, or another one begins where the round is re-solved."""
+        dealt = board[self.game.rules.board_size(after.round - 1) :]
+        now = Standing(at.reach * self._free(board), at.solved, at.tree.deal(at.place, dealt))
+        return self._begin(now.reach, now, after, board, me, until) if after.round in self._rounds else now
 
     def _act(
         self,
@@ -217,62 +241,60 @@ class ResolvingAgent:
         me: int,
         until: float | None,
     ) -> Standing:
-        """A player has acted: their range follows; a subgame begins where the tree does not have the action."""
-        player = before.actor
-        known = self._policies.get((before.history, board)) if player == me else None
-        policy = known or self._told(at, before, board)
-        share = translated(policy, before, action, self.blueprint.mapping)
-        came = at.reach[player] * share
-        reach = at.reach.copy()
-        if came.any():
-            reach[player] = came
-        if at.solved is None or at.place is None:
-            return Standing(reach, None, None)
-        tree = PlacedTree(at.solved.game)
-        rare = player != me and came.sum() < RARE * at.reach[player].sum()
-        if after.actor >= 0 and (rare or action not in tree.actions(at.place)):
-            return self._begin(Standing(reach, at.solved, at.place), after, board, me, until)
-        return Standing(reach, at.solved, tree.act(at.place, action))
+        """A player has acted in a subgame: their range follows. Another one begins if the tree lacks the action."""
+        player, reach = before.actor, at.reach.copy()
+        answered = self._policies.get((before.history, board)) if player == me else None
+        policy = answered or self._told(at)
+        share = _follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+        rare = player != me and share < RARE
+        if after.actor >= 0 and (rare or action not in at.tree.actions(at.place)):
+            return self._begin(reach, at, after, board, me, until)
+        return Standing(reach, at.solved, at.tree.act(at.place, action))
 
-    def _told(self, at: Standing, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """What the player to act does with every hand: in the subgame, or by the blueprint where there is none."""
-        if at.solved is None or at.place is None:
-            return self.blueprint.policy(position, board)
-        tree = PlacedTree(at.solved.game)
-        actions = tree.actions(at.place)
+    def _told(self, at: Standing) -> PublicPolicy:
+        """What the player to act does with every hand in a subgame."""
+        actions = at.tree.actions(at.place)
         table = np.zeros((len(actions), len(self.game.holes)))
         table[actions.index(CALL)] = 1.0  # hands that nobody holds
-        table[:, tree.holdem.numbers] = tree.strategy(at.solved.table, at.place)
+        table[:, at.tree.holdem.numbers] = at.tree.strategy(at.solved.table, at.place)
         return PublicPolicy(actions, table, np.arange(table.shape[1]))
 
     # Subgames --------------------------------------------------------------------------------------------------------
 
     def _begin(
-        self, old: Standing, position: Betting, board: tuple[int, ...], me: int, until: float | None
+        self,
+        reach: FloatArray,
+        before: Standing | None,
+        position: Betting,
+        board: tuple[int, ...],
+        me: int,
+        until: float | None,
     ) -> Standing:
-        """The subgame that begins at a position, solved; `old` stands there, or at the decision before."""
+        """The subgame that begins at a position, solved.
+
+        `before` is where the hand stands in an earlier one: there, or at the decision before a bet that it lacks.
+        """
         key = me, position.history, board
         found = self._solved.get(key)
         if found is None:
-            found = self._solve(old, position, board, me, until)
-            self._solved[key] = found
-            while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
+            found = self._solved[key] = self._solve(reach, before, position, board, me, until)
+            while len(self._solved) > 2 and sum(one.table.nbytes for one in self._solved.values()) > KEPT_BYTES:
                 self._solved.popitem(last=False)
-        else:
-            self._solved.move_to_end(key)
-        return Standing(old.reach, found, PlacedTree(found.game).start)
+        self._solved.move_to_end(key)
+        return Standing(reach, found, PlacedTree(found.game).start)
 
     def _solve(
-        self, old: Standing, position: Betting, board: tuple[int, ...], me: int, until: float | None
+        self,
+        reach: FloatArray,
+        before: Standing | None,
+        position: Betting,
+        board: tuple[int, ...],
+        me: int,
+        until: float | None,
     ) -> Resolved:
-        settings, ranges = self.settings, self._possible(old.reach, board)
-        values = None
+        settings, ranges, values = self.settings, self._possible(reach, board), None
         if settings.method != UNSAFE:
-            values = (
-                self._blueprint_values(position, board, me, ranges)
-                if old.solved is None or old.place is None
-                else self._values(old.solved, old.place, me)
-            )
+            values = self._values(before, me) if before else self._blueprint_values(position, board, me, ranges)
         return resolve(
             self.game,
             position,
@@ -285,6 +307,7 @@ class ResolvingAgent:
             iterations=settings.iterations or None,
             seconds=None if until is None else max(until - monotonic(), 0.0),
             threads=settings.threads,
+            trust=settings.trust,
         )
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
@@ -300,11 +323,11 @@ class ResolvingAgent:
         """[hand of the deck] 1 for hands that share no card with the board, 0 for others."""
         return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
-    def _values(self, solved: Resolved, place: TreePlace, me: int) -> FloatArray:
-        """[hand of the deck] chips that hands of the opponent win, at a place in an earlier subgame."""
-        tree, values = PlacedTree(solved.game), np.zeros(len(self.game.holes))
-        look = solved.game.look(solved.table, place.path)[1 - me]
-        values[tree.holdem.numbers] = np.nan_to_num(tree.hand_values(look, place))
+    def _values(self, at: Standing, me: int) -> FloatArray:
+        """[hand of the deck] chips that hands of the opponent win where play stands in a subgame."""
+        values = np.zeros(len(self.game.holes))
+        look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]
+        values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))
         return values
 
     def _blueprint_values(self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray) -> FloatArray:
@@ -332,13 +355,26 @@ class ResolvingAgent:
             assert isinstance(at, Betting)
             decisions[r].append((row, on_menu(at, game.menu), self.game.replay(root.history + at.history)))
         for r, rows in enumerate(tree.rows.tolist()):
-            for number, cards in enumerate(tree.board[tree.board_start[r] : tree.board_start[r + 1]]):
-                board = tuple(cards[: tree.board_size[r]].tolist())
-                first = int(tree.table_start[r]) + number * rows
-                for row, labels, position in decisions[r]:
-                    policy = self.blueprint.policy(position, board)
-                    table[first + row : first + row + len(labels)] = [policy.share(one)[numbers] for one in labels]
+            first, last = tree.board_start[r : r + 2]
+            boards = [tuple(cards) for cards in tree.board[first:last, : tree.board_size[r]].tolist()]
+            part = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(len(boards), rows, -1)
+            for row, labels, position in decisions[r]:
+                actions, shares = self.blueprint.shares_on(position, boards)
+                for place, label in enumerate(labels, start=row):
+                    if label in actions:
+                        part[:, place] = shares[actions.index(label)][:, numbers]
         return table
+
+
+def _follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
+    """Take an action of probabilities `share` [hand] into the actor's range; how often the range comes to it.
+
+    What no hand of the range does leaves it as it is.
+    """
+    came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
+    if came.any():
+        reach[before.actor] = came
+    return float(came.sum()) / whole if whole else 0.0
 
 
 def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
@@ -361,6 +397,8 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
         raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
     if settings.method not in METHODS:
         raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
+    if not 0 <= settings.trust <= 1:
+        raise PlayError(f"`trust` in the opponent's range is {settings.trust:g}: give 0 to 1")
     first = min(map(rules.round_names.index, settings.rounds))
     needed, there = memory_of(settings, game, first), machine.available_memory()
     if needed > there:
@@ -391,10 +429,6 @@ def _part(until: float | None, rest: Sequence[tuple[Betting, str, Betting]]) -> 
         return until
     now = monotonic()
     return now + (until - now) / 2
-
-
-def _bytes(solved: Resolved) -> int:
-    return int(solved.table.nbytes)
 
 
 def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:

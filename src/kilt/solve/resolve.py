@@ -54,7 +54,7 @@ from kilt.tree.vector_arrays import RESPOND, Table
 
 METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"
 ITERATIONS = 100  # where neither they nor seconds are given
-TRUST = 0.5  # share of the guessed range in the weights of the opponent's hands in the gadget; the rest is even
+GUESSED = 0.5  # share of the guessed range in the weights of hands that have a choice in the gadget; the rest is even
 ALIKE = 9  # digits after which values of hands are equal but for rounding
 
 
@@ -110,6 +110,7 @@ def resolve(
     neglect: float = 0.0,
     threads: int = 1,
     dtype: npt.DTypeLike = np.float32,
+    trust: float = 0.0,
 ) -> Resolved:
     """Solve a subgame anew for one player.
 
@@ -154,6 +155,10 @@ def resolve(
         That share the boards to come.
     dtype : data type
         Of the tables.
+    trust : float
+        For ``gadget``, from 0 to 1: the probability that the opponent has the given range and no choice, in place of
+        any hand and a choice. With 0 all that counts is that no hand wins more than by the blueprint, whatever the
+        range is; 1 is ``unsafe``.
 
     Returns
     -------
@@ -166,7 +171,7 @@ def resolve(
     if method == UNSAFE:
         found, own, root = subgame(game, position, board, weights), None, None
     else:
-        found, own, root = _with_choice(game, position, board, player, weights, values, method, neglect)
+        found, own, root = _with_choice(game, position, board, player, weights, values, method, neglect, trust)
     tree = VectorGame(found, menu, threads)
     solver = VectorCfr(tree, SUBGAMES, dtype, root=root)
     if seconds is None:
@@ -196,6 +201,7 @@ def _with_choice(
     values: npt.ArrayLike | None,
     method: str,
     neglect: float,
+    trust: float,
 ) -> tuple[Subgame, FloatArray, RootChoice]:
     """A subgame to which the opponent may come with any hand, what hands win otherwise, and the choice between both."""
     opponent, said = 1 - player, np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
@@ -204,18 +210,25 @@ def _with_choice(
             f"{method} needs what each of {ranges.shape[1]} hands of the opponent wins: `values` have shape "
             f"{said.shape}, or are no numbers"
         )
+    if not 0 <= trust <= 1:
+        raise GameError(f"`trust` in the opponent's range is {trust:g}: give 0 to 1")
     every = ranges.copy()
     every[opponent] = ranges[opponent] >= neglect * ranges[opponent].max()
     found = subgame(game, position, board, every)
     met = rivals(found.ranges[player], game.holes, game.deck.size)
     possible = (met > 0) & (found.ranges[opponent] > 0)
+    trusted = np.zeros_like(met)  # reach of hands that have no choice
     if method == MAX_MARGIN:  # a gain is one over what a hand wins otherwise, whatever the weight of the hands it meets
         weight = np.divide(met.max(), met, out=np.zeros_like(met), where=possible)
     else:
         weight, guess = possible.astype(np.float64), np.where(possible, ranges[opponent], 0.0)
         if guess.any():
-            weight = (1 - TRUST) * weight + TRUST * guess * (np.count_nonzero(possible) / guess.sum())
-    told = np.stack([np.where(possible, said, 0.0), weight]).round(ALIKE)  # tells suits apart as ranges do
-    own, weight = (np.ascontiguousarray(row[found.numbers]) for row in told)
-    choice = RootChoice(opponent, method == MAX_MARGIN, weight, own * met[found.numbers], np.zeros((2, len(own))))
+            guess *= np.count_nonzero(possible) / guess.sum()
+            trusted = trust * guess
+            weight = trusted + (1 - trust) * ((1 - GUESSED) * weight + GUESSED * guess)
+    told = np.stack([np.where(possible, said, 0.0), weight, trusted]).round(ALIKE)  # tells suits apart as ranges do
+    own, weight, trusted = (np.ascontiguousarray(row[found.numbers]) for row in told)
+    least = np.divide(trusted, weight, out=np.zeros_like(weight), where=weight > 0)
+    value = own * met[found.numbers]
+    choice = RootChoice(opponent, method == MAX_MARGIN, weight, least, value, np.zeros((2, len(own))))
     return replace(found, told=told), own, choice

@@ -43,11 +43,12 @@ class RootChoice(NamedTuple):
     player: int  # who decides; −1 where nobody does
     joint: bool  # whether it is one choice of a hand, in place of one for each hand between the game and `value`
     weight: FloatArray  # [hand] the reach of a hand that begins the game for certain
+    least: FloatArray  # [hand] the share of it that has no choice, where each hand has its own
     value: FloatArray  # [hand] what the alternative to the game is worth, weighted by the other player's reach
     regret: FloatArray  # [2, hand] of the game and of the alternative; a joint choice has the first alone
 
 
-NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros((2, 0)))
+NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((2, 0)))
 
 
 @subkernel
@@ -246,6 +247,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
         else:
             both = game + max(regret[1, hand], 0.0)
             share = game / both if both > 0 else 0.5
+            share = root.least[hand] + (1 - root.least[hand]) * share
         prior[root.player, hand] = share * weight[hand]
 
 
@@ -266,7 +268,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
         game, alternative = weight[hand] * gained - mean, 0.0
         if not root.joint:
             share = prior[root.player, hand] / weight[hand]
-            game, alternative = (1 - share) * gained, -share * gained
+            game, alternative = (1 - share) * gained, (root.least[hand] - share) * gained
         regret[0, hand] = discounted(regret[0, hand] + discount.weight * game, discount.above, discount.below)
         regret[1, hand] = discounted(regret[1, hand] + discount.weight * alternative, discount.above, discount.below)
     begin_game(root, prior)

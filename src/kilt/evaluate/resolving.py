@@ -1,0 +1,152 @@
+"""What re-solving wins from the blueprint that it begins with, with little luck left in it.
+
+An agent that re-solves and its blueprint play alike up to the first round that is re-solved, so that neither wins
+anything there on average. Hands that the blueprint plays against itself are followed up to that round. From there on
+nothing is drawn but public cards: the expectation is over both players' hands, by their ranges, and over all actions,
+with the agent in each seat. What the cards and the line are worth in themselves cancels between the seats.
+
+The agent has to tell its strategy: it plays with a number of iterations, not by the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.cards.equity import hand_strength
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.holdem import Betting
+from kilt.games.subgame import deals, rivals
+from kilt.machine import Stopwatch
+from kilt.play.agent import Agent, KnownAgent
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.dealer import Hand
+from kilt.play.match import EXPECTED, Match, play_match
+from kilt.search.agent import ResolvingAgent
+
+PART = 64  # hands between two reports
+
+
+def of_one_blueprint(agents: tuple[Agent, Agent]) -> int | None:
+    """Which of two players re-solves, by iterations, where the other one is its blueprint; otherwise None."""
+    for place, agent in enumerate(agents):
+        other = agents[1 - place]
+        if isinstance(agent, ResolvingAgent) and not agent.settings.clock and type(other) is BlueprintAgent:
+            own = agent.blueprint
+            alike = own.blueprint.fingerprint == other.blueprint.fingerprint and np.array_equal(
+                own.blueprint.shares, other.blueprint.shares
+            )
+            if alike and (own.rule, own.mapping) == (other.rule, other.mapping):
+                return place
+    return None
+
+
+def resolving_match(
+    agent: ResolvingAgent,
+    hands: int,
+    seed: int = 0,
+    *,
+    second: bool = False,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Match:
+    """A match between an agent that re-solves and its blueprint, with what is expected in place of what is won.
+
+    Parameters
+    ----------
+    agent : ResolvingAgent
+        With a number of iterations.
+    hands : int
+        Number of hands, even: of each pair of hands one is followed.
+    seed : int
+        Of all cards, and of the actions in rounds before.
+    second : bool
+        Whether the agent is the second player of the match.
+    tick, stop
+        As in `kilt.play.match.play_match`.
+
+    Returns
+    -------
+    Match
+        Its units are pairs of hands, with the agent in each seat.
+    """
+    game, blueprint, watch = agent.game, agent.blueprint, Stopwatch()
+    played: list[Hand] = []
+    play_match(game, (blueprint, blueprint), hands // 2, seed, duplicate=False, sink=played.append)
+    results: list[float] = []
+    for number, hand in enumerate(played):
+        results.append(pair_value(agent, hand, (seed, number)))
+        if number % PART == 0 or number + 1 == len(played):
+            tick(2 * len(results))
+        if stop():
+            break
+    names = (blueprint.name, agent.name) if second else (agent.name, blueprint.name)
+    found = np.array(results) * (-1 if second else 1)
+    return Match(names, found, True, game.rules.big_blind, EXPECTED, None, *watch.spent)
+
+
+def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
+    """Chips per hand that an agent wins from its blueprint where a hand came to, mean over both seats.
+
+    0 where the hand ended before the first round that is re-solved, or nobody could bet there any more.
+    """
+    start = next(
+        (
+            after
+            for before, action in agent.game.positions.moves(hand.position)
+            if action == REVEAL
+            and (after := agent.game.positions.after(before, action)).round == agent.first_round
+            and after.actor >= 0
+        ),
+        None,
+    )
+    if start is None:
+        return 0.0
+    board = hand.cards.board[: agent.game.rules.board_size(start.round)]
+    ranges = agent.blueprint_ranges(start, board)
+    whole = deals(ranges, agent.game.holes, agent.game.deck.size)
+    won = 0.0
+    for seat in (0, 1):
+        players: tuple[KnownAgent, KnownAgent] = (agent, agent.blueprint) if seat == 0 else (agent.blueprint, agent)
+        won += _value(players, start, board, ranges, key) * (1 - 2 * seat)
+    return won / 2 / whole
+
+
+def _value(
+    players: tuple[KnownAgent, KnownAgent],
+    position: Betting,
+    board: tuple[int, ...],
+    reach: FloatArray,
+    key: tuple[int, int],
+) -> float:
+    """Chips to player 0 from a public state on, summed over all pairs of hands by their `reach` [player, hand].
+
+    Actions are averaged over; the cards of the next round are drawn, by the key and the line.
+    """
+    rules = position.rules
+    holes, deck = rules.deck.holes(rules.hole_cards), rules.deck
+    if not reach.any(axis=1).all():
+        return 0.0
+    if position.folded is not None:
+        return position.stake * deals(reach, holes, deck.size) * (1 if position.folded == 1 else -1)
+    if position.actor == TERMINAL or (position.actor == CHANCE and position.after(REVEAL).actor < 0):
+        size = sum(rules.board_cards)
+        met = rivals(reach[1], holes, deck.size)
+        strength = hand_strength(board, reach[1], deck, board_size=size, hole_cards=rules.hole_cards)
+        return float(position.stake * (reach[0] @ np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)))
+    if position.actor == CHANCE:
+        after = position.after(REVEAL)
+        left, count = np.setdiff1d(np.arange(deck.size), board), rules.board_cards[after.round]
+        dealt = np.random.default_rng([*key, *map(ord, position.history)]).choice(left, count, replace=False)
+        scale = comb(len(left), count) / comb(len(left) - 2 * rules.hole_cards, count)  # those that nobody holds
+        free = ~np.isin(holes, dealt).any(axis=1)
+        return scale * _value(players, after, (*board, *dealt.tolist()), reach * free, key)
+    policy, total = players[position.actor].policy(position, board), 0.0
+    for action in policy.actions:
+        share = np.ones_like(reach)
+        share[position.actor] = policy.share(action)
+        total += _value(players, position.after(action), board, reach * share, key)
+    return total
