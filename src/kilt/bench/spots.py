@@ -1,14 +1,31 @@
-"""``kilt bench spots``: spots of TexasSolver's sample input, to 0.5% of the pot."""
+"""``kilt bench spots``: spots of TexasSolver's sample input, to 0.5% of the pot; decisions that re-solve."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
-from time import process_time
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
 
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
 from kilt.bench.measure import Figure, interleaved
+from kilt.config import ResolveConfig
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Observation
+from kilt.play.blueprint import BlueprintAgent
+from kilt.search.agent import ResolvingAgent
 from kilt.spots.spot import Spot
+from kilt.strategy.blueprint import Blueprint
 
 THREADS = 2
 TARGET = 0.5  # per cent of the pot
@@ -25,6 +42,10 @@ SECOND = (
     "64s:0.5,54s:0.75,53s:0.5,43s:0.5"
 )
 BOARD = ("QsJh2h", "Tc", "7d")
+# The agent of `kilt demo`, with buckets that are quickly built.
+GAME, CARDS, ACTIONS = "holdem.nolimit.2p.50bb", "IR-PHS-PHS 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
+# What it re-solves: after which betting, and with how many iterations.
+DECISIONS = {"turn": ("r300c/cc/", 30), "river": ("r300c/cc/cc/", 75)}
 
 
 def spot(round_name: str, bets: str = "50%, a; 60%, a") -> Spot:
@@ -36,6 +57,7 @@ def spot(round_name: str, bets: str = "50%, a; 60%, a") -> Spot:
 def run(*, long: bool = False) -> list[Figure]:
     """Measure how long spots take to 0.5% of the pot on two threads, the tree included: wall time and CPU time."""
     figures = _measured({"river": spot("river"), "turn": spot("turn")}, rounds=7 if long else 5)
+    figures += _decisions(rounds=7 if long else 5)
     if long:
         figures += _measured({"flop": spot("flop", "50%, a")}, rounds=1)
         peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -61,3 +83,29 @@ def _measured(spots: dict[str, Spot], rounds: int) -> list[Figure]:
             Figure(f"{name}_cpu_seconds", "… CPU time of all threads", median(cpu[name][1:]), "s"),
         )
     ]
+
+
+def _decisions(rounds: int) -> list[Figure]:
+    """Median times of decisions that begin a subgame, on boards and with a strategy that are drawn."""
+    game, rng = Holdem(ready_made(GAME), GAME), np.random.default_rng(0)
+    deal, figures = Deal.of(game), list[Figure]()
+    with TemporaryDirectory() as folder:
+        cards = build(AbstractionSpec.named(CARDS, deal), Path(folder) / "cards", cache=artifact.cache_folder())
+        abstract = AbstractGame(game, cards, actions_of(ACTIONS))
+        shares = rng.integers(0, 256, abstract.slots, dtype=np.uint8)
+        blueprint = BlueprintAgent("drawn", Blueprint.of(abstract, shares))
+        for name, (history, iterations) in DECISIONS.items():
+            agent = ResolvingAgent(name, blueprint, ResolveConfig(name, iterations=iterations, threads=THREADS))
+            position = game.replay(history)
+            seen: dict[str, list[float]] = {"ms": [], "cpu_ms": []}
+            for _ in range(rounds + 1):  # the first one compiles
+                dealt = rng.permutation(game.deck.size).tolist()
+                board = tuple(dealt[2 : 2 + game.rules.board_size(position.round)])
+                began = perf_counter(), process_time()
+                agent.act(Observation(position, tuple(dealt[:2]), board, 0))
+                seen["ms"].append(1000 * (perf_counter() - began[0]))
+                seen["cpu_ms"].append(1000 * (process_time() - began[1]))
+            what = f"a decision that re-solves the {name}, four bet sizes, {iterations} iterations, {THREADS} threads"
+            figures.append(Figure(f"resolve_{name}_ms", what, median(seen["ms"][1:]), "ms"))
+            figures.append(Figure(f"resolve_{name}_cpu_ms", "… CPU time", median(seen["cpu_ms"][1:]), "ms"))
+    return figures

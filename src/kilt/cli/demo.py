@@ -89,6 +89,9 @@ def demo(
     commands = (
         ("play against it and look at it in the browser", f"kilt web {run}"),
         ("play against it in the terminal", f"kilt play {run}"),
+        ("play against it", f"kilt play {run}"),
+        ("solve turns and rivers as they come", f"kilt match {run}@resolve:iterations=20 {run} --hands 20"),
+        ("… and play against that", f"kilt play {run}@resolve"),
         ("all hands of a match, to read", f"kilt match {run} random --hands 2000 --log hands.log"),
         ("an ACPC dealer for it …", f"kilt dealer {blueprint.game.name} --hands 100 --ports 20000 20001"),
         ("… and in two other terminals", f"kilt agent {run} localhost 20000"),

@@ -275,11 +275,11 @@ class _TableScreen:
     def judge(self, session: Session) -> None:
         """What the person won and deserved, by estimators."""
         from kilt.evaluate.deserved import deserved
-        from kilt.play.agent import KnownAgent
+        from kilt.play.agent import KnownAgent, tells
 
         self.line()
         self.line(("judged", "bold"), indent=0)
-        if not isinstance(session.agent, KnownAgent):
+        if not (isinstance(session.agent, KnownAgent) and tells(session.agent, session.game)):
             self.line(f"{self.opponent} does not tell its strategy: nobody knows what you deserved")
             return
         with waiting("learning what states are worth, and judging …"):

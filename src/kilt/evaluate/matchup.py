@@ -25,7 +25,7 @@ from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, in_one_tree
 from kilt.evaluate.resolving import of_one_blueprint, resolving_match
 from kilt.evaluate.values import SeenHand
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent
+from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent, tells
 from kilt.play.batch import BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
@@ -97,7 +97,8 @@ def meet(
     whole = also_play or sink is not None
     if way in (BEST, EXPECTED) and duplicate and not engine and (place := of_one_blueprint(agents)) is not None:
         match = resolving_match(agents[place], hands, seed, second=place == 1, tick=tick, stop=stop)  # type: ignore[arg-type]
-        return replace(match, played=play(hands, lambda done: None).results if whole else None)
+        names = agents[0].name, agents[1].name
+        return replace(match, players=names, played=play(hands, lambda done: None).results if whole else None)
     strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
     if way == BEST:
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
@@ -168,7 +169,8 @@ class AivatJudge:
         assert isinstance(player, BlueprintAgent)
         if player.name not in _values or _values[player.name].blueprint is not player.blueprint:
             _values[player.name] = BlueprintValues(player.blueprint)
-        return player, _values[player.name], other if _tells(other, self.game) else None  # type: ignore[return-value]
+        known = tells(other, self.game) and not isinstance(other, RememberingAgent)
+        return player, _values[player.name], other if known else None  # type: ignore[return-value]
 
 
 ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
@@ -187,14 +189,3 @@ def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
 def _blueprint_of(agents: tuple[Agent, Agent]) -> int | None:
     """Which of two players is a blueprint: the first one where both are."""
     return next((place for place, agent in enumerate(agents) if type(agent) is BlueprintAgent), None)
-
-
-def _tells(agent: Agent, game: Holdem) -> bool:
-    """Whether an agent tells its strategy, which depends on the state alone."""
-    if not isinstance(agent, KnownAgent) or isinstance(agent, RememberingAgent):
-        return False
-    try:
-        agent.policy(game.start(), ())
-    except PlayError:
-        return False
-    return True

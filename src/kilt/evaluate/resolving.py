@@ -24,7 +24,7 @@ from kilt.machine import Stopwatch
 from kilt.play.agent import Agent, KnownAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
-from kilt.play.match import EXPECTED, Match, play_match
+from kilt.play.match import EXPECTED, Match, play_match, units_of
 from kilt.search.agent import ResolvingAgent
 
 PART = 64  # hands between two reports
@@ -75,10 +75,11 @@ def resolving_match(
     """
     game, blueprint, watch = agent.game, agent.blueprint, Stopwatch()
     played: list[Hand] = []
-    play_match(game, (blueprint, blueprint), hands // 2, seed, duplicate=False, sink=played.append)
+    pairs = units_of(hands, duplicate=True)
+    play_match(game, (blueprint, blueprint), pairs, seed, duplicate=False, sink=played.append)
     results: list[float] = []
     for number, hand in enumerate(played):
-        results.append(pair_value(agent, hand, (seed, number)))
+        results.append(pair_value(agent, hand, (seed % 2**64, number)))
         if number % PART == 0 or number + 1 == len(played):
             tick(2 * len(results))
         if stop():

@@ -209,6 +209,17 @@ def known(agent: Agent) -> KnownAgent:
     return agent
 
 
+def tells(agent: Agent, game: Holdem) -> bool:
+    """Whether an agent tells its strategy in a game: it has a `policy`, which answers at the start of a hand."""
+    if not isinstance(agent, KnownAgent):
+        return False
+    try:
+        agent.policy(game.start(), ())
+    except PlayError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Fixed:
     """An agent of `strategy.fixed`, which looks at no cards; it raises by the least in no-limit games."""
