@@ -89,7 +89,6 @@ def demo(
     commands = (
         ("play against it and look at it in the browser", f"kilt web {run}"),
         ("play against it in the terminal", f"kilt play {run}"),
-        ("play against it", f"kilt play {run}"),
         ("solve turns and rivers as they come", f"kilt match {run}@resolve:iterations=20 {run} --hands 20"),
         ("… and play against that", f"kilt play {run}@resolve"),
         ("all hands of a match, to read", f"kilt match {run} random --hands 2000 --log hands.log"),
