@@ -271,6 +271,8 @@ def test_errors_come_back_from_processes(monkeypatch):
 
 def test_errors():
     callers = pair("always-call", "always-call")
+    with pytest.raises(PlayError, match=r"a match of 1(0){19} … hands would not end: ask for 1,000,000,000 at most"):
+        play_match(LEDUC, callers, 10**400)
     with pytest.raises(PlayError, match="5 hands cannot be: give an even number"):
         play_match(LEDUC, callers, 5)
     with pytest.raises(PlayError, match="0 hands cannot be: give 1 at least"):

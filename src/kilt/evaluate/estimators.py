@@ -36,7 +36,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.values import VALUES, SeenHand, StateValues
+from kilt.evaluate.values import VALUES, SeenHand, StateValues, folded_money
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting
 from kilt.play.agent import KnownAgent, PublicPolicy
@@ -220,7 +220,9 @@ def hand_values(
                 weight = seen.weights(outcome.judged, outcome.played, r, all_cards=cards)
                 weights[number, cards] = weight if cards else weight[seen.own_hand]
                 known[number, cards, ""] = float(weight.sum())
-            if (number, cards, value) not in known:
+            if value == MONEY and outcome.position.folded is not None:
+                known[number, cards, value] = folded_money(seen, outcome.position) * known[number, cards, ""]
+            elif (number, cards, value) not in known:
                 worth = VALUES[value](seen, outcome.position, seen.all_hands if cards else seen.own_hand)
                 known[number, cards, value] = float(weights[number, cards] @ worth)
             found[0, place] += known[number, cards, value]

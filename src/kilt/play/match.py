@@ -37,7 +37,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
-from kilt.errors import PlayError
+from kilt.errors import PlayError, shortened
 from kilt.games.holdem import Holdem
 from kilt.machine import Stopwatch
 from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
@@ -45,6 +45,7 @@ from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
 
+MOST_HANDS = 1_000_000_000  # of a match: hours of compiled play, and gigabytes of results
 CHUNK = 64  # units that a process plays before it reports, where hands are played one by one
 PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # how results of a match come about: see `Match`
 WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which takes one or two
@@ -257,9 +258,16 @@ def play_match(
     return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent)
 
 
+def require_few(hands: int) -> None:
+    """Raise PlayError where a match has more than `MOST_HANDS` hands: it would not end, or fill the memory."""
+    if hands > MOST_HANDS:
+        raise PlayError(f"a match of {shortened(str(hands), 20)} hands would not end: ask for {MOST_HANDS:,} at most")
+
+
 def units_of(hands: int, *, duplicate: bool) -> int:
     """Number of units of a match: hands, or pairs of them; PlayError where there can be no such match."""
     per_unit = 2 if duplicate else 1
+    require_few(hands)
     if hands < 1 or hands % per_unit:
         remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
         raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")

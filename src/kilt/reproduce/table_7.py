@@ -153,7 +153,7 @@ PAPER_7_4 = {
     },
 }
 ESTIMATORS = [*PAPER_7_1["S2298"], "all-cards+game-endings+bc-divat"]
-LIMITS = {f"{name} limit": name for name in ("basic", "divat", "bc-divat")}  # rows, and the estimators that they are of
+LIMITS = {"basic limit": "basic"}  # rows, and the estimators that they are of
 
 
 class StyledAgent(NamedTuple):
