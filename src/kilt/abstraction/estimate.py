@@ -153,7 +153,9 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         room = drawn * ways * 8 + 8 * coming**2 + 12 * coming * step.buckets * groups
         seconds += 10e-6 * step.buckets**2 * looked_at(spec, r)
     elif feature.metric == VALUE:
-        room = 12 * groups * (deal.top + 1 if r + 1 == len(plan.rounds) else LEVELS)
+        last = r + 1 == len(plan.rounds)
+        sets = len(deal.holdings((deal.sizes[r],)))
+        room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # their values in order
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
     seconds += hands * (80e-9 + 70e-9 * looked_through + searched) + drawn * iterations * searched
     return _StepCost(seconds, room)

@@ -36,6 +36,7 @@ from kilt.jit import in_parts
 MANY = 5_000  # points are drawn for each group, about, at least, where there are several
 FEW = 1_000  # or else all of the group's points are taken
 LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
+PIECE = 1 << 22  # values that are numbered at a time
 
 N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -265,7 +266,7 @@ class Fitting(NamedTuple):
     def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
         ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
         sets = self.features.deal.holdings((self.features.deal.sizes[r],))
-        codes, levels = _codes(np.asarray(table.values[:, 0]), sets.weights)
+        codes, levels = _codes(np.asarray(table.values[:, 0]), sets)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
@@ -403,12 +404,24 @@ def _past(moment: float) -> bool:
     return time() > moment
 
 
-def _codes(values: Array, weights: IntArray) -> tuple[npt.NDArray[np.integer[Any]], int]:
-    """The number of each value in order, and how many there are; at most LEVELS, of equal weight then."""
-    distinct, codes = np.unique(values, return_inverse=True)
+def _codes(values: Array, holdings: Holdings) -> tuple[npt.NDArray[np.integer[Any]], int]:
+    """The number of each holding's value in order, and how many there are; at most LEVELS, of equal weight then."""
+    most = int(values.max())
+    if most < LEVELS:  # no sorting, which takes two words for each of them
+        there = np.zeros(most + 1, dtype=np.bool_)
+        starts = range(0, len(values), PIECE)
+        for start in starts:
+            there[values[start : start + PIECE]] = True
+        number = np.cumsum(there) - 1
+        number = number.astype(np.min_scalar_type(number[-1]))
+        codes = np.empty(len(values), dtype=number.dtype)
+        for start in starts:
+            codes[start : start + PIECE] = number[values[start : start + PIECE]]
+        return codes, int(number[-1]) + 1
+    distinct, sorted_codes = np.unique(values, return_inverse=True)
     levels = len(distinct)
     if levels > LEVELS:
-        below = np.cumsum(np.bincount(codes, weights))
-        codes = np.minimum((below - 1) * LEVELS / below[-1], LEVELS - 1).astype(np.int64)[codes]
+        below = np.cumsum(np.bincount(sorted_codes, holdings.weights))
+        sorted_codes = np.minimum((below - 1) * LEVELS / below[-1], LEVELS - 1).astype(np.int64)[sorted_codes]
         levels = LEVELS
-    return codes.astype(np.min_scalar_type(levels - 1)), levels
+    return sorted_codes.astype(np.min_scalar_type(levels - 1)), levels

@@ -85,7 +85,7 @@ PANELS: dict[str, dict[str, tuple[Setting, ...]]] = {
 }
 
 
-class Contest:
+class OrangeGame:
     """The game, Orange, and what is known of both."""
 
     def __init__(self, game: str) -> None:
@@ -238,7 +238,7 @@ def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult
     wanted = [name for name in panels if not asked.only or name in asked.only]
     settings = list(dict.fromkeys(setting for name in wanted for setting in panels[name]))
     watcher.say(f"{len(settings)} curves of {len(SHARES)} answers", 6.0 * len(settings))
-    contest, began = Contest(asked.game or GAME), perf_counter()
+    contest, began = OrangeGame(asked.game or GAME), perf_counter()
     mbb = 1000 / (contest.problem.big_blind or 1.0)
     frontier, ends = contest.frontier(), contest.mixtures()
     rows = [Row("the bound: a best response to Orange", None, mbb * contest.bound, UNIT, perf_counter() - began, {})]
