@@ -36,9 +36,8 @@ QUICK := layers private_parts compiling machine artifact deck isomorphism gamede
 quick: lint env
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow' $(QUICK:%=tests/test_%.py)
 
-# One process more than there are cores on a small machine: one mostly waits for what it has started.
 unit: env
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
 test-gpu: env

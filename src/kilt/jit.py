@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -111,19 +112,21 @@ def _generalise(compiled: Any) -> None:
 
 
 def _guard(compiled: Any) -> None:
-    """Let one process at a time compile a kernel, and read or write what is kept of it on disk.
+    """Let one process at a time compile a kernel for some types, and read or write what is kept of it on disk.
 
-    The others wait, and read what it has made. What is kept is an index and files that it names, which are written one
-    after another: a process that comes in between would take the code of another version, or of other types.
+    Others that want it for these types wait, and read what was made. What is kept is an index and files that it names,
+    which are written one after another: a process that comes in between would take the code of another version, or of
+    other types.
     """
     files = compiled._cache._cache_file
     index = Path(files._index_path)
-    compiled.compile = partial(_alone, compiled.compile, index.with_name(f".{index.name}.lock"))
+    compiled.compile = partial(_once, compiled.compile, index)
     for name in ("save", "load"):
-        setattr(files, name, partial(_anew, getattr(files, name), index))
+        setattr(files, name, partial(_alone, getattr(files, name), index))
 
 
-def _alone(compile_kernel: Callable[[Any], Any], lock: Path, signature: Any) -> Any:
+def _once(compile_kernel: Callable[[Any], Any], index: Path, signature: Any) -> Any:
+    lock = index.with_name(f".{index.stem}-{sha256(str(signature).encode()).hexdigest()[:12]}.lock")
     with ExitStack() as held:
         with suppress(OSError):  # nothing is kept there, or nobody can write to it
             try:
@@ -135,13 +138,15 @@ def _alone(compile_kernel: Callable[[Any], Any], lock: Path, signature: Any) -> 
         return compile_kernel(signature)
 
 
-def _anew(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
-    """Read or write the index of a kernel, without what an older version has left there."""
-    try:
-        return method(*arguments)
-    except (ImportError, AttributeError):  # it names classes that are elsewhere now
-        index.unlink(missing_ok=True)
-        return method(*arguments)
+def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
+    with ExitStack() as held:
+        with suppress(OSError):  # nothing is kept there, or nobody can write to it
+            held.enter_context(locked(index.with_name(".kilt-lock")))
+        try:
+            return method(*arguments)
+        except (ImportError, AttributeError):  # it is of another version, with classes that are elsewhere now
+            index.unlink(missing_ok=True)
+            return method(*arguments)
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
