@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test test-gpu quick demo tour lint types docs pictures unit clean
+.PHONY: env test test-long test-gpu quick demo tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -34,10 +34,14 @@ QUICK := layers private_parts compiling machine artifact deck isomorphism gamede
 	postprocess translate match sanity report api progress cli
 
 quick: lint env
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow' $(QUICK:%=tests/test_%.py)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not long' $(QUICK:%=tests/test_%.py)
 
 unit: env
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not long'
+
+# Published figures that take a walk of the full deck, by themselves.
+test-long: env
+	$(BIN)/pytest -m long
 
 # On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
 test-gpu: env

@@ -894,14 +894,14 @@ def test_values_beyond_the_levels_are_taken_together(monkeypatch):
     monkeypatch.setattr(steps, "LEVELS", 16)
     rng = np.random.default_rng(2)
     values, weights = rng.permutation(5000) // 2, rng.integers(1, 4, 5000)
-    codes, levels = steps._codes(values, weights)
+    codes, levels = steps._codes(values, lambda: weights)
     assert levels == 16
     order = np.argsort(values, kind="stable")
     assert (np.diff(codes[order].astype(int)) >= 0).all()
     assert all(len(set(codes[values == value].tolist())) == 1 for value in range(0, 2500, 97))
     mass = np.bincount(codes, weights, levels)
     np.testing.assert_allclose(mass, weights.sum() / 16, atol=12)
-    codes, levels = steps._codes(values[:12] * 0 + np.arange(12) // 3, weights[:12])
+    codes, levels = steps._codes(values[:12] * 0 + np.arange(12) // 3, lambda: weights[:12])
     assert (codes.tolist(), levels) == ([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], 4)
 
 

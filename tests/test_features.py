@@ -338,7 +338,7 @@ def hundred(full):
     return full.histograms(0, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_preflop_moments(full):
     """E[HS] and E[HS²], over all boards and all hands of the opponent."""
     table, top = full.moments(0), full.deal.top
@@ -358,7 +358,7 @@ def test_preflop_moments(full):
     assert found == published
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_earth_movers_distances_before_the_flop(hundred):
     """[Johanson16 figure 5.2]: 50 bins, unit: one bin."""
     table = hundred._replace(values=hundred.values[:, 1::2])
@@ -366,7 +366,7 @@ def test_earth_movers_distances_before_the_flop(hundred):
     assert found == [3.10049, 6.21189, 5.14312, 6.46201, 5.28553, 3.10267]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ochs_distances_before_the_flop(full, hundred, monkeypatch):
     """[Johanson16 figure 5.3], with clusters of kilt's own: those of the paper are garbled in the text copy."""
     monkeypatch.setattr(module, "OPPONENT_RESTARTS", RESTARTS)
@@ -388,7 +388,7 @@ def test_ochs_distances_before_the_flop(full, hundred, monkeypatch):
     np.testing.assert_allclose(distances, [0.066, 0.095, 0.104, 0.117, 0.105, 0.098], atol=0.006)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_earth_movers_distance_of_the_worst_and_the_best_hand(hundred):
     """[Schmid15 figure 2]: 100 bins. The history-aware distance, once both flopped the nuts, is the mean with 0."""
     distance = float(np.abs(preflop(hundred, "5c2h") - preflop(hundred, "AsAh")).sum())

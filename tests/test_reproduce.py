@@ -424,7 +424,7 @@ def test_the_menu():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nonesuch"], ["nonesuch", "table-2.1, figure-3.2, figure-3.5"]),
+        (["nonesuch"], ["nonesuch", "table-2.1, table-2.3, figure-2.5"]),
         (["--minutes", 2], ["no name", "lists"]),
         (["table-2.1", "--only", "nonesuch"], ["nonesuch", "always-fold, always-call"]),
         (["table-2.1", "--minutes", 2], ["--minutes 2.0", "use --only, --threads, --out"]),

@@ -266,7 +266,7 @@ class Fitting(NamedTuple):
     def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
         ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
         sets = self.features.deal.holdings((self.features.deal.sizes[r],))
-        codes, levels = _codes(np.asarray(table.values[:, 0]), sets)
+        codes, levels = _codes(np.asarray(table.values[:, 0]), lambda: sets.weights)
 
         mass, alone = np.zeros(groups * levels, dtype=np.int64), Lock()
 
@@ -404,7 +404,7 @@ def _past(moment: float) -> bool:
     return time() > moment
 
 
-def _codes(values: Array, holdings: Holdings) -> tuple[npt.NDArray[np.integer[Any]], int]:
+def _codes(values: Array, weights: Callable[[], IntArray]) -> tuple[npt.NDArray[np.integer[Any]], int]:
     """The number of each holding's value in order, and how many there are; at most LEVELS, of equal weight then."""
     most = int(values.max())
     if most < LEVELS:  # no sorting, which takes two words for each of them
@@ -421,7 +421,7 @@ def _codes(values: Array, holdings: Holdings) -> tuple[npt.NDArray[np.integer[An
     distinct, sorted_codes = np.unique(values, return_inverse=True)
     levels = len(distinct)
     if levels > LEVELS:
-        below = np.cumsum(np.bincount(sorted_codes, holdings.weights))
+        below = np.cumsum(np.bincount(sorted_codes, weights()))
         sorted_codes = np.minimum((below - 1) * LEVELS / below[-1], LEVELS - 1).astype(np.int64)[sorted_codes]
         levels = LEVELS
     return sorted_codes.astype(np.min_scalar_type(levels - 1)), levels

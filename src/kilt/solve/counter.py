@@ -12,7 +12,7 @@ DBR  data-biased response: at each information set I the opponent plays the mode
 A player has a solve of their own for each seat: in it they learn, and the opponent is a `Restriction`. Solvers of the
 CFR family take one; `CounterSolver` holds the two solves together, and `registry` has the rows of the menu.
 
->>> [round(CONFIDENCES["0-10-linear"](np.array(n)) * 0.9, 2) for n in (0.0, 5.0, 20.0)]
+>>> [round(float(CONFIDENCES["0-10-linear"](np.array(n))) * 0.9, 2) for n in (0, 5, 20)]
 [0.0, 0.45, 0.9]
 """
 
