@@ -50,7 +50,7 @@ def run(*, long: bool = False) -> list[Figure]:
         Figure("two_four_prepare_seconds", "… tree, and its copy on the device", prepared, "s"),
         Figure("copy_bandwidth", "memory of the device: a copy of 2 GB", limit / 1e12, "TB/s"),
         Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", response, "s"),
-        Figure("limit_holdem_flops_walked", "… from so many of 1,755 flops, by their rivers", walked, ""),
+        Figure("limit_holdem_flops_walked", "flops walked, of 1,755; the rest by their rivers", walked, ""),
         *(Figure(f"{name}_bandwidth", f"{name}: share of that", part, "") for name, part in share.items()),
     ]
 

@@ -69,7 +69,7 @@ class FlopWalks:
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         self.game, self.table, self.layouts = game, table, layouts or (lambda _: game.layouts)
         self.threads = game.threads  # parts that are begun side by side
-        self.abreast = game.threads  # … of which so many are walked at a time
+        self.abreast = game.threads  # number of them that are walked at a time
         self._known: dict[int, Future[Any]] = {}
         self._lock = Lock()
 
@@ -349,7 +349,7 @@ class FlopResponses:
 
 
 def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
-    """The mean of values that were drawn so many times, and half of its 95% interval."""
+    """The mean of values, each weighted by how often it was drawn, and the half-width of its 95% interval."""
     every = np.repeat(values, times)
     return float(every.mean()), student_width(len(every)) * float(every.std(ddof=min(len(every) - 1, 1)))
 

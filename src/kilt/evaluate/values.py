@@ -33,7 +33,7 @@ from kilt.play.dealer import Hand
 
 KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
 KEPT_LUCK = 4_096  # of DIVAT: all that Leduc hold'em has
-MANY, DRAWN = 1_000, 8  # public cards that may come: more than so many are drawn from
+MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come is taken over DRAWN of them, at random
 
 
 class StateValues(Protocol):
