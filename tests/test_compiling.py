@@ -27,11 +27,12 @@ def kernels():
 
 def test_the_clock_stands_still_while_kernels_are_compiled():
     kernel = kernels()
-    began, working, compiled = time.perf_counter(), clock(), compiled_seconds()
+    before, working, compiled, begun = time.perf_counter(), clock(), compiled_seconds(), time.perf_counter()
     assert kernel(3) == 8
-    whole, worked, compiling_took = time.perf_counter() - began, clock() - working, compiled_seconds() - compiled
-    assert 0 < compiling_took <= whole
-    assert worked + compiling_took == pytest.approx(whole, abs=1e-3)  # the inner kernel is not counted twice
+    ended, worked, compiling_took = time.perf_counter(), clock() - working, compiled_seconds() - compiled
+    assert 0 < compiling_took <= time.perf_counter() - before
+    # The inner kernel is not counted twice, however long each line takes.
+    assert ended - begun <= worked + compiling_took <= time.perf_counter() - before
     before = compiled_seconds()
     kernel(4)
     assert compiled_seconds() == before
