@@ -3,7 +3,6 @@
 import time
 
 import numba
-import pytest
 
 import kilt.jit  # noqa: F401, which says when it compiles
 from kilt import compiling

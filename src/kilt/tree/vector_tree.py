@@ -225,7 +225,8 @@ def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
         for p in range(len(moved))
         if symmetry >> p & 1 and (moved[p] >= 0).all() and (told[:, moved[p]] == told).all()
     ]
-    return np.maximum(moved, 0), sum(1 << p for p in kept)
+    # In one order in memory for all games, so that kernels are compiled once.
+    return np.maximum(moved, 0, order="C"), sum(1 << p for p in kept)
 
 
 def _roll_dice(game: Bluff) -> Dealing:
