@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 
 import kilt
 from machines import end, wait_until
@@ -23,6 +25,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Processes that tests start share what Python has compiled of the sources: half a second for each `kilt`.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Commands are the same for all tests; Typer would make them all anew for each that is run: a tenth of a second.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 # Tests that wait for other processes or compile little.
 APART = ("wheel", "engines", "distributed", "cli_distributed", "stages", "run", "acpc", "rules", "cli_solve")
