@@ -329,7 +329,9 @@ class Features:
             here, there = self._holdings(size), self._holdings(then)
             most = int(worth.max()) * self.deal.roll_outs(size)
             out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
-            found = codes() if coded and codes else NO_CODES
+            found = NO_CODES
+            if coded and codes:
+                found, after = codes(), worth.astype(out.dtype)  # a small table: fewer kinds of kernels to compile
             picks = subsets(self.deal.deck.size - size, then - size)
             in_parts(
                 lambda start, end: kernels.roll_back(

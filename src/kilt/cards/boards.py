@@ -144,8 +144,10 @@ def card_permutations(deck: Deck) -> ByteArray:
     """[permutation, card]: what each card becomes when the suits are renamed; number 0 leaves all as it is."""
     card = np.arange(deck.size)
     names = np.array(list(permutations(range(deck.suits))))
-    renamed: ByteArray = (card // deck.suits * deck.suits + names[:, card % deck.suits]).astype(np.int8)
-    return renamed
+    renamed = card // deck.suits * deck.suits + names[:, card % deck.suits]
+    # In the same order in memory for every deck, so that kernels are compiled once.
+    in_order: ByteArray = renamed.astype(np.int8, order="C")
+    return in_order
 
 
 @lru_cache
