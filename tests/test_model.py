@@ -11,14 +11,14 @@ from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
-from kilt.errors import ArtifactError, GameError
+from kilt.errors import ArtifactError, GameError, PlayError
 from kilt.evaluate.observer import MUCKED, AbstractObserver, FlatObserver
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import log_entry, readable_hands
+from kilt.play.acpc import COMMENTS, log_entry, read_hand
 from kilt.play.agent import BASELINES
-from kilt.play.columns import LogReader
+from kilt.play.columns import LogReader, readable_hands
 from kilt.play.dealer import Dealer
 from kilt.runs.check import check
 from kilt.strategy.blueprint import Blueprint
@@ -185,7 +185,13 @@ def test_lines_out_of_the_ordinary(leduc_log):
         lines[at] = (
             line[:place] + "".join(rng.choice(list("Ahsq:|/cr0 9é"), 1)) + line[place + int(rng.integers(0, 2)) :]
         )
-    wanted, wrong = readable_hands("\n".join(lines), LEDUC)
+    wanted, wrong = [], []
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.startswith((*COMMENTS, "SCORE")):
+            try:
+                wanted.append(read_hand(line, LEDUC))
+            except PlayError as error:
+                wrong.append(f"line {number}: {error}")
     reader = LogReader(LEDUC)
     found, faults = reader.read(lines)
     assert faults == wrong
@@ -194,6 +200,8 @@ def test_lines_out_of_the_ordinary(leduc_log):
     assert [reader.players[pair] for pair in found.pair] == [hand.players for hand in wanted]
     cards = [[*hand.cards.holes[0], *hand.cards.holes[1], *hand.board] for hand in wanted]
     assert [[card for card in row if card >= 0] for row in found.cards.tolist()] == cards
+    hands, faults = readable_hands("\n".join(lines), LEDUC)
+    assert (list(map(log_entry, hands)), faults) == (list(map(log_entry, wanted)), wrong)
 
 
 def test_the_command(tmp_path):

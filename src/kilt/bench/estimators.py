@@ -30,7 +30,8 @@ from kilt.evaluate.log_estimates import LogCase
 from kilt.evaluate.players import load_agent
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import log_line, readable_hands
+from kilt.play.acpc import log_line
+from kilt.play.columns import readable_hands
 from kilt.play.match import MatchSetup, play_match
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint

@@ -103,18 +103,16 @@ def edges(
     ndarray of float64, shape (hands,)
         From −1 to 1, in the order of `Deck.holes`; 0 where a hand shares a card with the board or with the opponent.
     """
-    rest, hands = _rest(deck, [*opponent, *board]), hand_list(deck, len(opponent))
-    ways, other = _ways(len(rest), board_size - len(board)), deck.hole_index(opponent)
-    boards = np.empty((len(ways), board_size), dtype=np.int64)
-    boards[:, : len(board)] = board
-    boards[:, len(board) :] = rest[ways]
+    left, hands, other = board_size - len(board), hand_list(deck, len(opponent)), deck.hole_index(opponent)
+    cards, boards = deck.size - len(opponent) - len(board), np.array([board], dtype=np.int64)
+    if left:
+        rest, ways = _rest(deck, [*opponent, *board]), _ways(cards, left)
+        boards = np.hstack([boards.repeat(len(ways), axis=0), rest[ways]])
     won = np.zeros(len(hands.bits), dtype=np.int32)
     strength = np.empty(len(won), dtype=np.int16)
     kernels.add_edges(boards, hands, other, hand_tables(board_size + len(opponent), deck), strength, won)
-    bit = hand_tables(len(opponent), deck).card_bit
-    blocked = hands.bits & (hands.bits[other] | bit[np.array(board, dtype=np.int64)].sum()) != 0
-    won[blocked] = 0
-    return won / comb(len(rest) - len(opponent), board_size - len(board))
+    won[hands.with_card[list(opponent)]] = 0
+    return won / comb(cards - len(opponent), left)
 
 
 @lru_cache(maxsize=4)

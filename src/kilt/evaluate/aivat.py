@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from kilt.cards.equity import completions, hand_list
 from kilt.errors import ArtifactError
 from kilt.evaluate.aivat_kernels import LearningScratch, LearningTree, add_values, learn
 from kilt.evaluate.self_play import Deals, seen_by, shuffled
+from kilt.evaluate.values import HandValues
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.batch import bytes_of
@@ -34,7 +35,6 @@ from kilt.tree.betting import call_places, label_of
 KIND = "values of states of a blueprint"
 GROUPS, DEALS, BOARDS = 12, 98_304, 64
 COMPONENTS = 4  # tables that make up all those of decisions after the first board
-KEPT_ROWS = 256  # groups of all hands on a board
 UNLIKELY = 1e-4  # states that a deal reaches less often are not walked
 PRIOR = 4.0  # deals that what a state is worth without more bets counts as, where a table is learnt
 
@@ -52,15 +52,15 @@ class EnumeratedValues:
     game : Holdem
         The rules.
     function : callable
-        [hand] of a position, the board, the seat of a player and the opponent's cards: see `StateValues.value`.
+        [hand] of a position, the board, the seat of a player and the opponent's cards: see `StateValues.classed`.
     """
 
     game: Holdem
     function: StateFunction
 
-    def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] What the function says."""
-        return self.function(position, board, seat, opponent)
+    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+        """What the function says; each hand is a class of its own."""
+        return HandValues(self.function(position, board, seat, opponent))
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
         """[hand] Mean of the values after the next public cards, over all that neither player holds."""
@@ -72,14 +72,14 @@ class EnumeratedValues:
         total = np.zeros(len(holes))
         for cards in rest[subsets(len(rest), count)].tolist():
             free = ~np.isin(holes, cards).any(axis=1)
-            total += free * self.value(after, (*board, *cards), seat, opponent)
+            total += free * self.function(after, (*board, *cards), seat, opponent)
         return total / comb(len(rest) - rules.hole_cards, count)
 
     def start(self, seat: int) -> float:
         """Mean of the values before anybody has acted, over all deals."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
-        return float(sum(deals[:, o] @ self.value(begin, (), seat, hand) for o, hand in enumerate(holes)))
+        return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
 def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
@@ -114,7 +114,6 @@ class BlueprintValues:
         self.positions = [self.game.replay(history) for history in self.node]  # [node]
         opened = [node for node, position in enumerate(self.positions) if position.history.endswith(REVEAL)]
         self.opened = [node for node in opened if self.positions[node].round == 1]  # decisions after the first board
-        self._rows: dict[tuple[int, int, tuple[int, ...]], IntArray] = {}
         place = _kept_at(blueprint, groups, deals, seed)
         try:
             arrays = artifact.read(place, KIND).arrays
@@ -136,14 +135,30 @@ class BlueprintValues:
         # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; that of `edge` is first
         self.first: SingleArray = np.asarray(arrays["first"])
         self.mix: SingleArray = np.asarray(arrays["mix"])  # [opened, basis] how they make up the values after it
-        table, groups_of = self._table(self.game.start(), 0), [self._row(0, seat, ()) for seat in (0, 1)]
+        # [seat][basis, hand of the other, hand of that seat]: `expected` asks for a row, which lies in one piece
+        self._first = np.ascontiguousarray(self.first.transpose(0, 2, 1)), self.first
+        self._met: tuple[Any, int, IntArray] = (
+            None,
+            0,
+            np.zeros(0, dtype=np.int64),
+        )  # cards, group of the other, buckets
+        table = self._table(self.game.start(), 0)
+        groups_of = [self.group[0][seat][blueprint.hand_buckets(seat, 0, ())] for seat in (0, 1)]
         self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
 
+    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+        """Buckets have the entry of the state and of both players' groups, in chips to the player in `seat`."""
+        r, group, cards = position.round, self.group[position.round], (seat, board, opponent)
+        if cards != self._met[0]:  # most states come after others with the same cards
+            theirs = self.blueprint.hand_buckets(1 - seat, r, board)[self.game.deck.hole_index(opponent)]
+            self._met = cards, int(group[1 - seat][theirs]), self.blueprint.hand_buckets(seat, r, board)
+        _, other, bucket = self._met
+        return HandValues(self._table(position, seat)[:, other].astype(np.float64)[group[seat]], bucket)
+
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] The entry of the state and of both players' groups, in chips to the player in `seat`."""
-        r, other = position.round, self.game.deck.hole_index(opponent)
-        theirs = self.group[r][1 - seat][self.blueprint.hand_buckets(1 - seat, r, board)[other]]
-        return self._table(position, seat)[:, theirs].astype(np.float64).take(self._row(r, seat, board))
+        """[hand] What `classed` says, hand by hand."""
+        table, bucket = self.classed(position, board, seat, opponent)
+        return table[bucket]
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
         """[hand] Mean of the values after the next public cards, over all that neither player holds."""
@@ -153,9 +168,9 @@ class BlueprintValues:
         other, r = deck.hole_index(opponent), after.round
         if not board:
             node = self.node.get(after.history)
-            pairs = self.first[:, :, other] if seat == 0 else -self.first[:, other]
+            pairs = self._first[seat][:, other]
             mix = self.mix[self.opened.index(node)] if node is not None else after.stake * np.eye(len(pairs))[0]
-            return np.asarray(mix @ pairs, dtype=np.float64)
+            return np.asarray((1 - 2 * seat) * mix @ pairs, dtype=np.float64)
         left = np.ones(deck.size, dtype=bool)
         left[[*board, *opponent]] = False
         rest = np.flatnonzero(left)
@@ -167,7 +182,8 @@ class BlueprintValues:
         theirs = (buckets if mine is yours else yours.rounds[r].rows(boards))[:, other]
         total = np.zeros(buckets.shape[1])
         with_card, group = hand_list(deck, rules.hole_cards).with_card, self.group[r]
-        add_values(buckets, group[seat], group[1 - seat][theirs], self._table(after, seat), more, with_card, total)
+        worth = np.ascontiguousarray(self._table(after, seat)[group[seat]].T)
+        add_values(buckets, group[1 - seat][theirs], worth, more, with_card, total)
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def start(self, seat: int) -> float:
@@ -182,14 +198,6 @@ class BlueprintValues:
             return learnt
         table = position.stake * self.edge[position.round]
         return np.ascontiguousarray(table if seat == 0 else -table.T, dtype=np.float32)
-
-    def _row(self, r: int, seat: int, board: tuple[int, ...]) -> IntArray:
-        """[hand] the group of each hand on a board; remembered for a while."""
-        if (r, seat, board) not in self._rows:
-            if len(self._rows) >= KEPT_ROWS:
-                self._rows.clear()
-            self._rows[r, seat, board] = self.group[r][seat][self.blueprint.hand_buckets(seat, r, board)]
-        return self._rows[r, seat, board]
 
     def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
         """What `edge` and `table` are, from deals."""

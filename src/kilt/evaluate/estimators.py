@@ -46,6 +46,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are i
     "early-folds": (FOLD,),
     "game-endings": (FOLD, CALL),
 }
+NOTHING_MISSING = {(cards, endings): 0.0 for cards in (False, True) for endings in ENDINGS}  # see `Line.missing`
 ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", "aivat"
 
 
@@ -134,28 +135,27 @@ def follow(
     agents = (played,) if judged is played else (played, judged)
     reach = [np.ones(hands) for _ in agents]  # the last is that of the judged strategy
     outcomes: list[Outcome] = []
-    missing = dict.fromkeys(((cards, endings) for cards in (False, True) for endings in ENDINGS), 0.0)
+    missing = dict(NOTHING_MISSING)
     steps: list[LineStep] = []
-    closing = ""
     for before, action in seen.moves():
-        closing = ""
         if before.actor != seen.seat:
             steps.append(LineStep(before, action, reach[-1], reach[0], None))
             continue
         board = seen.board_of(before.round)
         said = [agent.policy(before, board) for agent in agents]
         steps.append(LineStep(before, action, reach[-1], reach[0], said[-1]))
-        for ends in before.passive_actions():
-            after = seen.after(before, ends)
-            if after.actor == TERMINAL:
-                closing = ends if ends == action else closing
-                if ends in endings and (ends == action or said[-1].ever(ends)):
+        for ends in endings:
+            if ends == CALL or before.facing:
+                after = seen.after(before, ends)
+                if after.actor == TERMINAL and (ends == action or said[-1].ever(ends)):
                     outcomes.append(Outcome(after, ends, reach[-1] * said[-1].share(ends), reach[0]))
         if len(agents) > 1:
             _add_missing(missing, seen, before, reach, said)
         reach = [upto * policy.share(action) for upto, policy in zip(reach, said, strict=True)]
     if not reach[0][seen.own] > 0:
         raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
+    last, closing = seen.moves()[-1]
+    closing = closing if last.actor == seen.seat else ""
     return Line(steps, [Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
 
 
@@ -209,22 +209,22 @@ def hand_values(
         that were played is an estimate: of what the judged strategy wins, and of 1.
     """
     known: dict[tuple[int, bool, str], float] = {}  # what an outcome adds; estimators have many in common
-    weights: dict[tuple[int, bool], FloatArray] = {}
     found = np.zeros((2, len(estimators)))
     for place, row in enumerate(estimators):
         value = row.value if seen.opponent is not None and row.value != AIVAT else MONEY
         for number in _chosen(line, row, opponent_seen=seen.opponent is not None):
-            outcome, cards = line.outcomes[number], row.all_cards
-            if (number, cards) not in weights:
-                r = outcome.position.round
-                weight = seen.weights(outcome.judged, outcome.played, r, all_cards=cards)
-                weights[number, cards] = weight if cards else weight[seen.own_hand]
-                known[number, cards, ""] = float(weight.sum())
-            if value == MONEY and outcome.position.folded is not None:
-                known[number, cards, value] = folded_money(seen, outcome.position) * known[number, cards, ""]
-            elif (number, cards, value) not in known:
-                worth = VALUES[value](seen, outcome.position, seen.all_hands if cards else seen.own_hand)
-                known[number, cards, value] = float(weights[number, cards] @ worth)
+            (end, _, judged, played), cards = line.outcomes[number], row.all_cards
+            if (number, cards, "") not in known:
+                known[number, cards, ""] = seen.weight(judged, played, end.round, all_cards=cards)
+            if (number, cards, value) not in known:
+                if value == MONEY and end.folded is not None:
+                    worth = folded_money(seen, end) * known[number, cards, ""]
+                elif cards:
+                    worths = VALUES[value](seen, end, seen.all_hands)
+                    worth = float(seen.weights(judged, played, end.round, all_cards=True) @ worths)
+                else:
+                    worth = float(VALUES[value](seen, end, seen.own_hand)[0]) * known[number, cards, ""]
+                known[number, cards, value] = worth
             found[0, place] += known[number, cards, value]
             found[1, place] += known[number, cards, ""]
         if row.value == AIVAT and seen.opponent is not None:
@@ -246,24 +246,24 @@ def correction(
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
     weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
     values = [seen.state_value(states, at.position) for at in path]
-    total = states.start(seen.seat) - float(weights[0] @ values[0])
-    for place, step in enumerate(line.steps):
-        before = step.position
+    total = states.start(seen.seat) - values[0].times(weights[0])
+    for place, (step, weight) in enumerate(zip(line.steps, weights, strict=False)):
+        before, policy = step.position, step.policy
         if before.actor == CHANCE:
-            mean = seen.expected_value(states, before)
-        elif step.policy is not None:
-            mean = np.zeros(len(weights[0]))
-            for action in step.policy.actions:
-                mean += step.policy.share(action) * seen.state_value(states, seen.after(before, action))
+            total += float(weight @ seen.expected_value(states, before))
+        elif policy is not None:
+            by_column = np.asarray(np.bincount(policy.column, weight, policy.table.shape[1]), dtype=np.float64)
+            for action in policy.actions:
+                after = seen.state_value(states, seen.after(before, action))
+                total += after.mixed(policy, action, weight, by_column)
         elif opponent is not None:
             policy = opponent.policy(before, seen.board_of(before.round))
-            mean = np.zeros(len(weights[0]))
             for action, share in zip(policy.actions, policy.table[:, policy.column[seen.their_hand]], strict=True):
                 if share:
-                    mean += share * seen.state_value(states, seen.after(before, action))
+                    total += float(share) * seen.state_value(states, seen.after(before, action)).times(weight)
         else:
             continue
-        total += float(weights[place] @ mean - weights[place + 1] @ values[place + 1])
+        total -= values[place + 1].times(weights[place + 1])
     return total
 
 

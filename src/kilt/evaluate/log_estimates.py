@@ -25,9 +25,9 @@ from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHand, StateValues, large
 from kilt.games.holdem import Holdem
-from kilt.play.acpc import readable_hands
 from kilt.play.agent import Agent, KnownAgent, known
 from kilt.play.blueprint import BlueprintAgent
+from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
 
 FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
@@ -134,7 +134,7 @@ class LogJudge:
 
     def judge(self, hands: Iterable[Hand]) -> JudgedHands:
         """What the estimators make of each hand."""
-        found, kept, left_out = [], [], Counter[str]()
+        found, missing, kept, left_out = [], [], [], Counter[str]()
         players: set[str] = set()
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         for hand in hands:
@@ -149,9 +149,12 @@ class LogJudge:
             except (PlayError, GameError) as error:
                 left_out[str(error).replace(repr(hand.position.history), "such a line")] += 1
                 continue
-            found.append([*values, [line.missing[row.all_cards, row.endings] for row in self.estimators]])
+            found.append(values)
+            missing.append([line.missing[row.all_cards, row.endings] for row in self.estimators])
             kept.append(hand)
-        rows = np.array(found).transpose(1, 2, 0) if found else np.zeros((3, len(self.estimators), 0))
+        rows = np.zeros((3, len(self.estimators), len(kept)))
+        if kept:
+            rows[:2], rows[2] = np.stack(found, axis=2), np.transpose(missing)
         return JudgedHands(rows, kept, left_out, players)
 
     def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:

@@ -13,10 +13,10 @@ DIVAT is what they are worth if the round goes as a baseline has it, in which be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from math import comb
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, rai
 from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
+from kilt.play.agent import PublicPolicy
 from kilt.play.dealer import Hand
 
 KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
@@ -36,20 +37,46 @@ KEPT_LUCK = 4_096  # of DIVAT: all that Leduc hold'em has
 MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come is taken over DRAWN of them, at random
 
 
+class HandValues(NamedTuple):
+    """A number for each private hand. Hands of a class, such as a bucket, have it in common: sums are over classes."""
+
+    table: FloatArray  # [class]; one entry where all hands are worth the same
+    column: IntArray | None = None  # [hand] its class; None where each hand is one of its own, or all are one
+
+    def times(self, weights: FloatArray) -> float:
+        """Sum over all hands of their values times `weights` [hand]."""
+        if len(self.table) == 1:
+            return float(self.table[0]) * float(weights.sum())
+        by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
+        return float(by_class @ self.table)
+
+    def mixed(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
+        """Sum over all hands of their values times `weights` [hand] times the probability that they take an action.
+
+        `by_column` has the sums of the weights over the columns of the policy: where classes are these, it is enough.
+        """
+        row = policy.table[policy.actions.index(action)]
+        if len(self.table) == 1:
+            return float(self.table[0]) * float(by_column @ row)
+        if self.column is policy.column:
+            return float((by_column * row) @ self.table)
+        return self.times(weights * row[policy.column])
+
+
 class StateValues(Protocol):
     """Estimated values of states that are no ends: any numbers will do, good ones take away more luck [Burch18]."""
 
-    def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] Chips that the player in `seat` may expect with each private hand, against the `opponent`'s cards.
+    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+        """Chips that the player in `seat` may expect with each private hand, against the `opponent`'s cards.
 
         Hands that share a card with the board or the opponent get any number.
         """
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] Mean of what `value`, or the end of the hand, is after the public cards that come next: exact."""
+        """[hand] Mean of what `classed`, or the end of the hand, is after the public cards that come next: exact."""
 
     def start(self, seat: int) -> float:
-        """Mean of `value` over all deals of private cards, before anybody has acted: exact."""
+        """Mean of `classed` over all deals of private cards, before anybody has acted: exact."""
 
 
 class SeenHand:
@@ -73,14 +100,14 @@ class SeenHand:
         self.own_hand: IntArray = np.array([self.own])
         hidden = partial and hand.position.folded is not None
         self.opponent: tuple[int, ...] | None = None if hidden else holes[1 - seat]
-        self._values: dict[str, FloatArray] = {}
+        self._values: dict[str, HandValues] = {}
         self._means: dict[str, FloatArray] = {}
         self._free: dict[int, BoolArray] = {}
         self._masks: dict[int, FloatArray] = {}
         self._edges: dict[int, FloatArray] = {}
         self._edge: dict[int, float] = {}
 
-    def moves(self) -> Iterator[tuple[Betting, str]]:
+    def moves(self) -> tuple[tuple[Betting, str], ...]:
         """Each action of the hand with the position before it; chance's ``/`` is among them."""
         return self.game.positions.moves(self.position)
 
@@ -94,16 +121,19 @@ class SeenHand:
         assert self.opponent is not None
         return self.game.deck.hole_index(self.opponent)
 
-    def state_value(self, states: StateValues, position: Betting) -> FloatArray:
-        """[hand] What a state of this hand is worth: what it pays where it is an end, else what `states` say."""
-        if position.history not in self._values:
+    def state_value(self, states: StateValues, position: Betting) -> HandValues:
+        """What a state of this hand is worth: what it pays where it is an end, else what `states` say."""
+        known = self._values.get(position.history)
+        if known is None:
             assert self.opponent is not None
-            self._values[position.history] = (
-                money(self, position, self.all_hands)
-                if position.actor == TERMINAL
-                else states.value(position, self.board_of(position.round), self.seat, self.opponent)
-            )
-        return self._values[position.history]
+            if position.actor != TERMINAL:
+                known = states.classed(position, self.board_of(position.round), self.seat, self.opponent)
+            elif position.folded is not None:
+                known = HandValues(np.array([folded_money(self, position)]))
+            else:
+                known = HandValues(money(self, position, self.all_hands))
+            self._values[position.history] = known
+        return known
 
     def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
         """[hand] Weights of private hands at a state of round `r`: `judged` over the sum of `played` (equation 7.20).
@@ -118,6 +148,13 @@ class SeenHand:
         weights = np.zeros(len(judged))
         weights[self.own] = judged[self.own] / played[self.own]
         return weights
+
+    def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> float:
+        """The sum of `weights` over all private hands."""
+        if all_cards:
+            free = self.free_mask(r)
+            return float(judged @ free) / float(played @ free)
+        return float(judged[self.own] / played[self.own])
 
     def expected_value(self, states: StateValues, position: Betting) -> FloatArray:
         """[hand] Mean of what follows a state in which public cards come next."""

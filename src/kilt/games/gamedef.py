@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -156,7 +157,11 @@ class GameDef:
 
     def board_size(self, round: int) -> int:  # noqa: A002
         """Number of cards on the board in `round`, old and new."""
-        return sum(self.board_cards[: round + 1])
+        return self._board_sizes[round + 1]
+
+    @cached_property
+    def _board_sizes(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.board_cards, initial=0))
 
     @cached_property
     def round_names(self) -> tuple[str, ...]:

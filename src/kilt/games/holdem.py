@@ -17,9 +17,9 @@ The betting and the cards do not meet before the end: `Betting` is the position,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from math import comb
 
 import numpy as np
@@ -34,6 +34,7 @@ from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 FOLD, CALL, RAISE = "f", "c", "r"
 MOST_ACTIONS = 64  # of a round, as in the ACPC's server: no raise is legal that a call could not follow
 KEPT = 1 << 16  # positions of a game that are remembered: some 30 MB
+KEPT_WAYS = 1 << 14  # positions whose way is remembered: some 15 MB
 
 _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
@@ -202,6 +203,7 @@ class Positions:
     def __init__(self, start: Betting) -> None:
         self.rules, self.start = start.rules, start
         self._known: dict[tuple[str, str], Betting] = {}  # by history and next action; "" stands for none
+        self._moves: dict[str, tuple[tuple[Betting, str], ...]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return positions_after, (self.start,)  # what is remembered stays in its process
@@ -233,12 +235,16 @@ class Positions:
                 raise GameError(f"the betting {quoted(history)} cannot be: {error}") from None
         return self._keep(history, "", position)
 
-    def moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
-        """Each action that led to a position, with the position before it. Chance's ``/`` is among them."""
-        at = self.start
-        for action in _ACTION.findall(position.history):
-            yield at, action
-            at = self.after(at, action)
+    def moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
+        """Each action that led to a position, with the position before it; remembered. Chance's ``/`` is among them."""
+        found = self._moves.get(position.history)
+        if found is None:
+            if len(self._moves) >= KEPT_WAYS:
+                self._moves.clear()
+            actions = _ACTION.findall(position.history)
+            positions = accumulate(actions[:-1], self.after, initial=self.start)
+            found = self._moves[position.history] = tuple(zip(positions, actions, strict=False))
+        return found
 
     def _keep(self, history: str, action: str, position: Betting) -> Betting:
         if len(self._known) >= KEPT:

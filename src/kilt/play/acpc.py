@@ -308,29 +308,6 @@ def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
     return Log(hands, score, comments)
 
 
-def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""The hands of a log that can be read, and what is wrong with each other line: one that a crash cut off, say.
-
-    Comments and scores are skipped. The hands may be of several matches. `before` counts the lines before the text.
-
-    >>> from kilt.games import load_game
-    >>> text = "STATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSTATE:1:f:8dJd|Td4d:90|-90:Bob|Ann\nSTATE:2:r30"
-    >>> hands, faults = readable_hands(text, load_game("holdem.nolimit.2p"))
-    >>> len(hands), [fault[:40] for fault in faults]
-    (1, ['line 2: the payoffs are 90|-90, but hold', "line 3: 'STATE:2:r30' is no hand; it has"])
-    """
-    hands: list[Hand] = []
-    faults: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=before + 1):
-        if not line.strip() or line.startswith((*COMMENTS, "SCORE")):
-            continue
-        try:
-            hands.append(read_hand(line, game))
-        except PlayError as error:
-            faults.append(f"line {number}: {error}")
-    return hands, faults
-
-
 def read_names(names: Sequence[str]) -> tuple[str, str]:
     """The names of two players; PlayError where a log cannot hold them."""
     for name in names:

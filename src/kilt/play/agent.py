@@ -162,7 +162,7 @@ class PublicPolicy(NamedTuple):
         if action not in self.actions:
             return np.zeros(len(self.column))
         row: FloatArray = self.table[self.actions.index(action)]
-        return row.take(self.column)
+        return row[self.column]
 
     def ever(self, action: str) -> bool:
         """Whether an action is taken with any hand."""

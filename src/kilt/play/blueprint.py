@@ -16,7 +16,7 @@ probability of the translations that lead there and, for each private hand, of w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -73,6 +73,9 @@ class OwnDecision(NamedTuple):
         return np.array([[branch.share] for branch in self.branches])
 
 
+OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisions so far, and where the hand stands
+
+
 class ChoiceSet(NamedTuple):
     """The actions of a decision in the abstract game, and what each becomes in the real one."""
 
@@ -104,6 +107,7 @@ class BlueprintAgent:
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
     _turns: dict[str, list[OwnDecision]] = field(default_factory=dict, repr=False, compare=False)
+    _ways: dict[tuple[str, int], OwnWay] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
     _rows: dict[tuple[int, bool], tuple[FloatArray, BoolArray]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -168,7 +172,11 @@ class BlueprintAgent:
 
     def _decisions(self, position: Betting) -> list[OwnDecision]:
         """All decisions of the actor of a position, the one there last; remembered."""
-        return self._remembered(self._turns, position.history, lambda: self._follow_all(position))
+        return self._remembered(self._turns, position.history, lambda: self._make_decisions(position))
+
+    def _make_decisions(self, position: Betting) -> list[OwnDecision]:
+        turns, ways = self._way(position, position.actor)
+        return [*turns, OwnDecision(position, self._branches(ways, position), "")]
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
@@ -211,8 +219,9 @@ class BlueprintAgent:
         assert place.node is not None
         first, last = self.blueprint.first[place.node : place.node + 2]
         rows = self.blueprint.shares[first:last].reshape(-1, len(labels)).astype(np.float64)
-        seen: BoolArray = np.asarray(rows.any(axis=1))
-        rows[seen] /= rows[seen].sum(axis=1, keepdims=True)
+        total = rows.sum(axis=1, keepdims=True)
+        rows /= np.maximum(total, 1)
+        seen: BoolArray = total[:, 0] > 0
         if not self.rule.idle:
             for bucket in np.flatnonzero(seen):
                 rows[bucket] = apply(self.rule, labels, rows[bucket], first=not place.acted)
@@ -252,20 +261,24 @@ class BlueprintAgent:
             place = options[drawn][0]
         return self.at_turn(place, position)
 
-    def _follow_all(self, position: Betting) -> list[OwnDecision]:
-        """Follow a hand whatever its bets are taken for: all decisions of the actor, the one at `position` last."""
-        turns: list[OwnDecision] = []
-        ways = [Branch(self.start, 1.0, 0)]
-        for before, action in self._moves(position):
-            if before.actor == position.actor:
-                turns.append(OwnDecision(before, self._branches(ways, before), action))
-                ways = [Branch(way.place, 1.0, number) for number, way in enumerate(ways)]
-            ways = [
-                Branch(place, way.share * share, way.earlier)
-                for way in ways
-                for place, share in self.after(way.place, before, action, position.actor)
-            ]
-        return [*turns, OwnDecision(position, self._branches(ways, position), "")]
+    def _way(self, position: Betting, me: int) -> OwnWay:
+        """Follow a hand of player `me` whatever its bets are taken for; remembered for each position on the way."""
+        return self._remembered(self._ways, (position.history, me), lambda: self._make_way(position, me))
+
+    def _make_way(self, position: Betting, me: int) -> OwnWay:
+        moves = self._moves(position)
+        if not moves:
+            return [], [Branch(self.start, 1.0, 0)]
+        before, action = moves[-1]
+        turns, ways = self._way(before, me)
+        if before.actor == me:
+            turns = [*turns, OwnDecision(before, self._branches(ways, before), action)]
+            ways = [Branch(way.place, 1.0, number) for number, way in enumerate(ways)]
+        return turns, [
+            Branch(place, way.share * share, way.earlier)
+            for way in ways
+            for place, share in self.after(way.place, before, action, me)
+        ]
 
     def _branches(self, ways: list[Branch], position: Betting) -> list[Branch]:
         return [way._replace(place=self.at_turn(way.place, position)) for way in ways]
@@ -348,7 +361,7 @@ class BlueprintAgent:
             to = real + round((to - level) / level * real)
         return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
 
-    def _moves(self, position: Betting) -> Iterator[tuple[Betting, str]]:
+    def _moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
         """Each action of a hand with the position before it, if it is a hand of the agent's game."""
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")

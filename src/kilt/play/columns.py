@@ -16,7 +16,7 @@ anything goes to `read_hand`, which says what is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from kilt.errors import PlayError
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.acpc import COMMENTS, read_betting, read_chips, read_hand, read_names
-from kilt.play.dealer import Hand
+from kilt.play.dealer import Cards, Hand
 
 NOT_DEALT = -1  # in place of a card
 LINES = 65_536  # of a log, that are read at once
@@ -37,9 +37,11 @@ LINES = 65_536  # of a log, that are read at once
 class HandColumns(NamedTuple):
     """Hands in columns. What `end` and `pair` count is in the reader that read them."""
 
+    number: IntArray  # [hand] in its match, from 0
     end: IntArray  # [hand] number of its betting among `LogReader.ends`
     pair: IntArray  # [hand] number of its players among `LogReader.players`
     cards: ByteArray  # [hand, card] private cards of position 0, of position 1, then the board; NOT_DEALT
+    won: IntArray  # [hand] chips that position 0 won
 
 
 class _CardText(NamedTuple):
@@ -66,7 +68,7 @@ class LogReader:
         self.players: list[tuple[str, str]] = []  # names by position, likewise
         self._end: dict[str, int] = {}
         self._pair: dict[str, int] = {}
-        self._paid: dict[tuple[str, str], tuple[int, int]] = {}  # by betting and payoffs: end, sign of the first payoff
+        self._paid: dict[tuple[str, str], tuple[int, int]] = {}  # by betting and payoffs: end, and the first payoff
         rules = game.rules
         self._texts = [_card_text(rules.hole_cards, rules.board_cards[1 : r + 1]) for r in range(rules.rounds)]
         deck = rules.deck
@@ -94,6 +96,7 @@ class LogReader:
         """
         where: list[int] = []
         found: list[tuple[int, int]] = []
+        numbers: list[int] = []
         pairs: list[int] = []
         cards: list[str] = []
         singles: dict[int, Hand] = {}  # lines that are read one by one, by number
@@ -127,13 +130,15 @@ class LogReader:
                 continue
             where.append(number)
             found.append(seen)
+            numbers.append(int(count))
             pairs.append(pair)
             cards.append(shown)
-        end, sign = np.array(found, dtype=np.int64).reshape(-1, 2).T
-        dealt, sound = self._read_cards(cards, end, sign)
+        end, won = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        dealt, sound = self._read_cards(cards, end, np.sign(won))
         for row in np.flatnonzero(~sound).tolist():
             read_alone(where[row])
-        ordinary = HandColumns(end[sound], np.array(pairs, dtype=np.int64)[sound], dealt[sound])
+        number, pair = np.array([numbers, pairs], dtype=np.int64)
+        ordinary = HandColumns(number[sound], end[sound], pair[sound], dealt[sound], won[sound])
         alone = self.columns(singles.values())
         order = np.argsort([*np.array(where, dtype=np.int64)[sound], *singles], kind="stable")
         columns = (np.concatenate([ordinary[n], alone[n]])[order] for n in range(len(ordinary)))
@@ -144,14 +149,24 @@ class LogReader:
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
-        end, pair = np.zeros((2, len(rows)), dtype=np.int64)
+        number, end, pair, won = np.zeros((4, len(rows)), dtype=np.int64)
         for row, hand in enumerate(rows):
+            number[row], won[row] = hand.number, hand.payoffs[0]
             end[row] = self._number_of_end(hand.position)
             pair[row] = self._number_of_pair("|".join(hand.players))
             shown = (*hand.cards.holes[0], *hand.cards.holes[1], *hand.board)
             assert len(shown) >= 2 * held
             cards[row, : len(shown)] = shown
-        return HandColumns(end, pair, cards)
+        return HandColumns(number, end, pair, cards, won)
+
+    def hands(self, columns: HandColumns) -> Iterator[Hand]:
+        """Hands from their columns, one by one."""
+        held = self.game.rules.hole_cards
+        for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
+            position = self.ends[end]
+            board = tuple(cards[2 * held : 2 * held + position.rules.board_size(position.round)])
+            dealt = Cards((tuple(cards[:held]), tuple(cards[held : 2 * held])), board)
+            yield Hand(number, position, dealt, (float(won), float(-won)), self.players[pair])
 
     @property
     def _size(self) -> int:
@@ -159,14 +174,14 @@ class LogReader:
         return 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
 
     def _paid_for(self, betting: str, payoffs: str) -> tuple[int, int]:
-        """The number of a betting, and who wins by its payoffs: 1 for position 0, −1, or 0. PlayError if they err."""
+        """The number of a betting, and the chips that position 0 wins by its payoffs. PlayError if they err."""
         position, chips = read_betting(betting, self.game), read_chips(payoffs)
         sign = int(chips[0] > 0) - int(chips[0] < 0)
         right = sign if position.folded is None else 1 - 2 * (position.folded == 0)
-        stake = float(position.stake)
-        if position.actor != TERMINAL or (sign, chips) != (right, (sign * stake, -sign * stake)):
+        won = sign * position.stake
+        if position.actor != TERMINAL or (sign, chips) != (right, (won, -won)):
             raise PlayError(f"the payoffs {payoffs} are not those of {betting}")
-        self._paid[betting, payoffs] = self._number_of_end(position), sign
+        self._paid[betting, payoffs] = self._number_of_end(position), won
         return self._paid[betting, payoffs]
 
     def _number_of_end(self, position: Betting) -> int:
@@ -214,6 +229,22 @@ class LogReader:
                 for seat in (0, 1)
             )
             sound[rows] = np.sign(mine.astype(np.int64) - theirs) == sign[rows]
+
+
+def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
+    r"""The hands of a log that can be read, and what is wrong with each other line: one that a crash cut off, say.
+
+    Comments and scores are skipped. The hands may be of several matches. `before` counts the lines before the text.
+
+    >>> from kilt.games import load_game
+    >>> text = "STATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSTATE:1:f:8dJd|Td4d:90|-90:Bob|Ann\nSTATE:2:r30"
+    >>> hands, faults = readable_hands(text, load_game("holdem.nolimit.2p"))
+    >>> len(hands), [fault[:40] for fault in faults]
+    (1, ['line 2: the payoffs are 90|-90, but hold', "line 3: 'STATE:2:r30' is no hand; it has"])
+    """
+    reader = LogReader(game)
+    columns, faults = reader.read(text.splitlines(), before)
+    return list(reader.hands(columns)), faults
 
 
 def _card_text(held: int, dealt: Sequence[int]) -> _CardText:

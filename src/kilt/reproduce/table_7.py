@@ -41,8 +41,9 @@ from kilt.evaluate.stats import estimate
 from kilt.evaluate.values import SeenHand
 from kilt.games.holdem import CALL, FOLD, Holdem
 from kilt.jit import cores
-from kilt.play.acpc import log_line, readable_hands
+from kilt.play.acpc import log_line
 from kilt.play.agent import known
+from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
 from kilt.reproduce.agents import SolvedAgent, solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
