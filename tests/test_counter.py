@@ -182,7 +182,7 @@ def leduc(tmp_path_factory):
 
 @pytest.mark.parametrize(("confidence", "p"), [("", 0.7), ("0-10-linear", 0.9)])
 def test_forms_agree(leduc, confidence, p):
-    """Vectors of hands, buckets and external sampling win and lose what the linear programme does."""
+    """Vectors of hands, buckets, joint tables and external sampling win and lose what the linear programme does."""
     problem, model = leduc
     vectors = VectorProblem(VectorGame(load_game("leduc")))
     by_hand = expand(problem, model.counts)
@@ -196,9 +196,10 @@ def test_forms_agree(leduc, confidence, p):
     for name, made, steps in (
         ("vector", replace(vectors, against=Against(many, p, confidence)), 300),
         ("bucketed", replace(problem, against=Against(model, p, confidence)), 300),
+        ("joint", replace(problem, against=Against(model, p, confidence)), 300),
         ("external", replace(problem, against=Against(model, p, confidence)), 60_000),
     ):
-        solver = make_solver(made, f"{kind}:external" if name == "external" else kind, seed=1)
+        solver = make_solver(made, f"{kind}:{name}" if name in ("external", "joint") else kind, seed=1)
         solver.step(steps)
         table = solver.average()
         if name != "vector":
@@ -207,6 +208,7 @@ def test_forms_agree(leduc, confidence, p):
         found[name] = restricted_value(tree, Against(flat, p, confidence), answer)
     assert found["vector"] == pytest.approx(wanted, abs=0.02)
     assert found["bucketed"] == pytest.approx(wanted, abs=0.02)
+    assert found["joint"] == pytest.approx(found["bucketed"], abs=1e-4)  # the same iterates, up to rounding
     assert found["external"] == pytest.approx(wanted, abs=0.1)
 
 

@@ -48,7 +48,9 @@ def counter(
     minutes: Annotated[float | None, typer.Option("--minutes", "-m", metavar="M", help="Stop after M minutes.")] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", "-a", metavar="A", help="cfr, cfr+, linear, dcfr or external. Left out: CONFIG's."),
+        typer.Option(
+            "--algorithm", "-a", metavar="A", help="cfr, cfr+, linear, dcfr, joint or external. Left out: CONFIG's."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Left out: CONFIG's.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", metavar="T", help="Left out: CONFIG's.")] = None,

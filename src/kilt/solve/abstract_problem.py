@@ -221,10 +221,13 @@ class BucketedCfr(VectorCfr):
 
 
 class JointBlueprintCfr(JointCfr):
-    """The CFR family on an abstract game by joint tables: strategies are those of a blueprint, in whole numbers."""
+    """The CFR family on an abstract game by joint tables: strategies are those of a blueprint, in whole numbers.
 
-    def __init__(self, problem: AbstractProblem, variant: str) -> None:
-        super().__init__(problem.joint, variant)
+    Where a player is `restricted`, it is to the model that the problem is against.
+    """
+
+    def __init__(self, problem: AbstractProblem, variant: str, restricted: int | None = None) -> None:
+        super().__init__(problem.joint, variant, None if restricted is None else problem.restriction(restricted))
         self.dtype = np.dtype(problem.dtype)
 
     def average(self) -> Array:

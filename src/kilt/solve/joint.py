@@ -27,7 +27,7 @@ have been alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +39,7 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE
 from kilt.solve import joint_kernels as kernels
+from kilt.solve.counter import Restriction
 from kilt.solve.solver import TableState
 from kilt.solve.variants import Discount, Variant, discounts, variant_named
 from kilt.strategy.model import DecisionLayout
@@ -126,7 +127,7 @@ class JointGame:
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
             kernels.push_reach(
-                self.nodes, self.first, begin, end, 1 - player, self.bucket(1 - player, r), theirs, reach
+                self.nodes, self.first, begin, end, 1 - player, self.bucket(1 - player, r), theirs, reach[0]
             )
 
         def pull_up(r: int, begin: int, end: int, value: FloatArray) -> None:
@@ -143,7 +144,7 @@ class JointGame:
         chance: FloatArray = self.joint.together[r].sum(axis=1 - player)
         return chance
 
-    def walk(self, player: int, push: OnRange, pull: OnRange) -> float:
+    def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
         """Take the opponent's reach down the betting tree and the values of `player` up.
 
         Parameters
@@ -151,16 +152,18 @@ class JointGame:
         player : int
             Whose values are asked for.
         push, pull : callable
-            Called with a round, the first node of a range of it, the end of the range, and [node of the range,
-            sequence] the opponent's reach, or the values to the player: to write them all, from those at the openings
-            of rounds or at the ends.
+            Called with a round, the first node of a range of it, the end of the range, and [way, node of the range,
+            sequence] the opponent's reach, or [node of the range, sequence] the values to the player: to write them
+            all, from those at the openings of rounds or at the ends.
+        ways : sequence of float
+            Probabilities of the strategies that the opponent chooses from before the game; the player sees none of it.
 
         Returns
         -------
         float
             What the player wins, in chips per game.
         """
-        opening = np.ones((1, len(self.bucket(1 - player, 0))))
+        opening = np.ones((len(ways), 1, len(self.bucket(1 - player, 0)))) * np.reshape(ways, (-1, 1, 1))
         return float(self._round(player, 0, 0, int(self.nodes.block[1]), opening, push, pull).sum())
 
     def _round(
@@ -168,14 +171,16 @@ class JointGame:
     ) -> FloatArray:
         """[block, sequence] values at the openings of some blocks, nodes `begin` to `end`, and all that follows them.
 
-        `opening` [block, opponent's sequence] is the opponent's reach there.
+        `opening` [way, block, opponent's sequence] is the opponent's reach there.
         """
         nodes, betting = self.nodes, self.abstract.betting
         first_block = int(np.searchsorted(nodes.block, begin))
-        roots = nodes.block[first_block : first_block + len(opening)] - begin
-        reach = np.empty((end - begin, opening.shape[1]))
-        reach[roots] = opening
+        ways, blocks, sequences = opening.shape
+        roots = nodes.block[first_block : first_block + blocks] - begin
+        reach = np.empty((ways, end - begin, sequences))
+        reach[:, roots] = opening
         push(r, begin, end, reach)
+        whole = reach[0] if ways == 1 else reach.sum(axis=0)
         value = np.empty((end - begin, len(self.bucket(player, r))))
         ends = np.flatnonzero(nodes.leaf[begin:end] >= 0)
         leaf = nodes.leaf[begin:end][ends]
@@ -184,7 +189,7 @@ class JointGame:
         stake[folded == 1 - player] *= self._takes[player]
         for which, table in ((folded == SHOWN, self._shown[player]), (folded != SHOWN, self._folded[r][player])):
             if which.any():
-                value[ends[which]] = (reach[ends[which]] @ table) * stake[which, None]
+                value[ends[which]] = (whole[ends[which]] @ table) * stake[which, None]
         chance = np.flatnonzero(nodes.actor[begin:end] == CHANCE)
         if len(chance):
             mine, theirs = (self.joint.sequences[who][r + 1].parent for who in (player, 1 - player))
@@ -192,7 +197,7 @@ class JointGame:
             for some in self._chunks(r + 1, chance + begin):
                 child = int(nodes.first_child[some[0]])
                 last = int(np.searchsorted(nodes.block, nodes.first_child[some[-1]])) + 1
-                following = reach[some - begin][:, theirs]
+                following = reach[:, some - begin][:, :, theirs]
                 won = self._round(player, r + 1, child, int(nodes.block[last]), following, push, pull)
                 value[some - begin] = np.add.reduceat(won, firsts, axis=1)
         pull(r, begin, end, value)
@@ -208,7 +213,7 @@ class JointGame:
 
 
 class JointCfr(TableState):
-    """The CFR family on an abstract game by joint tables; players learn in turn.
+    """The CFR family on an abstract game by joint tables; players learn in turn, and one may be restricted.
 
     Parameters
     ----------
@@ -216,39 +221,69 @@ class JointCfr(TableState):
         The abstract game.
     variant : str or Variant
         The name of a row of `variants.VARIANTS`, or a row of one's own.
+    restriction : Restriction, optional
+        A player who is held to a strategy in part, by a table over slots: see `counter`.
     """
 
     KEPT = ("regret", "total", "strategy")
 
-    def __init__(self, game: JointGame, variant: str | Variant = "cfr+") -> None:
+    def __init__(
+        self, game: JointGame, variant: str | Variant = "cfr+", restriction: Restriction | None = None
+    ) -> None:
         self.game, self.variant, self.iterations = game, variant_named(variant), 0
         self.regret, self.total = np.zeros(game.abstract.slots), np.zeros(game.abstract.slots)
         self.strategy = np.repeat(1.0 / game.layout.actions, game.layout.actions)
         self._gain = np.empty(int(np.diff(game.first).max()))
+        self._held = restriction or Restriction(-1, np.empty(0))
+        self._played = self.strategy
+        self._fixed = np.ascontiguousarray(self._held.fixed, dtype=np.float64)
+        if restriction and not restriction.coin:
+            bound = np.add.reduceat(self._fixed, game.layout.start[:-1])
+            acts = np.repeat(game.layout.actor, game.layout.actions) == restriction.player
+            self._fixed = np.where(acts, self._fixed, 0.0)
+            self._free = np.where(acts, np.repeat(np.maximum(1 - bound, 0.0), game.layout.actions), 1.0)
+            self._played = np.empty_like(self.strategy)
+            self._restrict()
+
+    def _restrict(self) -> None:
+        """Write what players do, one of whom is held to `fixed` in part [Johanson16 equation 6.1]."""
+        if self._played is not self.strategy:
+            np.multiply(self._free, self.strategy, out=self._played)
+            self._played += self._fixed
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        super().restore(state)
+        self._restrict()
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more CFR iterations; both players are updated, in turn."""
         for row in discounts(self.variant, self.iterations + 1, iterations):
             for player in (0, 1):
                 self._walk(player, Discount._make([*row.tolist(), self.variant.predictive]))
+                self._restrict()
             self.iterations += 1
 
     def _walk(self, player: int, discount: Discount) -> None:
         """Let a player learn against the other's strategy, which is averaged."""
-        game, other = self.game, 1 - player
-        nodes, first, strategy = game.nodes, game.first, self.strategy
+        game, other, coin = self.game, 1 - player, self._held.coin
+        nodes, first, strategy, played = game.nodes, game.first, self.strategy, self._played
+        # Before the game, a coin decides between what the opponent is held to and what they have learnt.
+        thrown = other == self._held.player and coin > 0
+        ways, followed = ((coin, 1 - coin), (self._fixed, strategy)) if thrown else ((1.0,), (played,))
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
             there = nodes, first, begin, end, other, game.bucket(other, r)
-            kernels.push_reach(*there, strategy, reach)
-            kernels.add_average(*there, game.likely(other, r), discount, reach, self.total)
+            for table, along in zip(followed, reach, strict=True):
+                kernels.push_reach(*there, table, along)
+            kernels.add_average(*there, game.likely(other, r), discount, reach[-1], self.total)
 
         def pull(r: int, begin: int, end: int, value: FloatArray) -> None:
             there = nodes, first, begin, end, player, game.bucket(player, r)
-            kernels.pull_values(*there, strategy, value)
-            kernels.learn(*there, discount, value, self.regret, self._gain, strategy)
+            kernels.pull_values(*there, played, value)
+            kernels.learn(*there, discount, played is not strategy, value, self.regret, self._gain, strategy)
 
-        game.walk(player, push, pull)
+        game.walk(player, push, pull, ways)
 
     def average(self) -> FloatArray:
         """[slot] the average strategy; uniform where nobody has been."""

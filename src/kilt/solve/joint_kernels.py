@@ -143,6 +143,7 @@ def learn(
     player: int,
     bucket: npt.NDArray[np.int32],
     discount: Discount,
+    restricted: bool,
     value: FloatArray,
     regret: FloatArray,
     gain: FloatArray,
@@ -150,7 +151,8 @@ def learn(
 ) -> None:
     """Add regrets of `player` at the decisions of a range, and match the strategy to them; `gain` [slot] is scratch.
 
-    A predictive strategy is matched to regrets as if the last ones came once more.
+    A predictive strategy is matched to regrets as if the last ones came once more. Where the player is `restricted`,
+    values are those of what was played, and regrets are still those of the strategy.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:
@@ -165,9 +167,13 @@ def learn(
             for s in range(len(here)):
                 gain[bucket[s] * count + a] += there[s] - here[s]
         for base in range(0, size, count):
+            beyond = 0.0  # what the strategy is worth more than what was played
+            if restricted:
+                for a in range(count):
+                    beyond += strategy[first[node] + base + a] * gain[base + a]
             whole = 0.0
             for a in range(count):
-                slot, more = first[node] + base + a, discount.weight * gain[base + a]
+                slot, more = first[node] + base + a, discount.weight * (gain[base + a] - beyond)
                 now = regret[slot] + more
                 now *= discount.above if now > 0 else discount.below
                 regret[slot] = now

@@ -22,8 +22,9 @@ from kilt.solve.variants import VARIANTS, Variant
 from kilt.solve.vector import SCHEMES, VectorCfr
 from kilt.tree.vector import VectorGame
 
-EXTERNAL, DEFAULT_BASE = "external", "cfr+"
-COUNTER_BASES = (*(name for name, row in VARIANTS.items() if not row.predictive), EXTERNAL)  # of counter-strategies
+EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
+_LEARNING = tuple(name for name, row in VARIANTS.items() if not row.predictive)
+COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _LEARNING))  # of counter-strategies
 
 Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
 
@@ -128,6 +129,7 @@ def _cfr_br(trunk: int) -> dict[str, Make]:
 
 def _counter(base: str) -> dict[str, Make]:
     """Answers to the model that a problem is against: two solves by CFR or external sampling, a seat each."""
+    plain, _, variant = base.partition(":")
 
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
         assert problem.against
@@ -144,6 +146,8 @@ def _counter(base: str) -> dict[str, Make]:
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         def seat(held: int) -> Solver:
+            if plain == JOINT:
+                return JointBlueprintCfr(problem, variant or DEFAULT_BASE, held)
             if base != EXTERNAL:
                 return BucketedCfr(problem, variant=base, seed=seed, restricted=held)
             how = problem.options, problem.threads, problem.dtype
@@ -151,7 +155,7 @@ def _counter(base: str) -> dict[str, Make]:
 
         return both(problem, seat)
 
-    return {ABSTRACT: abstract} if base == EXTERNAL else {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+    return {ABSTRACT: abstract} if plain in (EXTERNAL, JOINT) else {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
 
 
 def _exact(problem: FlatProblem, seed: int) -> Solver:
@@ -215,14 +219,14 @@ ALGORITHMS: dict[str, Algorithm] = {
 # Answers to a model of an opponent; the problem says which one it is `against`.
 COUNTERS: dict[str, Algorithm] = {
     "rnr": Algorithm(
-        "restricted Nash response to a model by CFR+; rnr:external by external sampling, and so on",
+        "restricted Nash response to a model by CFR+; rnr:external by external sampling, rnr:joint by joint tables",
         _counter(DEFAULT_BASE),
         tables=6,
         threads=True,
         against=True,
     ),
     "dbr": Algorithm(
-        "data-biased response to a model by CFR+; dbr:external by external sampling, and so on",
+        "data-biased response to a model by CFR+; dbr:external by external sampling, dbr:joint by joint tables",
         _counter(DEFAULT_BASE),
         tables=8,
         threads=True,
@@ -245,13 +249,16 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     plain, _, more = name.partition(":")
     if plain == "cfr-br" and more.isdecimal():
         return ALGORITHMS[plain]._replace(make=_cfr_br(int(more)), samples=int(more) > 0, trunk=int(more))
-    if plain == "joint" and more in VARIANTS:
+    if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + VARIANTS[more].predictive)
     if plain in COUNTERS and more in ("", *COUNTER_BASES):
-        walks = more != EXTERNAL
-        return COUNTERS[plain]._replace(make=_counter(more or DEFAULT_BASE), threads=walks, walks=walks)
+        joint = more.partition(":")[0] == JOINT
+        walks = more != EXTERNAL and not joint
+        tables = 14 if joint else COUNTERS[plain].tables  # six for each seat, those of the model, and its policy
+        made = {"make": _counter(more or DEFAULT_BASE), "threads": walks, "walks": walks, "joint": joint}
+        return COUNTERS[plain]._replace(tables=tables, **made)
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
