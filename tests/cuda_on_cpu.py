@@ -35,7 +35,7 @@ extern "C" void place(int x, int y, int z, int thread, int threads) {
 }
 """
 
-zeros, asarray, asnumpy = np.zeros, np.asarray, np.array
+zeros, empty, asarray, asnumpy, multiply = np.zeros, np.empty, np.asarray, np.array, np.multiply
 
 
 class RawModule:

@@ -6,6 +6,11 @@ import pytest
 import cuda_on_cpu
 from commands import answer, refused
 from kilt import gpu
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import joint_tables
+from kilt.abstraction.pipeline import build
 from kilt.errors import GameError, RunError
 from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopWalks, flop_weights
@@ -14,8 +19,11 @@ from kilt.games import load_game
 from kilt.reproduce import table_2_1
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
+from kilt.solve import joint_device
+from kilt.solve.counter import Restriction
 from kilt.solve.device import DeviceCfr
 from kilt.solve.forms import load_problem
+from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import VectorProblem
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import public_table
@@ -77,10 +85,10 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops):
+        for where in (gpu, module, device_flops, joint_device):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
-            patch.setattr(where, "free_memory", lambda: 2**40)
-        for where in (module, device_flops):
+            patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
+        for where in (module, device_flops, joint_device):
             patch.setattr(where, "BLOCK", 8)  # threads that have no hand take time here
         patch.setattr(device_flops, "THREADS", 1)
         gpu.kernels.cache_clear()
@@ -221,3 +229,21 @@ def test_a_table_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(device_flops, "free_memory", lambda: 1000)
     line = refused("reproduce", "table-2.1", "--device", "gpu", "--out", tmp_path / "no")
     assert "of the GPU's memory flop by flop, and 0.0 GB are free" in line
+
+
+def test_joint_tables_on_the_device(tmp_path):
+    """CFR with and without a restriction, values and best responses are those of the CPU."""
+    game = load_game("leduc")
+    cards = build(AbstractionSpec.named("lossless", Deal.of(game)), tmp_path / "cards")
+    abstract, joint = AbstractGame(game, cards), joint_tables(cards, keep=False)
+    host, there = JointGame(abstract, joint), joint_device.DeviceJointGame(abstract, joint)
+    fixed = host.probabilities(np.random.default_rng(1).random(abstract.slots))
+    for held in (None, Restriction(0, fixed, 0.4), Restriction(1, 0.7 * fixed)):
+        mine, theirs = JointCfr(host, "cfr+", held), JointCfr(there, "cfr+", held)
+        mine.step(3)
+        theirs.step(3)
+        average = there.arrays.asnumpy(theirs.average())
+        assert average == pytest.approx(mine.average())
+        assert there.arrays.asnumpy(theirs.current()) == pytest.approx(mine.current())
+        assert there.exploitability(average) == pytest.approx(host.exploitability(average))
+        assert there.expected_value(theirs.average()) == pytest.approx(host.expected_value(average))

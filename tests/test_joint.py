@@ -17,6 +17,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
+from kilt.reproduce.figure_6_holdem import RNR, OrangeHoldem, Setting, observed
 from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
@@ -243,3 +244,21 @@ def test_a_run(tmp_path, monkeypatch):
     assert not (tmp_path / "large").exists()
     config.write_text(f'{text}[engine]\nname = "local"\n')
     assert "leave out the engine" in refused("solve", config, "--out", tmp_path / "large")
+
+
+def test_answers_to_what_orange_was_seen_to_do(cards_of):
+    """Figures 6.1 and 6.2 by joint tables: games are drawn as they come, and nobody wins more than a best response."""
+    contest = OrangeHoldem(LEDUC, joint_tables(cards_of(LEDUC, "lossless")), (7, 0, 0, 7), "cpu", iterations=60)
+    game = contest.game
+    orange = game.probabilities(contest.orange)
+    counts = observed(game, orange, 1, 20_000, np.random.default_rng(1))
+    assert counts[np.repeat(game.layout.actor, game.layout.actions) == 0].sum() == 0
+    seen = np.add.reduceat(counts, game.layout.start[:-1])
+    assert 20_000 <= seen[game.layout.round == 0].sum() < 40_000  # once or twice in a round
+    expected = np.repeat(seen, game.layout.actions) * orange
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 5).all()
+    for confidence in (RNR, "1-step"):
+        points = list(contest.answers(Setting(confidence, 2000), (0.0, 0.9, 1.0)))
+        assert all(point.won <= contest.bound for point in points)
+        assert points[0].model < points[1].model < points[2].model
+    assert list(contest.ends()[1]) == pytest.approx([game.exploitability(game.responses(orange)), contest.bound])

@@ -148,10 +148,9 @@ def joint_tables(
     """
     for own in cards.each:
         require_few(own.name, own.numbers)
-    place = _place(cards)
-    if keep and artifact.exists(place):
-        with suppress(ArtifactError):  # it can be made again
-            return JointTables.load(place, cards.fingerprint)
+    kept = kept_tables(cards.fingerprint) if keep else None
+    if kept:
+        return kept
     deal = cards.each[0].identity.deal
     rounds = canonical_boards(deal.board_cards, deal.deck)
     same = cards.each[0] is cards.each[1]
@@ -165,7 +164,7 @@ def joint_tables(
     total = wins.sum() + loses.sum() + ties.sum()
     tables = JointTables((first.found, second.found), wins / total, np.ascontiguousarray(loses) / total, ties / total)
     if keep and len(rounds[-1].weight) >= LARGE:
-        tables.save(place, cards.fingerprint)
+        tables.save(_place(cards.fingerprint), cards.fingerprint)
     return tables
 
 
@@ -181,11 +180,19 @@ def require_few(name: str, numbers: Sequence[int]) -> None:
 def at_hand(cards: PlayerAbstractions, boards: int) -> bool:
     """Whether joint tables are kept on disk, or made at once, for a game with that many complete boards up to suits."""
     few = all(max(own.numbers) <= MOST for own in cards.each)
-    return few and (boards <= QUICK or artifact.exists(_place(cards)))
+    return few and (boards <= QUICK or artifact.exists(_place(cards.fingerprint)))
 
 
-def _place(cards: PlayerAbstractions) -> Path:
-    return artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards.fingerprint)}"
+def kept_tables(cards: str) -> JointTables | None:
+    """The joint tables that are kept in the cache folder for cards with a fingerprint; None where there are none."""
+    if artifact.exists(_place(cards)):
+        with suppress(ArtifactError):  # they can be made again
+            return JointTables.load(_place(cards), cards)
+    return None
+
+
+def _place(cards: str) -> Path:
+    return artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards)}"
 
 
 class _Player:

@@ -4,30 +4,33 @@ The opponent is Orange, an equilibrium of a game in which whoever wins gets 7% m
 is counted in games against Probe, who never folds, or against itself; the counts are drawn all at once, by how likely
 each end of a game is. Answers are found by CFR+ for each p or P_max, and judged against Orange, against the model, and
 against best responses. Beside them are the exact frontier of safe responses to Orange, by linear programmes, and the
-mixtures of an equilibrium with the best response.
+mixtures of an equilibrium with the best response. `figure_6_holdem` has the game of the thesis.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import RunError
 from kilt.evaluate.flops import Watcher
+from kilt.evaluate.players import load_holdem
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
+from kilt.reproduce.figure_6_holdem import RNR, SELF, OrangeHoldem, Point, Setting, tables_of
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.solve.cfr import FullWidth
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import safe_response, solve_lp
-from kilt.solve.problem import FLAT, FlatProblem
+from kilt.solve.problem import CPU, DEVICES, FLAT, GPU, FlatProblem
 from kilt.solve.registry import make_solver
 from kilt.strategy.model import OpponentModel
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values
@@ -35,54 +38,49 @@ from kilt.tree.flat import FlatTree
 from kilt.viz.frontier import Curve, plot_frontier
 from kilt.viz.picture import require_drawable
 
-GAME, UNIT = "leduc", "mbb/g"
+GAME, LARGE, UNIT = "leduc", "holdem.limit.2p", "mbb/g"
 TILT = (7, 0, 0, 7)
 SHARES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.97, 0.99, 1.0)  # of p and of P_max
-GAMES = (100, 1000, 10_000, 100_000)  # observed; the thesis names 100, 1,000, 100,000 and 1,000,000 of a larger game
-MANY = 100_000
+GAMES = (100, 1000, 10_000, 100_000)  # observed
+THESIS_GAMES = (100, 1000, 100_000, 1_000_000)  # of limit hold'em
+BOUND = 28.0  # what a best response wins from Orange in the thesis [Johanson16 §6.3.1]
 ITERATIONS = 600
 SPACED = np.linspace(0, 1, 14) ** 4  # of points on curves whose axis is logarithmic
 SEED = 6
-RNR = ""  # in place of a confidence function
-PROBE, SELF = "probe", "self-play"
 
 
-class Setting(NamedTuple):
-    """A curve: how the model is trusted, from how many games against whom."""
-
-    confidence: str = RNR
-    games: int = MANY
-    against: str = PROBE
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return (
-            f"{self.confidence or 'RNR'}, {self.games:,} games against {'Probe' if self.against == PROBE else 'Orange'}"
-        )
-
-
-class Point(NamedTuple):
-    """An answer for one p or P_max: chips per game, means over both seats."""
-
-    share: float
-    risk: float  # exploitability
-    won: float  # from Orange
-    model: float  # from the model
+def panels(figure: str, games: Sequence[int]) -> dict[str, tuple[Setting, ...]]:
+    """The curves of the panels of a figure, by numbers of games that were observed, the most last."""
+    most = Setting(games=games[-1])
+    linear = most._replace(confidence="0-10-linear")
+    if figure == "figure-6.1":
+        return {
+            "a": (most,),
+            "b": tuple(most._replace(games=number) for number in games),
+            "c": (most, most._replace(against=SELF)),
+        }
+    return {
+        "a": (most, *(most._replace(confidence=name) for name in CONFIDENCES)),
+        "b": tuple(linear._replace(games=number) for number in games),
+        "c": (linear, linear._replace(against=SELF)),
+    }
 
 
-PANELS: dict[str, dict[str, tuple[Setting, ...]]] = {
-    "figure-6.1": {
-        "a": (Setting(),),
-        "b": tuple(Setting(games=games) for games in GAMES),
-        "c": (Setting(), Setting(against=SELF)),
-    },
-    "figure-6.2": {
-        "a": (Setting(), *(Setting(confidence) for confidence in CONFIDENCES)),
-        "b": tuple(Setting("0-10-linear", games) for games in GAMES),
-        "c": (Setting("0-10-linear"), Setting("0-10-linear", against=SELF)),
-    },
-}
+class OrangeContest(Protocol):
+    """A game, Orange, and what is known of both."""
+
+    name: str
+    big_blind: float
+    bound: float  # what a best response wins from Orange, in chips per game
+
+    def answers(self, setting: Setting, shares: Sequence[float]) -> Iterator[Point]:
+        """Answers to a model for each p or P_max."""
+
+    def frontier(self) -> list[tuple[float, float]]:
+        """Exploitability and exploitation of the best safe responses to Orange; empty where they cannot be had."""
+
+    def ends(self) -> FloatArray:
+        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
 
 
 class OrangeGame:
@@ -93,6 +91,7 @@ class OrangeGame:
         if not isinstance(problem, FlatProblem) or not isinstance(tilted, FlatProblem):
             raise RunError(f"{game} is too large to be written out: use leduc, kuhn or one-card")
         self.problem, self.tree = problem, problem.tree
+        self.name, self.big_blind = problem.name, problem.big_blind or 1.0
         solver = FullWidth(tilted.tree.nodes, "cfr+")
         solver.step(ITERATIONS)
         self.orange = solver.average()
@@ -123,20 +122,17 @@ class OrangeGame:
                 np.add.at(counts, slots[acted], seen[here][acted])
         return OpponentModel.of_tree(self.tree, "Orange", counts)
 
-    def curve(self, setting: Setting, watcher: Watcher) -> list[Point]:
-        """Answers to a model for all p or P_max."""
-        model, points = self.model(setting), []
+    def answers(self, setting: Setting, shares: Sequence[float]) -> Iterator[Point]:
+        """Answers to a model for each p or P_max."""
+        model = self.model(setting)
         policy = model.policy()
-        for share in SHARES:
-            if watcher.stopped():
-                break
+        for share in shares:
             against = Against(model, share, setting.confidence)
             solver = make_solver(replace(self.problem, against=against), "dbr" if setting.confidence else "rnr")
             solver.step(ITERATIONS)
             found = solver.average()
             risk = exploitability(self.tree, found)
-            points.append(Point(share, risk, self.met(found, self.orange), self.met(found, policy)))
-        return points
+            yield Point(share, risk, self.met(found, self.orange), self.met(found, policy))
 
     def frontier(self) -> list[tuple[float, float]]:
         """Exploitability and exploitation of the best safe responses to Orange, by linear programmes."""
@@ -149,12 +145,16 @@ class OrangeGame:
             found.append((float(risk), sum(seats) / 2))
         return found
 
-    def mixtures(self) -> list[tuple[float, float]]:
-        """Exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
+    def ends(self) -> FloatArray:
+        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
         nash = solve_lp(self.tree.nodes).strategy
         answer = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
-        ends = np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
-        return [(float(risk), float(won)) for risk, won in ends[0] + np.outer(SPACED, ends[1] - ends[0])]
+        return np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
+
+
+def mixtures(ends: FloatArray) -> list[tuple[float, float]]:
+    """Exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
+    return [(float(risk), float(won)) for risk, won in ends[0] + np.outer(SPACED, ends[1] - ends[0])]
 
 
 def probe(tree: FlatTree) -> FloatArray:
@@ -180,7 +180,9 @@ def likely_ends(tree: FlatTree, profile: FloatArray) -> FloatArray:
 
 def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict[str, bool]:
     """Which of the shapes of the figure came out, in words."""
-    few, many = [Setting(games=games) for games in (GAMES[0], GAMES[-1])]
+    games = sorted({setting.games for setting in found})
+    most, few = Setting(games=games[-1]), Setting(games=games[0])
+    own = most._replace(against=SELF)
     said: dict[str, bool] = {}
 
     def rises(points: list[Point]) -> bool:
@@ -190,34 +192,30 @@ def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict
         return points[-1].won < max(point.won for point in points) - 0.01 * bound
 
     if figure == "figure-6.1":
-        if Setting() in found:
-            said["a: the model is exploited more as p grows"] = rises(found[Setting()])
-            said["a: Orange less again in the end"] = overfits(found[Setting()])
-        if few in found:
+        said["a: the model is exploited more as p grows"] = rises(found[most])
+        said["a: Orange less again in the end"] = overfits(found[most])
+        if few != most:
             said["b: few games, higher p: more exploitable"] = found[few][-1].risk > found[few][0].risk
             said["b: … and less exploitive"] = found[few][-1].won < found[few][0].won
-            said["b: many games exploit more than few"] = best(found[many]) > best(found[few])
-        if Setting(against=SELF) in found:
-            said["c: games against itself are worth less"] = best(found[Setting(against=SELF)]) < best(found[Setting()])
-    else:
-        linear = Setting("0-10-linear")
-        if Setting("1-step") in found:
-            for name in ("", "1-step"):
-                said[f"a: {name or 'RNR'} overfits as P grows"] = overfits(found[Setting(name)])
-            for name in ("10-step", "0-10-linear", "s-curve"):
-                said[f"a: {name} does not, or less"] = (
-                    not overfits(found[Setting(name)]) or found[Setting(name)][-1].won > found[Setting()][-1].won
-                )
-        small = linear._replace(games=GAMES[0])
-        if small in found:
-            most = max(games for games in GAMES if linear._replace(games=games) in found)
-            curves = [found[linear._replace(games=games)] for games in GAMES]
-            said["b: never worse than no model below P_max = 1"] = all(
-                point.won > points[0].won - 0.02 * bound for points in curves for point in points[:-1]
-            )
-            said["b: the gain grows with data"] = best(found[linear._replace(games=most)]) > best(found[small])
-        if linear._replace(against=SELF) in found:
-            said["c: games against Probe are better"] = best(found[linear]) > best(found[linear._replace(against=SELF)])
+            said["b: many games exploit more than few"] = best(found[most]) > best(found[few])
+        if own in found:
+            said["c: games against itself are worth less"] = best(found[own]) < best(found[most])
+        return said
+    linear = most._replace(confidence="0-10-linear")
+    if most in found:
+        for name in (RNR, "1-step"):
+            said[f"a: {name or 'RNR'} overfits as P grows"] = overfits(found[most._replace(confidence=name)])
+        for name in ("10-step", "0-10-linear", "s-curve"):
+            curve = found[most._replace(confidence=name)]
+            said[f"a: {name} does not, or less"] = not overfits(curve) or curve[-1].won > found[most][-1].won
+    if len(games) > 1:
+        curves = [found[linear._replace(games=number)] for number in games]
+        said["b: never worse than no model below P_max = 1"] = all(
+            point.won > points[0].won - 0.02 * bound for points in curves for point in points[:-1]
+        )
+        said["b: the gain grows with data"] = best(curves[-1]) > best(curves[0])
+    if linear._replace(against=SELF) in found:
+        said["c: games against Probe are better"] = best(found[linear]) > best(found[linear._replace(against=SELF)])
     return said
 
 
@@ -231,22 +229,43 @@ def _line(setting: Setting, found: dict[Setting, list[Point]], mbb: float) -> Cu
     return Curve(setting.name, [(mbb * point.risk, mbb * point.won) for point in found[setting]])
 
 
+def _contest(asked: Request, watcher: Watcher) -> OrangeContest:
+    game = asked.game or GAME
+    if game != LARGE:
+        if asked.device:
+            raise RunError(f"--device is given, and {game} is small: leave it out, or use --game {LARGE}")
+        return OrangeGame(game)
+    rules = load_holdem(game)
+    joint, device = tables_of(rules, watcher), asked.device or CPU
+    if device not in DEVICES:
+        raise RunError(f"there is no device {device!r}: use one of {', '.join(DEVICES)}")
+    watcher.say("Orange and an equilibrium")
+    return OrangeHoldem(rules, joint, TILT, device)
+
+
 def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult:
-    panels = PANELS[figure]
+    large = asked.game == LARGE
+    shown = panels(figure, THESIS_GAMES if large else GAMES)
     out = asked.out or Path(f"{figure}.png")
     require_drawable(out)
-    wanted = [name for name in panels if not asked.only or name in asked.only]
-    settings = list(dict.fromkeys(setting for name in wanted for setting in panels[name]))
-    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers", 6.0 * len(settings))
-    contest, began = OrangeGame(asked.game or GAME), perf_counter()
-    mbb = 1000 / (contest.problem.big_blind or 1.0)
-    frontier, ends = contest.frontier(), contest.mixtures()
-    rows = [Row("the bound: a best response to Orange", None, mbb * contest.bound, UNIT, perf_counter() - began, {})]
+    wanted = [name for name in shown if not asked.only or name in asked.only]
+    settings = list(dict.fromkeys(setting for name in wanted for setting in shown[name]))
+    each = (5.0 if asked.device == GPU else 800.0) * len(SHARES) if large else 6.0
+    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers", each * len(settings))
+    contest, began = _contest(asked, watcher), perf_counter()
+    mbb = 1000 / contest.big_blind
+    frontier, ends = contest.frontier(), mixtures(contest.ends())
+    paper = BOUND if large else None
+    rows = [Row("the bound: a best response to Orange", paper, mbb * contest.bound, UNIT, perf_counter() - began, {})]
     found: dict[Setting, list[Point]] = {}
     for number, setting in enumerate(settings):
         watcher.show(setting.name, number / len(settings), None)
         started = perf_counter()
-        found[setting] = contest.curve(setting, watcher)
+        found[setting] = []
+        for point in contest.answers(setting, SHARES):
+            found[setting].append(point)
+            if watcher.stopped():
+                break
         if watcher.stopped():
             break
         for point in found[setting]:
@@ -257,31 +276,33 @@ def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult
     if not watcher.stopped():
         for said, holds in shapes(figure, found, contest.bound).items():
             rows.append(Row(said, 1.0, float(holds), "holds", 0.0, {}))
-        drawn = {f"({name})": [_line(setting, found, mbb) for setting in panels[name]] for name in wanted}
+        drawn = {f"({name})": [_line(setting, found, mbb) for setting in shown[name]] for name in wanted}
         if figure == "figure-6.1" and "a" in wanted:
             drawn["(a)"].append(
-                Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[Setting()]], ":")
+                Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[settings[0]]], ":")
             )
         lines = [
-            Curve("safe responses, exact", [(mbb * risk, mbb * won) for risk, won in frontier], "--"),
-            Curve("mixtures", [(mbb * risk, mbb * won) for risk, won in ends], "-."),
+            Curve(name, [(mbb * risk, mbb * won) for risk, won in points], style)
+            for name, points, style in (("safe responses, exact", frontier, "--"), ("mixtures", ends, "-."))
+            if points
         ]
-        plot_frontier(drawn, lines, f"[Johanson16 {figure.replace('-', ' ')}] in small: {contest.problem.name}", out)
-    return ReproductionResult(f"{WHAT[figure]}, {contest.problem.name}", rows, None if watcher.stopped() else out)
+        size = "" if large else " in small"
+        plot_frontier(drawn, lines, f"[Johanson16 {figure.replace('-', ' ')}]{size}: {contest.name}", out)
+    return ReproductionResult(f"{WHAT[figure]}, {contest.name}", rows, None if watcher.stopped() else out)
 
 
 WHAT = {
-    "figure-6.1": "[Johanson16 figure 6.1] in small: restricted Nash responses by p and data",
-    "figure-6.2": "[Johanson16 figure 6.2] in small: data-biased responses by P_max, confidence and data",
+    "figure-6.1": "[Johanson16 figure 6.1]: restricted Nash responses by p and data",
+    "figure-6.2": "[Johanson16 figure 6.2]: data-biased responses by P_max, confidence and data",
 }
 FIGURES = {
     figure: Reproduction(
         what,
         time="a minute",
-        rows=tuple(PANELS[figure]),
+        rows=tuple(panels(figure, GAMES)),
         run=partial(_figure, figure),
-        options=("only", "game", "out"),
-        hint="--game kuhn or another small game; --only a, b or c for one panel",
+        options=("only", "game", "out", "device"),
+        hint=f"--game {LARGE} for the game of the thesis, hours without `--device gpu`; --only a, b or c for one panel",
     )
     for figure, what in WHAT.items()
 }

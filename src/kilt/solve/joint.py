@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +46,19 @@ from kilt.solve.variants import Discount, Variant, discounts, variant_named
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import SHOWN
 
+NOBODY = -1
 MEMORY = 1 << 27  # bytes of the vectors of last-round blocks that are walked at once
 
 # Called on a range of nodes of a round, with their reach or values: see `JointGame.walk`.
 OnRange = Callable[[int, int, int, FloatArray], None]
+
+
+class _Range(NamedTuple):
+    """What is at some nodes of a round: where the betting ends, and the rounds that follow."""
+
+    ends: list[tuple[Any, Any, Any]]  # (nodes, stakes as a column, the table that reach is multiplied with)
+    chance: list[tuple[Any, int, int]]  # (nodes, the first node of the blocks that they open, and the end of these)
+    parent: Any  # [opponent's sequence of the next round] that of this one; None where no round follows
 
 
 class JointGame:
@@ -65,6 +75,9 @@ class JointGame:
     def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
         self.abstract, self.joint = abstract, joint
         self.nodes, self.first = abstract.betting.nodes, abstract.first
+        self.arrays: Any = np  # the library that tables and vectors are of
+        self.memory = MEMORY
+        self._ranges: dict[tuple[int, int, int], _Range] = {}
         rounds = np.asarray(self.nodes.round, dtype=np.int64)
         if (np.diff(rounds) < 0).any():
             raise GameError(f"the betting tree of {abstract.game.name} is not in order of rounds: write it anew")
@@ -76,6 +89,7 @@ class JointGame:
         )
         self._folded = [(np.ascontiguousarray(each.T), each) for each in joint.together]  # [round][player]
         self._folds, self._takes = folds, takes  # [player] chips for each at stake, lost by folding and won by a fold
+        self._gain = np.empty(int(np.diff(self.first).max()))
 
     @cached_property
     def layout(self) -> DecisionLayout:
@@ -96,15 +110,21 @@ class JointGame:
         weights /= np.repeat(np.where(whole > 0, whole, 1.0), layout.actions)
         return weights
 
+    def normalised(self, total: FloatArray) -> FloatArray:
+        """[slot] sums of strategies as probabilities; uniform where nobody has been."""
+        actions = self.layout.actions
+        whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
+        return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
+
     def expected_value(self, strategy: Array, player: int = 0) -> float:
         """What a player wins when both follow a strategy, in chips per game."""
         both = self.probabilities(strategy)
-        return self._worth(player, both, both, kernels.pull_values)
+        return self._worth(player, both, both, self.pull_values)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
         """What a best response that sees buckets wins in seats 0 and 1, in chips per game."""
         theirs = self.probabilities(strategy)
-        first, second = (self._worth(player, theirs.copy(), theirs, kernels.respond) for player in (0, 1))
+        first, second = (self._worth(player, theirs.copy(), theirs, self.respond) for player in (0, 1))
         return first, second
 
     def responses(self, strategy: Array) -> FloatArray:
@@ -112,7 +132,7 @@ class JointGame:
         theirs = self.probabilities(strategy)
         answer = theirs.copy()
         for player in (0, 1):
-            self._worth(player, answer, theirs, kernels.respond)
+            self._worth(player, answer, theirs, self.respond)
         return answer
 
     def exploitability(self, strategy: Array) -> float:
@@ -126,14 +146,56 @@ class JointGame:
         """What a player wins against the strategy `theirs`."""
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
-            kernels.push_reach(
-                self.nodes, self.first, begin, end, 1 - player, self.bucket(1 - player, r), theirs, reach[0]
-            )
+            self.push_reach(r, begin, end, 1 - player, theirs, reach[0])
 
         def pull_up(r: int, begin: int, end: int, value: FloatArray) -> None:
-            pull(self.nodes, self.first, begin, end, player, self.bucket(player, r), own, value)
+            pull(r, begin, end, player, own, value)
 
         return self.walk(player, push, pull_up)
+
+    # ── kernels on a range of the nodes of a round ──
+
+    def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
+        """Write the reach of `player` at all nodes, from that at the openings of blocks."""
+        kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
+
+    def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
+        """Write the values to `player`, who follows a strategy, at all nodes from those at the ends."""
+        kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
+
+    def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
+        """As `pull_values`, for a player who takes the action that is worth most, and writes it to the strategy."""
+        kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
+
+    def add_average(
+        self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
+    ) -> None:
+        """Add what `player` does to the sum of strategies, weighted by reach and by how likely cards are."""
+        likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
+        kernels.add_average(*there, likely, discount, reach, total)
+
+    def learn(
+        self,
+        r: int,
+        begin: int,
+        end: int,
+        player: int,
+        discount: Discount,
+        value: FloatArray,
+        regret: FloatArray,
+        strategy: FloatArray,
+        *,
+        restricted: bool,
+    ) -> None:
+        """Add regrets of `player`, and match the strategy to them; see `joint_kernels.learn`."""
+        there = self.nodes, self.first, begin, end, player, self.bucket(player, r)
+        kernels.learn(*there, discount, restricted, value, regret, self._gain, strategy)
+
+    def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
+        """[block, sequence] values of the sequences of a round, summed up over those that continue one of `r` − 1."""
+        before = len(self.bucket(player, r - 1))
+        firsts = np.searchsorted(self.joint.sequences[player][r].parent, np.arange(before))  # they stand together
+        return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
         """[sequence] the bucket of a player in a round."""
@@ -163,7 +225,9 @@ class JointGame:
         float
             What the player wins, in chips per game.
         """
-        opening = np.ones((len(ways), 1, len(self.bucket(1 - player, 0)))) * np.reshape(ways, (-1, 1, 1))
+        opening = self.arrays.asarray(
+            np.ones((len(ways), 1, len(self.bucket(1 - player, 0)))) * np.reshape(ways, (-1, 1, 1))
+        )
         return float(self._round(player, 0, 0, int(self.nodes.block[1]), opening, push, pull).sum())
 
     def _round(
@@ -173,42 +237,51 @@ class JointGame:
 
         `opening` [way, block, opponent's sequence] is the opponent's reach there.
         """
-        nodes, betting = self.nodes, self.abstract.betting
+        nodes = self.nodes
         first_block = int(np.searchsorted(nodes.block, begin))
         ways, blocks, sequences = opening.shape
         roots = nodes.block[first_block : first_block + blocks] - begin
-        reach = np.empty((ways, end - begin, sequences))
+        reach = self.arrays.empty((ways, end - begin, sequences))
         reach[:, roots] = opening
         push(r, begin, end, reach)
         whole = reach[0] if ways == 1 else reach.sum(axis=0)
-        value = np.empty((end - begin, len(self.bucket(player, r))))
+        value = self.arrays.empty((end - begin, len(self.bucket(player, r))))
+        here = self._range(player, r, begin, end)
+        for ends, stake, table in here.ends:
+            value[ends] = (whole[ends] @ table) * stake
+        for chance, after, last in here.chance:
+            following = reach[:, chance][:, :, here.parent]
+            value[chance] = self._add_up(player, r + 1, self._round(player, r + 1, after, last, following, push, pull))
+        pull(r, begin, end, value)
+        openings: FloatArray = value[roots]
+        return openings
+
+    def _range(self, player: int, r: int, begin: int, end: int) -> _Range:
+        """What a walk of a player meets at the nodes of a range; found once."""
+        if (player, begin, end) in self._ranges:
+            return self._ranges[player, begin, end]
+        nodes, betting, put = self.nodes, self.abstract.betting, self.arrays.asarray
         ends = np.flatnonzero(nodes.leaf[begin:end] >= 0)
         leaf = nodes.leaf[begin:end][ends]
         stake, folded = betting.stake[leaf].astype(np.float64), betting.folded[leaf]
         stake[folded == player] *= -self._folds[player]
         stake[folded == 1 - player] *= self._takes[player]
-        for which, table in ((folded == SHOWN, self._shown[player]), (folded != SHOWN, self._folded[r][player])):
-            if which.any():
-                value[ends[which]] = (whole[ends[which]] @ table) * stake[which, None]
-        chance = np.flatnonzero(nodes.actor[begin:end] == CHANCE)
-        if len(chance):
-            mine, theirs = (self.joint.sequences[who][r + 1].parent for who in (player, 1 - player))
-            firsts = np.searchsorted(mine, np.arange(value.shape[1]))  # sequences that continue one stand together
-            for some in self._chunks(r + 1, chance + begin):
-                child = int(nodes.first_child[some[0]])
-                last = int(np.searchsorted(nodes.block, nodes.first_child[some[-1]])) + 1
-                following = reach[:, some - begin][:, :, theirs]
-                won = self._round(player, r + 1, child, int(nodes.block[last]), following, push, pull)
-                value[some - begin] = np.add.reduceat(won, firsts, axis=1)
-        pull(r, begin, end, value)
-        openings: FloatArray = value[roots]
-        return openings
+        tables = (folded == SHOWN, self._shown[player]), (folded != SHOWN, self._folded[r][player])
+        found = [(put(ends[which]), put(stake[which, None]), table) for which, table in tables if which.any()]
+        after = []
+        chance = np.flatnonzero(nodes.actor[begin:end] == CHANCE) + begin
+        for some in self._chunks(r + 1, chance) if len(chance) else []:
+            last = int(np.searchsorted(nodes.block, nodes.first_child[some[-1]])) + 1
+            after.append((put(some - begin), int(nodes.first_child[some[0]]), int(nodes.block[last])))
+        parent = put(self.joint.sequences[1 - player][r + 1].parent) if after else None
+        self._ranges[player, begin, end] = _Range(found, after, parent)
+        return self._ranges[player, begin, end]
 
     def _chunks(self, r: int, chance: IntArray) -> list[IntArray]:
         """Chance nodes before blocks of a round, in groups whose vectors fit the caches and memory."""
         sequences = sum(len(self.bucket(player, r)) for player in (0, 1))
         size = max(int(np.diff(self.nodes.block)[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)
-        each = max(MEMORY // (8 * sequences * size), 1)
+        each = max(self.memory // (8 * sequences * size), 1)
         return [chance[at : at + each] for at in range(0, len(chance), each)]
 
 
@@ -231,24 +304,24 @@ class JointCfr(TableState):
         self, game: JointGame, variant: str | Variant = "cfr+", restriction: Restriction | None = None
     ) -> None:
         self.game, self.variant, self.iterations = game, variant_named(variant), 0
-        self.regret, self.total = np.zeros(game.abstract.slots), np.zeros(game.abstract.slots)
-        self.strategy = np.repeat(1.0 / game.layout.actions, game.layout.actions)
-        self._gain = np.empty(int(np.diff(game.first).max()))
-        self._held = restriction or Restriction(-1, np.empty(0))
-        self._played = self.strategy
-        self._fixed = np.ascontiguousarray(self._held.fixed, dtype=np.float64)
+        arrays, slots = game.arrays, game.abstract.slots
+        self.regret, self.total = arrays.zeros(slots), arrays.zeros(slots)
+        self.strategy = game.normalised(self.total)
+        self._held = restriction or Restriction(NOBODY, np.empty(0))
+        self._fixed, self._played = arrays.asarray(self._held.fixed, dtype=np.float64), self.strategy
         if restriction and not restriction.coin:
-            bound = np.add.reduceat(self._fixed, game.layout.start[:-1])
-            acts = np.repeat(game.layout.actor, game.layout.actions) == restriction.player
-            self._fixed = np.where(acts, self._fixed, 0.0)
-            self._free = np.where(acts, np.repeat(np.maximum(1 - bound, 0.0), game.layout.actions), 1.0)
-            self._played = np.empty_like(self.strategy)
+            layout = game.layout
+            acts = np.repeat(layout.actor, layout.actions) == restriction.player
+            fixed = np.where(acts, restriction.fixed, 0.0)
+            free = np.maximum(1 - np.add.reduceat(fixed, layout.start[:-1]), 0.0)
+            self._fixed, self._free = arrays.asarray(fixed), arrays.asarray(np.repeat(free, layout.actions))
+            self._played = arrays.empty(slots)
             self._restrict()
 
     def _restrict(self) -> None:
         """Write what players do, one of whom is held to `fixed` in part [Johanson16 equation 6.1]."""
         if self._played is not self.strategy:
-            np.multiply(self._free, self.strategy, out=self._played)
+            self.game.arrays.multiply(self._free, self.strategy, out=self._played)
             self._played += self._fixed
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
@@ -267,29 +340,26 @@ class JointCfr(TableState):
     def _walk(self, player: int, discount: Discount) -> None:
         """Let a player learn against the other's strategy, which is averaged."""
         game, other, coin = self.game, 1 - player, self._held.coin
-        nodes, first, strategy, played = game.nodes, game.first, self.strategy, self._played
+        strategy, played = self.strategy, self._played
         # Before the game, a coin decides between what the opponent is held to and what they have learnt.
         thrown = other == self._held.player and coin > 0
         ways, followed = ((coin, 1 - coin), (self._fixed, strategy)) if thrown else ((1.0,), (played,))
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
-            there = nodes, first, begin, end, other, game.bucket(other, r)
             for table, along in zip(followed, reach, strict=True):
-                kernels.push_reach(*there, table, along)
-            kernels.add_average(*there, game.likely(other, r), discount, reach[-1], self.total)
+                game.push_reach(r, begin, end, other, table, along)
+            game.add_average(r, begin, end, other, discount, reach[-1], self.total)
 
         def pull(r: int, begin: int, end: int, value: FloatArray) -> None:
-            there = nodes, first, begin, end, player, game.bucket(player, r)
-            kernels.pull_values(*there, played, value)
-            kernels.learn(*there, discount, played is not strategy, value, self.regret, self._gain, strategy)
+            game.pull_values(r, begin, end, player, played, value)
+            held = played is not strategy
+            game.learn(r, begin, end, player, discount, value, self.regret, strategy, restricted=held)
 
         game.walk(player, push, pull, ways)
 
     def average(self) -> FloatArray:
         """[slot] the average strategy; uniform where nobody has been."""
-        actions = self.game.layout.actions
-        whole = np.repeat(np.add.reduceat(self.total, self.game.layout.start[:-1]), actions)
-        return np.where(whole > 0, self.total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
+        return self.game.normalised(self.total)
 
     def current(self) -> FloatArray:
         """[slot] what regret matching plays now."""

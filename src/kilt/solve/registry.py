@@ -257,8 +257,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         joint = more.partition(":")[0] == JOINT
         walks = more != EXTERNAL and not joint
         tables = 14 if joint else COUNTERS[plain].tables  # six for each seat, those of the model, and its policy
-        made = {"make": _counter(more or DEFAULT_BASE), "threads": walks, "walks": walks, "joint": joint}
-        return COUNTERS[plain]._replace(tables=tables, **made)
+        entry, make = COUNTERS[plain]._replace(tables=tables), _counter(more or DEFAULT_BASE)
+        return entry._replace(make=make, threads=walks, walks=walks, joint=joint)
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]

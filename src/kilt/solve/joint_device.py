@@ -1,0 +1,138 @@
+"""Abstract games by joint tables on a GPU: the walks of `joint`, with tables and vectors that stay on the device.
+
+All blocks of a round are walked at once, a thread for each block and bucket sequence; ends of the betting are products
+with the tables of `abstraction.joint`, by the device's own library. With perfect recall alone: there a bucket has one
+sequence, and no two threads write to the same place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kilt.abstraction.abstract_game import SlotLayout
+from kilt.abstraction.joint import JointTables
+from kilt.arrays import Array, FloatArray
+from kilt.errors import GameError
+from kilt.gpu import kernels, require_gpu
+from kilt.solve.joint import JointGame
+from kilt.solve.variants import Discount
+
+SOURCE = Path(__file__).with_name("joint_kernels.cu")
+MEMORY = 1 << 32  # bytes of vectors that are walked at once
+BLOCK = 128  # threads of a block, over bucket sequences
+
+# As in the CUDA file.
+RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "sequences")])
+DISCOUNT = np.dtype(
+    [
+        *((name, np.float64) for name in ("above", "below", "average", "weight", "average_weight")),
+        *((name, np.int32) for name in ("predictive", "restricted")),
+    ]
+)
+
+
+class DeviceJointGame(JointGame):
+    """An abstract game as betting tree × joint tables, on a GPU. `JointCfr` takes it as it takes a `JointGame`.
+
+    Strategies that come from the device are probabilities; those of the host are made so.
+
+    Parameters
+    ----------
+    abstract : SlotLayout
+        Rules, buckets and menu.
+    joint : JointTables
+        Those of its cards; they must have perfect recall.
+    """
+
+    def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
+        if not joint.perfect_recall:
+            raise GameError("joint tables on a GPU are for cards with perfect recall: leave out `--device gpu`")
+        super().__init__(abstract, joint)
+        self.arrays, self._kernel, self.memory = require_gpu(), kernels(SOURCE, np.float64), MEMORY
+        put, players, rounds = self.arrays.asarray, (0, 1), range(len(joint.together))
+        nodes = self.nodes
+        betting = nodes.actor, nodes.children, nodes.first_child, self.first, nodes.block
+        self._betting = tuple(put(each.astype(np.int32)) for each in betting)
+        self._bucket = [[put(self.bucket(player, r)) for r in rounds] for player in players]
+        self._likely = [[put(super(DeviceJointGame, self).likely(player, r)) for r in rounds] for player in players]
+        self._shown = (put(self._shown[0]), put(self._shown[1]))
+        self._folded = [(put(first), put(second)) for first, second in self._folded]
+        # [player][round] [sequence, sequence of the round before] 1 where one continues the other
+        self._parents = [
+            [
+                put(np.eye(len(joint.sequences[player][max(r - 1, 0)].bucket))[joint.sequences[player][r].parent])
+                for r in rounds
+            ]
+            for player in players
+        ]
+        self._start = put(self.layout.start.astype(np.int32))
+
+    def probabilities(self, strategy: Any) -> FloatArray:
+        """[slot] a strategy as probabilities, on the device."""
+        if isinstance(strategy, np.ndarray):
+            return self._put(super().probabilities(strategy))
+        found: FloatArray = strategy
+        return found
+
+    def _put(self, table: Array) -> FloatArray:
+        on_device: FloatArray = self.arrays.asarray(table)
+        return on_device
+
+    def normalised(self, total: FloatArray) -> FloatArray:
+        """[slot] sums of strategies as probabilities; uniform where nobody has been."""
+        infosets, strategy = len(self._start) - 1, self.arrays.empty(len(total))
+        grid = (-(-infosets // BLOCK), 1, 1)
+        self._kernel("normalise")(grid, (BLOCK,), (self._start, np.int32(infosets), total, strategy))
+        return strategy  # type: ignore[no-any-return]
+
+    def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
+        """Write the reach of `player` at all nodes, from that at the openings of blocks."""
+        self._call("push_reach", r, begin, end, player, strategy, reach)
+
+    def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
+        """Write the values to `player`, who follows a strategy, at all nodes from those at the ends."""
+        self._call("pull_values", r, begin, end, player, strategy, value)
+
+    def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
+        """As `pull_values`, for a player who takes the action that is worth most, and writes it to the strategy."""
+        self._call("respond", r, begin, end, player, strategy, value)
+
+    def add_average(
+        self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
+    ) -> None:
+        """Add what `player` does to the sum of strategies, weighted by reach and by how likely cards are."""
+        how = np.array((*discount, False), DISCOUNT)
+        self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
+
+    def learn(
+        self,
+        r: int,
+        begin: int,
+        end: int,
+        player: int,
+        discount: Discount,
+        value: FloatArray,
+        regret: FloatArray,
+        strategy: FloatArray,
+        *,
+        restricted: bool,
+    ) -> None:
+        """Add regrets of `player`, and match the strategy to them."""
+        how = np.array((*discount, restricted), DISCOUNT)
+        self._call("learn", r, begin, end, player, how, value, regret, strategy)
+
+    def _call(self, kernel: str, r: int, begin: int, end: int, player: int, *given: Any) -> None:
+        """Run a kernel on all blocks of a range."""
+        first, last = np.searchsorted(self.nodes.block, (begin, end)).tolist()
+        sequences = len(self.bucket(player, r))
+        where = np.array((first, begin, player, sequences), RANGE)
+        grid = (-(-sequences // BLOCK), last - first, 1)
+        self._kernel(kernel)(grid, (BLOCK,), (*self._betting, where, self._bucket[player][r], *given))
+
+    def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
+        """[block, sequence] values of the sequences of a round, summed up over those that continue one of `r` − 1."""
+        summed: FloatArray = values @ self._parents[player][r]
+        return summed
