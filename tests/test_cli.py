@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from kilt import __version__
 from kilt.cli import app, main
+from kilt.errors import MissingPeerError
 
 LIMIT = """GAMEDEF
 limit
@@ -189,6 +190,28 @@ def test_bench_cards(monkeypatch):
     promised = "seven_card_per_second ratio_to_phevaluator river_board_us canonical_index_per_second startup_seconds"
     assert set(promised.split()) <= set(figures)
     assert all(value > 0 for value in figures.values())
+
+
+def test_bench_spots_beside_a_peer(tmp_path):
+    """A stand-in prints what TexasSolver does: the time is that of the last look, if that is near enough."""
+    from kilt.bench.spots import BETS, spot
+    from kilt.bench.texas_solver import commands, require, seconds_of
+
+    peer, told = tmp_path / "console_solver", commands(spot("turn"), BETS["turn"], 0.5, 2)
+    for line in ("set_board Qs,Jh,2h,Tc", "set_bet_sizes oop,turn,raise,60", "set_accuracy 0.5", "set_thread_num 2"):
+        assert line in told.splitlines()
+    assert "flop" not in told and told.endswith("start_solve\n")
+    with pytest.raises(MissingPeerError, match="is no program that can be run"):
+        require(peer)
+    looks = "Iter: 0\nTotal exploitability 71.5 precent\nIter: 11\nTotal exploitability {} precent\ntime used: 6.871\n"
+    for left in ("0.49", "0.51"):
+        peer.write_text(f"#!/bin/sh\ngrep -q start_solve $2 && cat <<END\n{looks.format(left)}END\n")
+        peer.chmod(0o755)
+        if left == "0.49":
+            assert seconds_of(require(peer), told, 0.5) == 6.871
+    with pytest.raises(MissingPeerError, match=r"did not solve the spot to 0.5% of the pot, .* 'time used: 6.871'"):
+        seconds_of(peer, told, 0.5)
+    assert "give the path of TexasSolver" in refused("bench", "spots", "--peer", str(tmp_path))
 
 
 def test_bench_start(monkeypatch):

@@ -16,8 +16,9 @@ from kilt.abstraction.plan import plan_named
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError
 from kilt.evaluate.lbr import lower_bound
-from kilt.evaluate.players import load_agent
+from kilt.evaluate.players import load_agent, load_player
 from kilt.evaluate.resolving import pair_value
+from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Observation
@@ -57,13 +58,17 @@ SETTINGS = ResolveConfig("round 2", bets="50%, 1x, a", iterations=30)
 def folder(tmp_path_factory):
     """A run for each of some stacks, with a strategy that is drawn."""
     folder = tmp_path_factory.mktemp("runs")
-    for stack, rounds in ((4, 2), (30, 3)):
-        game = small(stack, rounds)
+    for stack, rounds in ((4, 2), (30, 3), ("leduc", 2)):
+        game = load_game("leduc") if stack == "leduc" else small(stack, rounds)
         deal, place = Deal.of(game), folder / str(stack)
         plan = plan_named("IR-PHS-PHS " + "-".join("32"[: rounds - 1] + "2"), deal.board_cards)
         cards = build(AbstractionSpec("cards", deal, plan), place / "cards")
         abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
-        shares = np.random.default_rng(stack).integers(1, 256, abstract.slots).astype(np.uint8)
+        shares = (
+            np.random.default_rng(len(stack) if stack == "leduc" else stack)
+            .integers(1, 256, abstract.slots)
+            .astype(np.uint8)
+        )
         made = Blueprint.of(abstract, shares, agent={"post": "threshold-0.1"})
         made.save(place / "strategy", place / "cards")
     return folder
@@ -125,6 +130,48 @@ def test_it_wins_and_is_exploited_for_less(folder):
     assert np.mean(won) == pytest.approx(expected, abs=1e-9) and expected > 0.02
 
 
+def test_hands_that_are_hardly_held_are_left_out(folder, monkeypatch):
+    """What was neglected once stays so, since no value of it is known: whatever is done later."""
+    reach = np.array([[1, 0, 0, 0, 0, 0.5], [1, 0, 1e-4, 1, 0, 0.5]])
+    monkeypatch.setattr(ResolvingAgent, "blueprint_ranges", lambda *_: reach)
+    position, board = small(30, 3).replay("cr3c/"), (4,)
+    for neglect, hands in ((1e-3, [0, 3, 5]), (1e-5, [0, 2, 3, 5]), (0.0, [0, 1, 2, 3, 5])):
+        begun = resolving(folder, 30, replace(SETTINGS, neglect=neglect)).standing(position, board, 0)
+        subgame = begun.solved.game.game
+        assert np.flatnonzero(subgame.ranges[1]).tolist() == hands
+        assert np.flatnonzero(begun.reach[1]).tolist() == [hand for hand in hands if reach[1, hand]]
+
+
+def test_limit_games(folder):
+    """Raises are those of the rules, and an agent that re-solves is exploited for less."""
+    agent = ResolvingAgent("resolving", load_agent(str(folder / "leduc")), SETTINGS)
+    policy = agent.policy(agent.game.replay("cc/r"), (2,))
+    assert policy.actions == ("f", "c", "r")
+    before, after = (sum(exact_responses(agent.game, one)) / 2 for one in (agent.blueprint, agent))
+    assert after < 0.8 * before
+
+
+def test_each_seat_has_its_own_player(folder):
+    run = str(folder / "30")
+    agent, game = load_player(f"seats:{run}@none@resolve:iterations=5,{run}")
+    first, second = agent.players
+    assert isinstance(first, ResolvingAgent) and type(second) is BlueprintAgent
+    for history, seat in (("", 0), ("c", 1), ("cc/", 0), ("cc/c", 1)):
+        position, board = game.replay(history), (4,) * ("/" in history)
+        assert position.actor == seat
+        told, own = agent.policy(position, board), agent.players[seat].policy(position, board)
+        np.testing.assert_array_equal(told.shares, own.shares)
+        observation = Observation(position, (0,), board, 7)
+        assert agent.act(observation) == agent.players[seat].act(observation)
+    for wrong, said in {
+        "seats:always-call": "has 1 players: give two",
+        f"seats:{run},{folder / '4'}": "play different games",
+        f"seats:{run},portfolio:always-call": "remembers earlier hands",
+    }.items():
+        with pytest.raises(PlayError, match=said):
+            load_agent(wrong)
+
+
 def test_it_plays_by_the_rules_whatever_others_do(folder):
     """And the same again, in whatever order it is asked."""
     agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 2", "round 3"), iterations=3))
@@ -174,6 +221,7 @@ def test_names(folder):
     for wrong, said in {
         "rounds=flop": "unknown round 'flop' to re-solve: small has round 2, round 3",
         "rounds=round 1": "unknown round 'round 1' to re-solve",
+        "neglect=2": "`neglect` in the opponent's range is 2: give 0 to 1",
         "trust=2": "`trust` in the opponent's range is 2: give 0 to 1",
         "method=best": "unknown way to re-solve 'best': use one of unsafe, gadget, max-margin",
         "iterations=few": "'iterations=few' of .* is no setting: use KEY=VALUE with a key of rounds, method",

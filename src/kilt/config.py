@@ -32,6 +32,7 @@
     rounds = ["turn", "river"]              # whose subgames are solved while it plays; left out: none
     method = "gadget"                       # or unsafe, max-margin
     trust = 0.85                            # in the opponent's range, 0 to 1, with the gadget
+    neglect = 0.001                         # hands of the opponent that are left out, by their share
     bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of that round / of those after it
     seconds = 2                             # of a decision; or iterations
 
@@ -163,6 +164,9 @@ class ResolveConfig(Record):
     trust : float
         Probability that the opponent has the range that follows from the blueprint, in place of any hand, with the
         method ``"gadget"``. 0 is that of CFR-D: see `kilt.solve.resolve`.
+    neglect : float
+        Hands with less than this share of the largest weight in the opponent's range are left out, with the methods
+        ``"gadget"`` and ``"max-margin"``. 0: none is, which takes longer.
     bets : str
         Bet sizes of both players in the round that is re-solved; after a ``/`` those of the rounds after it.
     near : float
@@ -181,6 +185,7 @@ class ResolveConfig(Record):
     rounds: tuple[str, ...] = ()
     method: str = "gadget"
     trust: float = 0.85
+    neglect: float = 0.001
     bets: str = "50%, 1x, 2x, a; 1x, a / 1x, a; a"
     near: float = 0.8
     seconds: float = 0.0
@@ -194,6 +199,7 @@ class ResolveConfig(Record):
             rounds: str | Sequence[str] = (),
             method: str = "gadget",
             trust: float = 0.85,
+            neglect: float = 0.001,
             bets: str = ...,
             near: float = 0.8,
             seconds: float = 0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -113,12 +114,19 @@ def counter(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
-def spots(as_json: AsJson = False, long: Long = False) -> None:
+def spots(
+    as_json: AsJson = False,
+    long: Long = False,
+    peer: Annotated[
+        Path | None,
+        typer.Option("--peer", metavar="PATH", help="TexasSolver's console_solver, which solves each spot in turn."),
+    ] = None,
+) -> None:
     """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
     from kilt.bench.spots import run
 
     with waiting("measuring, a minute; with --long, some …"):
-        figures = run(long=long)
+        figures = run(long=long, peer=peer)
     _print("kilt bench spots", figures, as_json=as_json)
 
 

@@ -35,8 +35,8 @@ Players = Annotated[
     list[str],
     typer.Argument(
         metavar="PLAYER...",
-        help="Two or more: baselines such as always-call, folders of runs, FILE.py:CLASS, or portfolio:A,B, which "
-        "picks one of these players for each hand.",
+        help="Two or more: baselines such as always-call, folders of runs, FILE.py:CLASS, seats:A,B, or portfolio:A,B, "
+        "which picks one of these players for each hand.",
     ),
 ]
 GameOption = Annotated[

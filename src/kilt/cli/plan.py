@@ -50,6 +50,7 @@ translation = "pseudo-harmonic"         # of bets that are not among the actions
 rounds = []                             # such as ["turn", "river"]: whose subgames are solved while it plays
 method = "gadget"                       # or unsafe, max-margin
 trust = 0.85                            # in the opponent's range, from 0 to 1, with the gadget
+neglect = 0.001                         # hands of the opponent with less than this share are left out
 bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of the round that is re-solved / of those after it
 seconds = 2                             # of a decision; or iterations, of each subgame
 threads = 1

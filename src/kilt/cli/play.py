@@ -75,7 +75,10 @@ def dealer(
 
 def agent(
     player: Annotated[
-        str, typer.Argument(metavar="PLAYER", help="The folder of a run, a baseline, FILE.py:CLASS, or portfolio:A,B.")
+        str,
+        typer.Argument(
+            metavar="PLAYER", help="The folder of a run, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B."
+        ),
     ],
     host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
     port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],

@@ -47,7 +47,7 @@ def play(
         str,
         typer.Argument(
             metavar="PLAYER",
-            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, or portfolio:A,B.",
+            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B.",
         ),
     ],
     game: Annotated[

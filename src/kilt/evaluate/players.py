@@ -10,6 +10,7 @@
 ``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
                                  rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
                                  up, with ``+`` for commas; ``@blueprint`` leaves re-solving out
+``seats:runs/a,runs/b``          another one in each seat: see `kilt.play.agent.SeatedAgent`
 ``portfolio:runs/a,runs/b``      one that picks one of them for each hand, by what all would have won so far: see
                                  `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` set it up
 ===============================  =====================================================================================
@@ -24,7 +25,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,7 +39,7 @@ from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, known
+from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.records import record_of
@@ -49,13 +50,14 @@ from kilt.strategy.table import KIND as TABLE
 from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
 
-PORTFOLIO = "portfolio:"
+PORTFOLIO, SEATS = "portfolio:", "seats:"
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
 RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-solving, or without
 _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
     "rounds": lambda text: tuple(text.split(",")),
     "method": str,
     "trust": float,
+    "neglect": float,
     "bets": str,
     "near": float,
     "seconds": float,
@@ -73,8 +75,8 @@ def load_agent(spec: str) -> Agent:
     spec : str
         The name of a baseline; ``FILE.py:CLASS``, a class with a `name` and an `act(observation)` that is made without
         arguments; the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or
-        any of these with ``@resolve`` after it; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as
-        ``window=200`` among them.
+        any of these with ``@resolve`` after it; ``seats:PLAYER,PLAYER``, the player of each seat; or
+        ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200`` among them.
 
     Returns
     -------
@@ -85,6 +87,8 @@ def load_agent(spec: str) -> Agent:
         return BASELINES[spec]
     if spec.startswith(PORTFOLIO):
         return _portfolio(spec)
+    if spec.startswith(SEATS):
+        return _seated(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
     if _is_solved(Path(spec)):
@@ -147,7 +151,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
     if not place.exists() or len(rest) > 2:
         raise PlayError(
             f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS, or "
-            f"{PORTFOLIO}PLAYER,PLAYER"
+            f"{PORTFOLIO}PLAYER,PLAYER, or {SEATS}PLAYER,PLAYER"
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
@@ -206,12 +210,30 @@ def _portfolio(spec: str) -> Portfolio:
                 components.append(known(load_agent(part)))
         except ValueError:
             raise PlayError(f"{part!r} of {spec} is no number: use {key}=200, say") from None
+    _require_one_game(spec, components)
+    called = ",".join(agent.name for agent in components)
+    return Portfolio(f"portfolio({called})", tuple(components), **settings)
+
+
+def _seated(spec: str) -> SeatedAgent:
+    """The player of each seat, with a comma between them."""
+    players = [load_agent(part) for part in filter(None, spec.removeprefix(SEATS).split(","))]
+    if len(players) != 2:
+        raise PlayError(f"{spec} has {len(players)} players: give two, that of the first seat and that of the second")
+    first, second = players
+    for player in players:
+        if isinstance(player, RememberingAgent):
+            raise PlayError(f"{player.name} remembers earlier hands, and would see those of its seat only: use a run")
+    return SeatedAgent(f"seats({first.name},{second.name})", (first, second), _require_one_game(spec, players))
+
+
+def _require_one_game(spec: str, components: Sequence[Agent]) -> Holdem | None:
+    """The game that all components of an agent play; None where they play any, PlayError where games differ."""
     games = [game for agent in components if (game := own_game(agent))]
     for game in games:
         if game.rules != games[0].rules:
             raise PlayError(f"components of {spec} play different games: {games[0].name} and {game.name}")
-    called = ",".join(agent.name for agent in components)
-    return Portfolio(f"portfolio({called})", tuple(components), **settings)
+    return games[0] if games else None
 
 
 def _own_agent(file: Path, name: str) -> Agent:

@@ -280,6 +280,33 @@ class Random:
         return _alike(position, actions, np.full(len(actions), 1 / len(actions)))
 
 
+@dataclass(frozen=True)
+class SeatedAgent:
+    """An agent that is another one in each seat, such as two runs of which each has looked at its own seat closely.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in tables and logs.
+    players : tuple of two agents
+        Who plays each seat, in the order of `GameDef.seat_names`. Neither remembers earlier hands.
+    game : Holdem, optional
+        The game that it was made for; left out: any.
+    """
+
+    name: str
+    players: tuple[Agent, Agent]
+    game: Holdem | None = None
+
+    def act(self, observation: Observation) -> str:
+        """The action of the agent whose seat it is."""
+        return self.players[observation.position.actor].act(observation)
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """The strategy of the agent whose seat it is; PlayError where one of them does not tell theirs."""
+        return [known(player) for player in self.players][position.actor].policy(position, board)
+
+
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
     """The action that a uniform random number `draw` picks when each has the probability in `share`.
 

@@ -40,7 +40,7 @@ from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.games.subgame import deals, subgame
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
-from kilt.solve.resolve import METHODS, UNSAFE, Resolved, resolve
+from kilt.solve.resolve import METHODS, UNSAFE, Resolved, heeded, resolve
 from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
 from kilt.tree.betting import betting_size, on_menu
 from kilt.tree.place import PlacedTree, TreePlace
@@ -281,7 +281,10 @@ class ResolvingAgent:
             while len(self._solved) > 2 and sum(one.table.nbytes for one in self._solved.values()) > KEPT_BYTES:
                 self._solved.popitem(last=False)
         self._solved.move_to_end(key)
-        return Standing(reach, found, PlacedTree(found.game).start)
+        tree = PlacedTree(found.game)
+        held = np.zeros(reach.shape[1])  # what is neglected stays so: later subgames know no value of it
+        held[tree.holdem.numbers] = 1.0
+        return Standing(reach * held, found, tree.start)
 
     def _solve(
         self,
@@ -307,6 +310,7 @@ class ResolvingAgent:
             iterations=settings.iterations or None,
             seconds=None if until is None else max(until - monotonic(), 0.0),
             threads=settings.threads,
+            neglect=settings.neglect,
             trust=settings.trust,
         )
 
@@ -333,7 +337,7 @@ class ResolvingAgent:
     def _blueprint_values(self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray) -> FloatArray:
         """[hand of the deck] chips that hands of the opponent win if both follow the blueprint from a position on."""
         ranges = ranges.copy()
-        ranges[1 - me] = self._free(board)
+        ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
         game = VectorGame(rest, lambda at: self._raises(position, at), self.settings.threads)
         values = np.zeros(len(self.game.holes))
@@ -397,8 +401,9 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
         raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
     if settings.method not in METHODS:
         raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
-    if not 0 <= settings.trust <= 1:
-        raise PlayError(f"`trust` in the opponent's range is {settings.trust:g}: give 0 to 1")
+    for name in ("trust", "neglect"):
+        if not 0 <= (share := getattr(settings, name)) <= 1:
+            raise PlayError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
     first = min(map(rules.round_names.index, settings.rounds))
     needed, there = memory_of(settings, game, first), machine.available_memory()
     if needed > there:

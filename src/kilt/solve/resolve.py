@@ -181,6 +181,20 @@ def resolve(
     return Resolved(tree, solver.average(), player, own, solver.iterations, monotonic() - begun)
 
 
+def heeded(
+    game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
+) -> npt.NDArray[np.bool_]:
+    """[hand of the deck] whether a hand of the opponent is worth looking at: all are where `neglect` is 0.
+
+    It has at least that share of the largest weight among the hands that can be dealt, to both players.
+    """
+    cards = game.deck.cards(board) if isinstance(board, str) else board
+    free = ~np.isin(game.holes, cards).any(axis=1)
+    met = rivals(ranges[player] * free, game.holes, game.deck.size)
+    weights = np.where(free & (met > 0), ranges[1 - player], 0.0)
+    return np.asarray(weights >= neglect * weights.max())
+
+
 def _step_until(solver: VectorCfr, end: float, iterations: float) -> None:
     """Iterate until a time of the monotonic clock, or so often: at least once, and no longer than is foreseen."""
     begun, doing = monotonic(), 1
@@ -210,10 +224,11 @@ def _with_choice(
             f"{method} needs what each of {ranges.shape[1]} hands of the opponent wins: `values` have shape "
             f"{said.shape}, or are no numbers"
         )
-    if not 0 <= trust <= 1:
-        raise GameError(f"`trust` in the opponent's range is {trust:g}: give 0 to 1")
+    for name, share in (("trust", trust), ("neglect", neglect)):
+        if not 0 <= share <= 1:
+            raise GameError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
     every = ranges.copy()
-    every[opponent] = ranges[opponent] >= neglect * ranges[opponent].max()
+    every[opponent] = heeded(game, board, player, ranges, neglect)
     found = subgame(game, position, board, every)
     met = rivals(found.ranges[player], game.holes, game.deck.size)
     possible = (met > 0) & (found.ranges[opponent] > 0)
