@@ -1,12 +1,14 @@
 """A stand-in for CuPy on machines without a GPU: CUDA files compiled as C++, one thread after another.
 
-It runs the source that a GPU would run, with all of its arithmetic. It does not show what threads do to each other.
+It runs the source that a GPU would run, with all of its arithmetic. The threads of kernels that work in warps take
+turns: each goes on up to where it waits for others, or exchanges numbers with them. Of other kernels whose threads wait
+for each other, one thread does all.
 """
 
 from __future__ import annotations
 
 import ctypes
-import itertools
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,9 +18,16 @@ import numpy as np
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 TOGETHER = ("leaf_sums", "last_round")  # kernels whose threads wait for each other: one does all
+IN_TURN = ("learn_", "respond_")  # beginnings of the names of kernels whose threads take turns
+KERNEL = re.compile(
+    r'^extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(|^KERNEL\((\w+)\)', re.MULTILINE
+)
 SHIM = """
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <tuple>
+#include <ucontext.h>
 using std::max; using std::min;
 struct Index { int x, y, z; };
 static Index blockIdx, threadIdx, blockDim;
@@ -29,9 +38,68 @@ static unsigned char memory[1 << 20];
 #define __device__
 #define __shared__ static
 #define __syncthreads()
-#define __shfl_up_sync(mask, value, lanes) (value)
-extern "C" void place(int x, int y, int z, int thread, int threads) {
-    blockIdx = {x, y, z}; threadIdx = {thread, 0, 0}; blockDim = {threads, 1, 1};
+#define __syncwarp() wait()
+#define __shfl_up_sync(mask, value, lanes) exchanged(value, threadIdx.x - (threadIdx.x % 32 >= (lanes) ? (lanes) : 0))
+#define __shfl_xor_sync(mask, value, lanes) exchanged(value, threadIdx.x ^ (lanes))
+#define __shfl_sync(mask, value, lane) exchanged(value, threadIdx.x / 32 * 32 + (lane))
+
+#define __fdividef(x, y) ((x) / (y))
+static unsigned __float_as_uint(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
+static float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
+
+enum { THREADS_AT_MOST = 256, STACK = 1 << 16 };
+static ucontext_t scheduler, thread[THREADS_AT_MOST];
+static bool ended[THREADS_AT_MOST];
+static char stack[THREADS_AT_MOST][STACK], slot[THREADS_AT_MOST][16];
+static bool in_turn;
+static void (*kernel)(void**);
+static void** given;
+
+static void wait() { if (in_turn) swapcontext(&thread[threadIdx.x], &scheduler); }
+template <class T> T exchanged(T value, int from)
+{
+    if (!in_turn) return value;
+    memcpy(slot[threadIdx.x], &value, sizeof(T));
+    wait();
+    memcpy(&value, slot[from], sizeof(T));
+    wait();
+    return value;
+}
+static void one_thread() { kernel(given); ended[threadIdx.x] = true; }
+
+template <class... A> void unpack(void (*function)(A...), void** values)
+{
+    size_t n = sizeof...(A);
+    std::tuple<A...> all{*(A*)values[--n]...};  // braces: from left to right, so arguments come in reverse
+    std::apply(function, all);
+}
+static void launch(const int* grid, int threads)
+{
+    for (blockIdx.x = 0; blockIdx.x < grid[0]; blockIdx.x++)
+        for (blockIdx.y = 0; blockIdx.y < grid[1]; blockIdx.y++)
+            for (blockIdx.z = 0; blockIdx.z < grid[2]; blockIdx.z++) {
+                blockDim = {threads, 1, 1};
+                threadIdx = {0, 0, 0};
+                for (int t = 0; t < threads; t++) {
+                    threadIdx.x = t;
+                    if (!in_turn) { kernel(given); continue; }
+                    ended[t] = false;
+                    getcontext(&thread[t]);
+                    thread[t].uc_stack.ss_sp = stack[t];
+                    thread[t].uc_stack.ss_size = STACK;
+                    thread[t].uc_link = &scheduler;
+                    makecontext(&thread[t], one_thread, 0);
+                }
+                for (bool going = in_turn; going;) {
+                    going = false;
+                    for (int t = 0; t < threads; t++)
+                        if (!ended[t]) {
+                            threadIdx.x = t;
+                            swapcontext(&scheduler, &thread[t]);
+                            going = true;
+                        }
+                }
+            }
 }
 """
 
@@ -44,23 +112,28 @@ class RawModule:
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
         folder = Path(tempfile.mkdtemp())
         code = code.replace("extern __shared__ unsigned char memory[];", "")
-        (folder / "kernels.cpp").write_text(SHIM + code)
+        names = [one or other for one, other in KERNEL.findall(code)]
+        starts = [
+            f'extern "C" void start_{name}(const int* grid, int threads, bool turns, void** values) {{'
+            f" kernel = [](void** all) {{ unpack({name}, all); }};"
+            " in_turn = turns; given = values; launch(grid, threads); }"
+            for name in names
+        ]
+        (folder / "kernels.cpp").write_text("\n".join([SHIM, code, *starts]))
         defined = [option for option in options if option.startswith("-D")]
-        command = [COMPILER, "-shared", "-fPIC", "-O1", "-w", *defined, "kernels.cpp", "-o", "kernels.so"]
+        command = [COMPILER, "-std=c++17", "-shared", "-fPIC", "-O1", "-w", *defined, "kernels.cpp", "-o", "kernels.so"]
         subprocess.run(command, cwd=folder, check=True)
         self._library = ctypes.CDLL(str(folder / "kernels.so"))
 
     def get_function(self, name: str):
-        """A kernel that is called as CuPy's are: with a grid, a block that does not matter, and arguments."""
-        kernel, place = getattr(self._library, name), self._library.place
+        """A kernel that is called as CuPy's are: with a grid, a block that does not always matter, and arguments."""
+        start = getattr(self._library, f"start_{name}")
 
         def call(grid, block, arguments, shared_mem=0):
             threads = 1 if name in TOGETHER else block[0]
-            given = [_argument(value) for value in arguments]
-            for x, y, z in itertools.product(*(range(size) for size in (*grid, 1, 1)[:3])):
-                for thread in range(threads):
-                    place(x, y, z, thread, threads)
-                    kernel(*given)
+            given = [_argument(value) for value in reversed(arguments)]
+            values = (ctypes.c_void_p * len(given))(*(ctypes.addressof(value) for value in given))
+            start((ctypes.c_int * 3)(*(*grid, 1, 1)[:3]), threads, name.startswith(IN_TURN), values)
 
         return call
 

@@ -21,15 +21,16 @@ from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
 from kilt.solve import joint_device
 from kilt.solve.counter import Restriction
-from kilt.solve.device import DeviceCfr
+from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import VectorProblem
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
-from kilt.tree import device_flops
+from kilt.tree import device_compact, device_flops
 from kilt.tree.device import DeviceGame
+from kilt.tree.device_compact import CompactGame
 from kilt.tree.device_flops import DeviceFlops
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
@@ -85,7 +86,7 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops, joint_device):
+        for where in (gpu, module, device_flops, device_compact, joint_device):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, device_flops, joint_device):
@@ -247,3 +248,38 @@ def test_joint_tables_on_the_device(tmp_path):
         assert there.arrays.asnumpy(theirs.current()) == pytest.approx(mine.current())
         assert there.exploitability(average) == pytest.approx(host.exploitability(average))
         assert there.expected_value(theirs.average()) == pytest.approx(host.expected_value(average))
+
+
+@pytest.mark.parametrize("stored", [np.float64, np.uint16])
+def test_compact_tables(stored, tmp_path):
+    """As on the CPU, or to what is lost in two bytes: rounding is by 2^-15 of a decision's largest entry at most."""
+    path = tmp_path / "small.game"
+    path.write_text(TWO_CARDS)
+    game = VectorGame(load_game(str(path)))
+    device = CompactGame(game, np.float64, stored)
+    ours, theirs = CompactCfr(device), VectorCfr(game, "cfr+")
+    ours.step(2)
+    theirs.step(2)
+    lost = 0.0 if stored == np.float64 else 2 * 2.0**-15
+    for mine, table in ((ours.regret, theirs.regret), (ours.average(), theirs.total)):
+        found = device.on_host(mine)
+        left = found != 0
+        np.testing.assert_allclose(found[left], table[left], rtol=0, atol=1e-10 + lost * table.max())
+        assert not lost or not np.array_equal(found, table)
+    found, wanted = device.response_values(ours.average()), game.response_values(theirs.average())
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 + lost)
+    device.averaged = False
+    with pytest.raises(RunError, match=r"without negative regrets and discounts: use cfr\+"):
+        CompactCfr(device, "dcfr")
+
+
+def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
+    path = tmp_path / "no-limit.game"
+    path.write_text(TWO_CARDS.replace("limit", "nolimit").replace("raiseSize = 2 4", "stack = 4 4"))
+    with pytest.raises(GameError, match="betting of no-limit in its last round differs with what came before"):
+        CompactGame(VectorGame(load_game(str(path))))
+    with pytest.raises(GameError, match="kuhn has one round"):
+        CompactGame(VectorGame(load_game("kuhn")))
+    monkeypatch.setattr(device_compact, "free_memory", lambda: 1000)
+    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free"):
+        CompactGame(VectorGame(load_game("leduc")))

@@ -43,14 +43,14 @@ def free_memory() -> int:
 
 
 @cache
-def kernels(source: Path, dtype: npt.DTypeLike, **defined: int) -> Any:
+def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: int | str) -> Any:
     """The kernels of a CUDA file, by name, compiled for a type of numbers; compiled code is cached on disk by CuPy.
 
-    What is `defined` are macros of the file.
+    What is `defined` are macros of the file; code that was `written` for this call follows it.
     """
     macros = {"number": NUMBERS[np.dtype(dtype).name]} | defined
     options = (*(f"-D{name}={value}" for name, value in macros.items()), "--std=c++14")
-    module = require_gpu().RawModule(code=source.read_text(), options=options)
+    module = require_gpu().RawModule(code=source.read_text() + written, options=options)
 
     @cache
     def kernel(called: str) -> Any:

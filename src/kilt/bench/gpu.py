@@ -1,4 +1,4 @@
-"""``kilt bench gpu``: [2-4] hold'em from nothing to 1 mbb/g on a GPU, and its kernels beside a copy of memory.
+"""``kilt bench gpu``: [2-4] and royal hold'em from nothing to 1 mbb/g on a GPU, and kernels beside a copy of memory.
 
 Best responses in limit hold'em are to a strategy with 9,000 buckets in each round after the first, at random: no
 abstraction has to be built, and neighbours in memory are of no use, so that a real one takes no longer.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -17,21 +18,29 @@ from kilt.bench.measure import Figure
 from kilt.evaluate.flops import DeviceFlopWalks, rivers_of
 from kilt.games import load_game
 from kilt.gpu import require_gpu
-from kilt.solve.device import DeviceCfr
+from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.problem import big_blind_of
+from kilt.solve.variants import Variant
 from kilt.tree.device import NODE, DeviceGame, DeviceRound
+from kilt.tree.device_compact import CompactGame
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
 
 GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
 LIMIT, BUCKETS, FLOPS = "holdem.limit.2p", 9000, 60  # flops that are walked where not all are
-PERIOD = 25  # iterations between measurements
+ROYAL, QUADRATIC = "royal.limit.2p", Variant(inf, -inf, 2)  # CFR+ with an average weighted by t²
+SHOWN = (100, 200, 400, 800)  # iterations of royal hold'em whose exploitability is a figure of its own
+PERIOD, ROYAL_PERIOD = 25, 50  # iterations between measurements
 TIMED = 5  # iterations whose kernels are timed one by one
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Solve [2-4] hold'em with CFR+ in single precision, then time each kernel; `long` solves it three times."""
+    """Solve [2-4] hold'em with CFR+ in single precision, then time each kernel.
+
+    If it may take `long`, royal hold'em is solved first, and [2-4] hold'em three times.
+    """
     cupy = require_gpu()
+    royal = _royal() if long else []
     begun = perf_counter()
     device = DeviceGame(VectorGame(load_game(GAME)))
     cupy.cuda.Device().synchronize()
@@ -52,6 +61,7 @@ def run(*, long: bool = False) -> list[Figure]:
         Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", response, "s"),
         Figure("limit_holdem_flops_walked", "flops walked, of 1,755; the rest by their rivers", walked, ""),
         *(Figure(f"{name}_bandwidth", f"{name}: share of that", part, "") for name, part in share.items()),
+        *royal,
     ]
 
 
@@ -64,6 +74,40 @@ def _solve(device: DeviceGame) -> tuple[float, int, float]:
         left = scale * device.exploitability(solver.average())
         if left < TARGET:
             return perf_counter() - begun, solver.iterations, left
+
+
+def _royal() -> list[Figure]:
+    """Solve royal hold'em with CFR+ and tables of two bytes."""
+    cupy = require_gpu()
+    device = CompactGame(VectorGame(load_game(ROYAL)))
+    mbb = 1000 / (big_blind_of(device.game.game) or 1)
+    CompactCfr(device).step(1)  # compiles
+    cupy.get_default_memory_pool().free_all_blocks()
+    solver, curve, spent = CompactCfr(device, QUADRATIC), dict[int, float](), 0.0
+    begun = perf_counter()
+    while not curve or min(curve.values()) >= TARGET:
+        before = perf_counter()
+        solver.step(ROYAL_PERIOD)
+        cupy.cuda.Device().synchronize()
+        spent += perf_counter() - before
+        first, second = device.response_values(solver.average())
+        curve[solver.iterations] = mbb * (first + second) / 2
+    seconds = perf_counter() - begun
+    bounds, memory, moved = (-mbb * second, mbb * first), device.wanted(), device.moved()
+    del solver, device
+    cupy.get_default_memory_pool().free_all_blocks()
+    each = spent / max(curve)
+    return [
+        Figure("royal_seconds_to_1_mbb", f"royal hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),
+        Figure("royal_iterations", "… iterations", max(curve), ""),
+        Figure("royal_mbb", "… exploitability then", curve[max(curve)], "mbb/g"),
+        *(Figure(f"royal_mbb_{n}", f"… after {n} iterations", curve[n], "mbb/g") for n in SHOWN if n in curve),
+        Figure("royal_value_at_least", "… value to the big blind, at least", bounds[0], "mbb/g"),
+        Figure("royal_value_at_most", "… and at most", bounds[1], "mbb/g"),
+        Figure("royal_iteration_seconds", "… an iteration", each, "s"),
+        Figure("royal_bandwidth", "… tables read and written in it", moved / each / 1e12, "TB/s"),
+        Figure("royal_gigabytes", "… memory of the device", memory / 1e9, "GB"),
+    ]
 
 
 def _responses(*, long: bool) -> tuple[float, int]:

@@ -1,0 +1,402 @@
+"""The public tree of a poker game on a GPU, with tables of two bytes an entry in the last round.
+
+Nearly all of a game's tables, and of the work, is in its last round. Here it has entries for the hands that a board
+leaves alone, in order of their strength, in fixed point: two bytes and a power of two for each decision on each board.
+Its betting is written out as CUDA code, one function for all blocks of it, so that everything but the tables stays on
+the chip: see `device_compact.cu`. Rounds before the last are walked by the kernels of `device`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import Array, FloatArray
+from kilt.cards.equity import room_to_rank
+from kilt.errors import GameError, RunError
+from kilt.games.holdem import Holdem
+from kilt.gpu import NUMBERS, free_memory, kernels
+from kilt.tree.device import IDLE, NODE, VECTORS, DeviceRound, DeviceTree
+from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
+
+SOURCE = Path(__file__).with_name("device_compact.cu")
+LANES, WARPS, RESIDENT = 32, 4, 4  # threads of a warp, warps of a block, blocks on a multiprocessor
+SEGMENTS = 2  # lanes that sum up the list of a card
+FIXED = np.dtype(np.uint16)  # entries of two bytes
+
+
+class CompactTable(NamedTuple):
+    """Regrets, or sums of strategies, of both players on the device."""
+
+    early: Any  # [(board, row), hand] of the rounds before the last
+    last: Any  # [board, row, place] of the last round
+    powers: Any  # [board, decision] of the last round: entries in fixed point are multiples of 2^(this − 127)
+
+
+class CompactGame(DeviceTree):
+    """The public tree of a poker game on the device, whose tables are compact in the last round.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The game. The blocks of betting in its last round differ in their stakes alone, as in limit games.
+    dtype : data type
+        Of reach and values, and of tables in rounds before the last.
+    stored : data type
+        Of tables in the last round: `FIXED`, or the same as `dtype`.
+    averaged : bool
+        Whether solvers keep an average beside the regrets.
+    """
+
+    def __init__(
+        self,
+        game: VectorGame,
+        dtype: npt.DTypeLike = np.float32,
+        stored: npt.DTypeLike = FIXED,
+        *,
+        averaged: bool = True,
+    ) -> None:
+        super().__init__(game, dtype)
+        assert isinstance(game.game, Holdem)
+        if len(self.walks) < 2:
+            raise GameError(f"{game.game.name} has one round, and compact tables are for those of several")
+        rules = game.game.rules
+        self.stored, self.averaged, self._last = np.dtype(stored), averaged, len(self.walks) - 1
+        left = game.game.deck.size - sum(rules.board_cards)
+        pairs = rules.hole_cards == 2
+        self._length, live = (left - 1, left * (left - 1) // 2) if pairs else (1, left)
+        self._cards_and_blanks = int(max(column.max() for column in self.tree.deck.cards)) + 1
+        self._lists = self._cards_and_blanks - sum(rules.board_cards)
+        self._each = -(-live // LANES)
+        lanes = -(-live // self._each)
+        self._width = min(-(-lanes // 4) * 4, LANES) * self._each  # rows begin at whole sectors of memory
+        self._nodes = np.frombuffer(self.cupy.asnumpy(self.walks[-1][0].nodes).tobytes(), NODE)
+        betting = _Betting(self._blocks())
+        self._stakes = [self._put(betting.stakes(player).astype(self.dtype)) for player in (0, 1)]
+        self._rows, self._decisions = betting.rows, betting.decisions
+        self.entries, self.boards = len(betting.blocks), int(np.diff(self.tree.board_start)[-1])
+        self._require_memory()
+        self.rounds = [self._with_vectors(r) for r in range(self._last)]
+        last = self._round(self._last, self.tree, ranked=False)
+        self.last = last._replace(value=self.cupy.zeros((self.entries, self.boards, self.hands), self.dtype))
+        self._hand_at, ranks, self._live = self._ranks()
+        self._begin = self._put(np.arange(self.entries + 1, dtype=np.int32))
+        wide = WARPS * self._scratch() >= 1 << 16
+        number = NUMBERS[self.dtype.name]
+        self._compact = kernels(
+            SOURCE,
+            self.dtype.name,
+            betting.code(),
+            STORED="unsigned short" if self.stored == FIXED else number,
+            LANES=LANES,
+            WARPS=WARPS,
+            RESIDENT=RESIDENT,
+            EACH=self._each,
+            STRIDE=self._width,
+            AVERAGED=int(averaged),
+            OFFSET="unsigned" if wide else "unsigned short",
+            LISTS=self._lists,
+            LENGTH=self._length,
+            SEGMENTS=SEGMENTS if LANES > 1 and -(-self._length // SEGMENTS) < self._length else 1,
+            ROWS=self._rows,
+            DECISIONS=self._decisions,
+            LEAVES=betting.leaves,
+        )
+        self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
+
+    def table(self) -> CompactTable:
+        """A table of zeros."""
+        zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
+        return CompactTable(
+            zeros((early, self.hands), self.dtype),
+            zeros((self.boards, self.entries * self._rows, self._width), self.stored),
+            zeros((self.boards, self.entries * self._decisions), np.uint8),
+        )
+
+    def on_host(self, table: CompactTable) -> Table:
+        """A table as an array of NumPy over (board, row) × hand; hands that a board does not leave have zeros."""
+        found = np.zeros(self.game.shape)
+        start = int(self.tree.table_start[self._last])
+        found[:start] = self.cupy.asnumpy(table.early)
+        entries = self.cupy.asnumpy(table.last).astype(np.float64)
+        if self.stored == FIXED:
+            counts = self._blocks()["count"][:, self._blocks()["kind"][0] == DECISION].reshape(-1)
+            powers = np.ldexp(65536 / 65535, self.cupy.asnumpy(table.powers).astype(np.int64) - 127)
+            entries *= np.repeat(powers, counts, axis=1)[:, :, None]
+        hand_at, live = self.cupy.asnumpy(self._hand_at), self.cupy.asnumpy(self._live)
+        for board, own in enumerate(entries):
+            first, hands = start + board * len(own), hand_at[board, : live[board]]
+            found[first : first + len(own), hands] = own[:, : live[board]]
+        return found
+
+    def sweep(
+        self,
+        player: int,
+        task: int,
+        strategy: CompactTable,
+        learning: Array = IDLE,
+        average: CompactTable | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """Walk over the whole tree for one player.
+
+        Parameters
+        ----------
+        player : int
+            Whose values are pulled up.
+        task : int
+            FOLLOW regrets and update them, or RESPOND to the opponent's strategy.
+        strategy : CompactTable
+            Regrets of both players, or the strategy that is responded to.
+        learning : ndarray of `LEARNING`
+            How what is found enters the tables.
+        average : CompactTable, optional
+            Sums of strategies, to which the opponent's is added.
+        seed : int
+            Of the way in which entries in fixed point are rounded.
+
+        Returns
+        -------
+        device array, shape (hands,)
+            What each hand is worth, weighted by the opponent's reach.
+        """
+        sums = strategy if average is None else average
+        up, before = self._prior[1 - player], 1
+        for here in self.rounds:
+            self._push(here, player, up, before, strategy.early, sums.early, learning)
+            up, before = here.reach, here.boards
+        last, i = self.last, np.int32
+        sizes = i(self.boards), i(before), i(self.hands), i(self.entries)
+        boards = last.walks[player].above, last.parent, self._rank_of, self._hand_at, self._live
+        tables = strategy.last, strategy.powers, sums.last, sums.powers
+        self._compact(f"{'learn' if task == FOLLOW else 'respond'}_{player}")(
+            (self.boards,),
+            (LANES * WARPS,),
+            (*boards, self._stakes[player], up, *sizes, learning, i(seed), *tables, last.value),
+            shared_mem=WARPS * self._scratch(),
+        )
+        self._add_boards(self.rounds[-1], self._begin, last)
+        for r in range(self._last - 1, -1, -1):
+            here = self.rounds[r]
+            self._average_over_suits(here)
+            self._pull(here, player, task, strategy.early, strategy.early, learning)
+            if r > 0:
+                self._add_boards(self.rounds[r - 1], here.walks[player].begin, here)
+        return self.rounds[0].value[0, 0]
+
+    def response_values(self, strategy: CompactTable) -> tuple[float, float]:
+        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
+        found = []
+        for player in (0, 1):
+            values: FloatArray = self.cupy.asnumpy(self.sweep(player, RESPOND, strategy)).astype(np.float64)
+            found.append(float(self.tree.norm * (self.tree.prior[player] @ values)))
+        return found[0], found[1]
+
+    def _scratch(self) -> int:
+        """Bytes of shared memory of a warp: see `SCRATCH` in the CUDA file."""
+        return (self._whole() + self._lists + 1) * 2 * self.dtype.itemsize
+
+    def _whole(self) -> int:
+        """Where sums of whole lists begin in it, in pairs of numbers."""
+        return LANES * self._each + 1 + (self._lists + 1) * (self._length + 1)
+
+    def _with_vectors(self, r: int) -> DeviceRound:
+        """A round before the last with room for its vectors."""
+        here = self._round(r, self.tree)
+        places = self._places(r)
+        room = [self.cupy.zeros((count, here.boards, self.hands), self.dtype) for count in places]
+        return here._replace(**dict(zip(VECTORS, room, strict=True)))
+
+    def _blocks(self) -> Array:
+        """[entry, node] of `NODE`: the blocks of the last round, with children and rows numbered from 0 in each."""
+        begin = self.cupy.asnumpy(self.walks[-1][0].begin).astype(np.int64)
+        size = int(begin[1])
+        if (np.diff(begin) != size).any():
+            raise GameError(f"the betting of {self.game.game.name} in its last round differs with what came before")
+        blocks = self._nodes.reshape(-1, size).copy()
+        blocks["child"] -= begin[:-1, None].astype(np.int32)
+        decides = blocks["kind"] == DECISION
+        first = blocks["row"][:, :1] * decides
+        blocks["row"] = np.where(decides, blocks["row"] - first, 0)
+        blocks["child"][~decides] = 0
+        blocks["count"][~decides] = 0
+        return blocks
+
+    def _ranks(self) -> tuple[Any, Array, Any]:
+        """Hands of last boards in order of strength: [board, place] which; offsets in `SCRATCH`; [board] how many."""
+        tree, game = self.tree, self.game.game
+        assert isinstance(game, Holdem)
+        width, lists, whole = LANES * self._each, LANES * self._each + 1, self._whole()
+        ranked = np.zeros((self.boards, self.hands, COLUMNS), np.uint16)
+        live = np.zeros(self.boards, np.int32)
+        boards = tree.board[tree.board_start[self._last] :, : tree.board_size[self._last]].astype(np.int64)
+        cards = game.deck, game.rules.hole_cards, sum(game.rules.board_cards)
+        scratch = room_to_rank(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
+        rank_places(boards, tree.deck, tree.strengths, scratch[0], self._length, scratch[1], ranked, live)
+        places = np.zeros((self.boards, width, 10), np.int64)
+        # A place without a hand has sums of 0: all less all, and zeros.
+        places[:, :, 2:8] = lists + self._lists * (self._length + 1)
+        places[:, :, 8], places[:, :, 9] = whole + self._lists, lists + self._lists * (self._length + 1)
+        hand_at = np.zeros((self.boards, width), np.int16)
+        for board, count in enumerate(live.tolist()):
+            own, to = ranked[board, :count].astype(np.int64), places[board, :count]
+            hand_at[board, :count] = own[:, HAND]
+            to[:, 0], to[:, 1] = own[:, LOWER], own[:, UPPER]
+            for column, given in ((2, AT), (4, FIRST), (6, LAST)):
+                to[:, column : column + 2] = lists + own[:, given : given + 2]
+            to[:, 8:] = whole + own[:, FIRST : FIRST + 2] // (self._length + 1)
+        return self._put(hand_at), places, self._put(live)
+
+    def _require_memory(self) -> None:
+        """Raise RunError where vectors and tables do not fit into the device's memory."""
+        wanted = self.wanted()
+        if wanted > (there := free_memory()):
+            raise RunError(
+                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
+                " free: use a smaller game"
+            )
+
+    def moved(self) -> int:
+        """Bytes of tables of the last round that an iteration reads and writes, at the least.
+
+        Regrets are read in the opponent's walk, and read and written in their player's; averages are read and written.
+        """
+        entries = self.boards * self.entries * self._rows * self._width
+        return (3 + 2 * self.averaged) * entries * self.stored.itemsize
+
+    def wanted(self) -> int:
+        """Bytes of device memory that vectors and tables of a solver take."""
+        counts = np.diff(self.tree.board_start).tolist()
+        early = sum(sum(self._places(r)) * counts[r] for r in range(self._last))
+        tables = 1 + self.averaged
+        numbers = (early + self.entries * self.boards + tables * int(self.tree.table_start[self._last])) * self.hands
+        stored = self.boards * self.entries * (self._rows * self._width * self.stored.itemsize + self._decisions)
+        return int(numbers * self.dtype.itemsize + tables * stored)
+
+
+class _Betting:
+    """The betting of the last round, which is the same in all blocks but for stakes, written out as CUDA code."""
+
+    def __init__(self, blocks: Array) -> None:
+        shape = ["kind", "actor", "child", "count", "row"]
+        for name in shape:
+            if (blocks[name] != blocks[name][0]).any():
+                raise GameError("betting in the last round differs with what came before: use the CPU")
+        self.blocks, self.nodes = blocks, blocks[0]
+        decides = self.nodes["kind"] == DECISION
+        self.number = np.cumsum(decides) - 1  # [node] of a decision
+        self.leaf = np.cumsum(~decides) - 1  # [node] of a leaf
+        self.rows, self.decisions = int(self.nodes["count"].sum()), int(decides.sum())
+        self.leaves = len(decides) - self.decisions
+        order = np.argsort(self.nodes["row"][decides], kind="stable")
+        if (order != np.arange(len(order))).any():
+            raise GameError("rows of the last round are not in the order of its decisions")
+        self.player, self.learns, self.lines = 0, False, list[str]()
+
+    def stakes(self, player: int) -> FloatArray:
+        """[entry, leaf] what a player wins at showdowns or folds."""
+        leaves = self.blocks[:, self.nodes["kind"] != DECISION]
+        negative = player & (leaves["kind"] == FOLD)
+        found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
+        return found
+
+    def code(self) -> str:
+        """The walks of both players: `learn_0`, `learn_1`, `respond_0` and `respond_1`."""
+        parts = []
+        for name, learns in (("learn", True), ("respond", False)):
+            for player in (0, 1):
+                self.player, self.learns, self.lines = player, learns, []
+                value, _ = self._value(0, "reach", "")
+                body = "\n".join(f"        {line}" for line in (*self.lines, f"return {value};"))
+                parts.append(
+                    f"struct {name}_{player}_betting {{\n"
+                    "    static __device__ inline Vector walk(const Walk& walk, const Vector& reach)\n"
+                    f"    {{\n{body}\n    }}\n}};\nKERNEL({name}_{player})\n"
+                )
+        return "\n".join(parts)
+
+    def _children(self, node: int) -> list[int]:
+        here = self.nodes[node]
+        return list(range(int(here["child"]), int(here["child"] + here["count"])))
+
+    def _value(self, node: int, reach: str, sums: str) -> tuple[str, str]:
+        """Write what a node is worth against a reach; return the vector, and the name of the sums of that reach.
+
+        Parameters
+        ----------
+        node : int
+            Of a block.
+        reach, sums : str
+            Names of the opponent's reach and of its sums; the latter may be empty where they are not known yet.
+        """
+        here = self.nodes[node]
+        if here["kind"] != DECISION:
+            sums = sums or self._sums([reach], node)[0]
+            what = "met" if here["kind"] == FOLD else "won"
+            return f"times(walk.stakes[{self.leaf[node]}], {sums}.{what})", sums
+        return self._opponents(node, reach, sums) if here["actor"] != self.player else self._own(node, reach, sums)
+
+    def _opponents(self, node: int, reach: str, sums: str) -> tuple[str, str]:
+        """Write a decision of the opponent: the sum over actions. What is left of all sums is that of a fold."""
+        write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
+        learns = "true" if self.learns else "false"
+        reaches = [f"reach_{node}[{a}]" for a in range(count)]
+        write(f"Vector reach_{node}[{count}];")
+        write(f"follow<{count}, {learns}>(walk, {self._place(node)}, {reach}, reach_{node});")
+        folds = [a for a in range(count) if self.nodes[children[a]]["kind"] == FOLD]
+        if folds and not sums:
+            sums = self._sums([reach], node)[0]
+        others = [a for a in range(count) if a not in folds[:1]]
+        known = dict(zip(others, self._sums([reaches[a] for a in others], node), strict=True))
+        if folds:
+            known[folds[0]] = f"rest_{node}"
+            write(f"Sum rest_{node} = {sums};")
+            self.lines += [f"take_from(rest_{node}.met, {known[a]}.met);" for a in others]
+        elif not sums:
+            sums = f"whole_{node}"
+            write(f"Sum {sums} = {known[0]};")
+            for part in ("won", "met"):
+                self.lines += [f"add({sums}.{part}, {known[a]}.{part});" for a in others[1:]]
+        for n, a in enumerate(sorted(range(count), key=lambda a: self.nodes[children[a]]["kind"] == DECISION)):
+            value, _ = self._value(children[a], reaches[a], known[a])
+            write(f"Vector value_{node} = {value};" if n == 0 else f"add(value_{node}, {value});")
+        return f"value_{node}", sums
+
+    def _own(self, node: int, reach: str, sums: str) -> tuple[str, str]:
+        """Write a decision of the player: the mean over actions by regrets, which are updated, or the best action."""
+        write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
+        write(f"Vector action_{node}[{count}];")
+        # Leaves first; sums may be found where the opponent cannot fold.
+        for a in sorted(
+            range(count), key=lambda a: (self.nodes[children[a]]["kind"] == DECISION, self._folds(children[a]))
+        ):
+            value, sums = self._value(children[a], reach, sums)
+            write(f"action_{node}[{a}] = {value};")
+        if self.learns:
+            write(f"const Vector value_{node} = learn<{count}>(walk, {self._place(node)}, action_{node});")
+        else:
+            write(f"Vector value_{node} = action_{node}[0];")
+            self.lines += [f"raise(value_{node}, action_{node}[{a}]);" for a in range(1, count)]
+        return f"value_{node}", sums
+
+    def _place(self, node: int) -> str:
+        """The first row of a decision, and its number."""
+        return f"{self.nodes[node]['row']}, {self.number[node]}"
+
+    def _folds(self, node: int) -> bool:
+        """Whether a fold follows a node at once."""
+        return any(self.nodes[child]["kind"] == FOLD for child in self._children(node))
+
+    def _sums(self, reaches: list[str], node: int) -> list[str]:
+        """Write sums of some reaches, two at a time; return their names."""
+        names = [f"sum_{node}_{''.join(c for c in reach if c.isalnum())}" for reach in reaches]
+        for n in range(0, len(names), 2):
+            one, two = (*reaches[n : n + 2], reaches[n])[:2]
+            first, second = (*names[n : n + 2], f"spare_{names[n]}")[:2]
+            self.lines += [f"Sum {first}, {second};", f"sum_up(walk, {one}, {two}, {first}, {second});"]
+        return names
