@@ -466,6 +466,16 @@ def test_answers_to_orange(tmp_path):
     assert (tmp_path / "answers.png").stat().st_size > 10_000
 
 
+def test_memory_of_trunks():
+    rows = answer("reproduce", "table-4.1")["rows"]
+    assert [(row["name"], round(row["ours"], 2)) for row in rows[1:]] == [
+        ("2-round", 936.80),
+        ("3-round", 362.55),
+        ("cfr", 143.55),
+    ]
+    assert [row["bytes"] for row in answer("reproduce", "table-4.1", "--only", "1-round")["rows"]] == [14196]
+
+
 @pytest.mark.parametrize("name", ["figure-5.2", "schmid-figure-2"])
 def test_distances_of_the_papers(name, monkeypatch):
     """Three digits after the point, of which [Johanson16] rounds some up: 3.10049 is 3.101 there."""
