@@ -262,6 +262,17 @@ def test_a_counter_run_is_a_run(place, tmp_path, way):
     kilt("match", str(tmp_path / "agent"), "random", "--hands", "20")
 
 
+def test_from_logs_at_once(place, tmp_path):
+    """A model that is counted on the way is the one that `kilt model` makes; the run keeps it."""
+    log, nash = str(tmp_path / "hands.log"), str(place / "nash")
+    kilt("match", nash, "random", "--hands", "100", "--log", log, "--way", "played")
+    kilt("counter", nash, "--log", log, "--player", "random", "-n", "3", "--out", str(tmp_path / "answer"))
+    kilt("model", log, "--player", "random", "--for", nash, "--out", str(tmp_path / "model"))
+    found, wanted = (OpponentModel.load(tmp_path / name).counts for name in ("answer/model", "model"))
+    assert found.sum() > 100 and np.array_equal(found, wanted)
+    assert "nobody does not play" in refused("counter", nash, "--log", log, "--player", "nobody")
+
+
 def test_what_cannot_be_answered_is_refused(place, tmp_path):
     config, model, out = str(place / "leduc.toml"), str(place / "ann"), str(tmp_path / "out")
     for said, *asked in (
@@ -273,6 +284,8 @@ def test_what_cannot_be_answered_is_refused(place, tmp_path):
         ("make the model for the same game", "--model", str(place / "kuhn")),
         ("unknown algorithm 'dbr:lp'", "--model", model, "-a", "lp"),
         ("nothing", "--model", str(place / "nothing")),
+        ("by --log LOG and --player NAME",),
+        ("by --log LOG and --player NAME", "--model", model, "--player", "Ann"),
     ):
         found = refused("counter", config, *asked, "--out", out)
         assert said in found

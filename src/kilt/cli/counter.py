@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +22,16 @@ def counter(
     config: Annotated[
         Path, typer.Argument(metavar="CONFIG|RUN", help="A .toml file as `kilt solve` takes it, or a run of one.")
     ],
-    model: Annotated[Path, typer.Option("--model", metavar="MODEL", help="What `kilt model` made for the same game.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="MODEL", help="What `kilt model` made for the same game.")
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option("--log", metavar="LOG", help="… or hands of the opponent, any number of files; needs --player."),
+    ] = None,
+    player: Annotated[
+        str | None, typer.Option("--player", metavar="NAME", help="Who the opponent is, as the logs call them.")
+    ] = None,
     p: Annotated[
         float | None,
         typer.Option("--p", metavar="P", help="Restricted Nash response: they play the model with probability P."),
@@ -73,6 +84,8 @@ def counter(
         raise RunError(
             "--p is for a restricted Nash response, --p-max and --confidence for a data-biased one: give one"
         )
+    if (model is None) == (not logs) or (player is None) != (not logs):
+        raise RunError("say who is answered: by --model MODEL, or by --log LOG and --player NAME")
     said = read_config(config / CONFIG if config.is_dir() else config)
     if config.is_dir():  # the cards of a run are there already
         own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
@@ -80,11 +93,13 @@ def counter(
     asked = algorithm or said.solver.algorithm
     base = asked.partition(":")[2] if asked.partition(":")[0] in ("rnr", "dbr") else asked
     kind, share = ("dbr", 0.9 if p_max is None else p_max) if p is None else ("rnr", p)
-    against = CounterConfig(str(model.resolve()), share, (confidence or DEFAULT_CONFIDENCE) if kind == "dbr" else "")
     solver = {"algorithm": f"{kind}:{base}" if base else kind, "seed": seed, "threads": threads}
-    said = replace(with_overrides(said, solver=solver, engine={}), counter=against)
+    said = with_overrides(said, solver=solver, engine={})
     folder = out or free_folder(f"{config.stem}-counter")
-    run = configured(said, folder, asked_budget(iterations, minutes, None), going_on=False)
+    with _opponent(model, logs or [], player or "", config, as_json=as_json) as seen:  # a run has a copy of its own
+        against = CounterConfig(str(seen), share, (confidence or DEFAULT_CONFIDENCE) if kind == "dbr" else "")
+        budget = asked_budget(iterations, minutes, None)
+        run = configured(replace(said, counter=against), folder, budget, going_on=False)
     last = finish(run)
     found = _exploitation(run)
     if as_json:
@@ -92,6 +107,24 @@ def counter(
         return
     print_result(last, run, as_json=False)
     say(f"it wins {found} mbb/h from the model that it answers")
+
+
+@contextmanager
+def _opponent(model: Path | None, logs: list[Path], player: str, config: Path, *, as_json: bool) -> Iterator[Path]:
+    """The folder of a model: the one that is there, or one that is counted from logs, for as long as it is needed."""
+    from tempfile import TemporaryDirectory
+
+    from kilt.cli.model import counted, print_counted
+
+    if model is not None:
+        yield model.resolve()
+        return
+    found = counted(logs, player, str(config))
+    if not as_json:
+        print_counted(found, None, as_json=False)
+    with TemporaryDirectory(prefix="kilt-model-") as folder:
+        found.model.save(Path(folder) / "model")
+        yield Path(folder) / "model"
 
 
 def _exploitation(run: Run) -> Estimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -52,8 +52,6 @@ def model(
     The model says how often each action was taken; where the player was never seen, it calls.
     """
     from kilt.errors import PlayError
-    from kilt.runs.modelled import observer_for
-    from kilt.strategy.translate import mapping_named
 
     if (target is None) == (game is None):
         raise PlayError("a model is for one game: give --for RUN or CONFIG, or --game NAME")
@@ -61,10 +59,36 @@ def model(
         raise PlayError(f"there is no run and no configuration {target}: check --for, or give a small game by --game")
     if out is not None and out.exists():
         raise PlayError(f"{out} is there already: choose another --out")
-    with (
-        ticking() as tick,
-        observer_for(game or target or "", player, mucked, mapping_named(translation), tick) as seen,
-    ):
+    found = counted(logs, player, game or target or "", mucked, translation, skip=skip)
+    if out is not None:
+        found.model.save(out)
+    print_counted(found, out, as_json=as_json)
+
+
+class Counted(NamedTuple):
+    """A model, and how it came about."""
+
+    model: OpponentModel
+    rounds: tuple[str, ...]  # the names of the game's rounds
+    faults: list[str]  # lines that cannot be read
+    seconds: float  # of reading and counting
+
+
+def counted(
+    logs: list[Path],
+    player: str,
+    target: str,
+    mucked: str = "shown",
+    translation: str = "pseudo-harmonic",
+    *,
+    skip: bool = False,
+) -> Counted:
+    """Count what a player did in logs, at the information sets of a run, a configuration or a game."""
+    from kilt.errors import PlayError
+    from kilt.runs.modelled import observer_for
+    from kilt.strategy.translate import mapping_named
+
+    with ticking() as tick, observer_for(target, player, mucked, mapping_named(translation), tick) as seen:
         texts = [_text(log) for log in logs]
         faults, began = [], perf_counter()
         with ProgressBars() as bar:
@@ -80,11 +104,7 @@ def model(
                 raise PlayError(f"no hand of {player} in {where} counts (--mucked {mucked}): give more hands{first}")
             said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
             raise PlayError(f"{player} does not play in {where}; {said}{first}")
-        found = seen.model()
-        if out is not None:
-            found.save(out)
-        rounds = seen.game.rules.round_names
-    _print(found, rounds, faults, seconds, out, as_json=as_json)
+        return Counted(seen.model(), seen.game.rules.round_names, faults, seconds)
 
 
 def _text(log: Path) -> str:
@@ -95,10 +115,9 @@ def _text(log: Path) -> str:
         return decoded(log.read_bytes())
 
 
-def _print(
-    found: OpponentModel, rounds: tuple[str, ...], faults: list[str], seconds: float, out: Path | None, *, as_json: bool
-) -> None:
+def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
     """What was seen, and what was not."""
+    found, rounds, faults, seconds = counted
     figures, by_round = found.figures, found.rounds()
     if as_json:
         said = [

@@ -2,7 +2,7 @@
 
 CFR solves abstractions of [2-1] hold'em by joint tables. After 1, 2, 4, 8, … iterations both exploitabilities of its
 average strategy are measured: by opponents who see the same buckets, and by those who see all cards. A row is how far
-the real one rises from its lowest point to the end.
+the real one rises from its lowest point to the end; the last one is their mean, with its 95% interval.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
+from kilt.evaluate.stats import student_width
 from kilt.jit import cores
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.reproduce.tilts import GAME, PLANS, Abstracted, abstracted
@@ -61,6 +62,12 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         rows.append(Row(plan, None, float(real[-1] - real[low]), "mbb/g", perf_counter() - began, more))
         lines |= {f"{plan}, real": points[:, :2], f"{plan}, abstract": points[:, [0, 2]]}
         plot_lines(lines, WHAT, path, "iterations", "exploitability [mbb/g]", logarithmic=(True, True))
+    if len(rows) > 1:
+        rises = np.array([row.ours for row in rows])
+        margin = student_width(len(rises)) * float(rises.std(ddof=1))
+        more = {"rises_in": int((rises > 0).sum()), "abstractions": len(rises)}
+        spent = sum(row.seconds for row in rows)
+        rows.append(Row("mean of these", None, float(rises.mean()), "mbb/g", spent, more, margin))
     return ReproductionResult(WHAT, rows, path if rows else None)
 
 
