@@ -645,8 +645,9 @@ def test_tilts_and_overfitting(tmp_path, monkeypatch):
         assert row["ours"] == pytest.approx(row["exploitability"] - row["without"])
         assert row["ci95"][0] < row["ours"] < row["ci95"][1]
     assert found.picture.stat().st_size > 10_000
-    rows = REPRODUCTIONS["figure-2.6"].run(asked._replace(only=plans[:1], out=tmp_path / "curve.png"), Quiet()).rows
-    for row in rows:
+    rows = REPRODUCTIONS["figure-2.6"].run(asked._replace(only=plans[:2], out=tmp_path / "curve.png"), Quiet()).rows
+    assert rows[-1].ours == pytest.approx((rows[0].ours + rows[1].ours) / 2) and rows[-1].margin is not None
+    for row in rows[:-1]:
         assert [point[0] for point in row.more["curve"]] == [1, 2, 4]
         assert row.ours == pytest.approx(row.more["end"] - row.more["lowest"])
         assert all(inside <= real for _, real, inside in row.more["curve"])
