@@ -268,7 +268,6 @@ def test_compact_tables(stored, tmp_path):
         assert not lost or not np.array_equal(found, table)
     found, wanted = device.response_values(ours.average()), game.response_values(theirs.average())
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 + lost)
-    device.averaged = False
     with pytest.raises(RunError, match=r"without negative regrets and discounts: use cfr\+"):
         CompactCfr(device, "dcfr")
 

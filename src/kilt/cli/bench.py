@@ -142,7 +142,7 @@ def start(as_json: AsJson = False, long: Long = False) -> None:
 
 @app.command()
 def gpu(as_json: AsJson = False, long: Long = False) -> None:
-    """[2-4] hold'em from nothing to 1 mbb/g on a GPU, and how near its kernels come to the memory's limit."""
+    """[2-4] hold'em to 1 mbb/g on a GPU, and how near kernels come to its memory's limit; --long: royal hold'em."""
     from kilt.bench.gpu import run
 
     with waiting("solving [2-4] hold'em …"):

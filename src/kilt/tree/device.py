@@ -84,6 +84,15 @@ class DeviceRound(NamedTuple):
     chance: Any  # of chance nodes
 
 
+class CardLists(NamedTuple):
+    """The hands that a complete board leaves, listed by the cards that they hold."""
+
+    cards: int  # and blanks, which stand beside hands of one card
+    lists: int  # one for each card that the board leaves
+    length: int  # of a list
+    live: int  # hands
+
+
 class DeviceTree:
     """What all walks over the public tree of a poker game need on the device.
 
@@ -201,6 +210,22 @@ class DeviceTree:
             **dict.fromkeys(VECTORS),
         )
 
+    def _with_vectors(self, r: int) -> DeviceRound:
+        """A round with room for its vectors."""
+        here = self._round(r, self.tree)
+        room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places(r)]
+        return here._replace(**dict(zip(VECTORS, room, strict=True)))
+
+    def _card_lists(self) -> CardLists:
+        """How hands of the last round are listed by the cards that they hold."""
+        game = self.game.game
+        assert isinstance(game, Holdem)
+        board = sum(game.rules.board_cards)
+        left = game.deck.size - board
+        cards = int(max(column.max() for column in self.tree.deck.cards)) + 1
+        length, live = (left - 1, left * (left - 1) // 2) if game.rules.hole_cards == 2 else (1, left)
+        return CardLists(cards, cards - board, length, live)
+
     def _places(self, r: int) -> list[int]:
         """How many places each of `VECTORS` has in a round: 1 at least, since no array of a kernel may be empty."""
         walks, openings = self.walks[r], self._openings()[r]
@@ -292,12 +317,6 @@ class DeviceGame(DeviceTree):
         super().__init__(game, dtype)
         self._require_memory()
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
-
-    def _with_vectors(self, r: int) -> DeviceRound:
-        """A round with room for its vectors."""
-        here = self._round(r, self.tree)
-        room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places(r)]
-        return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def table(self) -> Any:
         """A table of zeros on the device."""

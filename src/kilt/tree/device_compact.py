@@ -19,7 +19,7 @@ from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import NUMBERS, free_memory, kernels
-from kilt.tree.device import IDLE, NODE, VECTORS, DeviceRound, DeviceTree
+from kilt.tree.device import IDLE, NODE, DeviceTree
 from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
@@ -62,16 +62,10 @@ class CompactGame(DeviceTree):
         averaged: bool = True,
     ) -> None:
         super().__init__(game, dtype)
-        assert isinstance(game.game, Holdem)
         if len(self.walks) < 2:
             raise GameError(f"{game.game.name} has one round, and compact tables are for those of several")
-        rules = game.game.rules
         self.stored, self.averaged, self._last = np.dtype(stored), averaged, len(self.walks) - 1
-        left = game.game.deck.size - sum(rules.board_cards)
-        pairs = rules.hole_cards == 2
-        self._length, live = (left - 1, left * (left - 1) // 2) if pairs else (1, left)
-        self._cards_and_blanks = int(max(column.max() for column in self.tree.deck.cards)) + 1
-        self._lists = self._cards_and_blanks - sum(rules.board_cards)
+        self._cards_and_blanks, self._lists, self._length, live = self._card_lists()
         self._each = -(-live // LANES)
         lanes = -(-live // self._each)
         self._width = min(-(-lanes // 4) * 4, LANES) * self._each  # rows begin at whole sectors of memory
@@ -204,13 +198,6 @@ class CompactGame(DeviceTree):
     def _whole(self) -> int:
         """Where sums of whole lists begin in it, in pairs of numbers."""
         return LANES * self._each + 1 + (self._lists + 1) * (self._length + 1)
-
-    def _with_vectors(self, r: int) -> DeviceRound:
-        """A round before the last with room for its vectors."""
-        here = self._round(r, self.tree)
-        places = self._places(r)
-        room = [self.cupy.zeros((count, here.boards, self.hands), self.dtype) for count in places]
-        return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def _blocks(self) -> Array:
         """[entry, node] of `NODE`: the blocks of the last round, with children and rows numbered from 0 in each."""

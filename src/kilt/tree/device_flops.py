@@ -80,8 +80,6 @@ class DeviceFlops(DeviceTree):
     ) -> None:
         super().__init__(game, dtype)
         threads = threads or THREADS
-        assert isinstance(game.game, Holdem)
-        rules = game.game.rules
         self._lock, self._own, self._threads = Lock(), local(), threads
         self._room: dict[tuple[int, str], Any] = {}
         self._last = len(self.walks) - 1
@@ -90,11 +88,7 @@ class DeviceFlops(DeviceTree):
         starts = np.concatenate([[0], np.cumsum(rows)]).tolist()
         self._decisions = [self._decisions_of(r, starts[r]) for r in range(len(self.walks))]
         self._betting = self._programs(0), self._programs(1)
-        left = game.game.deck.size - sum(rules.board_cards)
-        pairs = rules.hole_cards == 2
-        self.length, live = (left - 1, left * (left - 1) // 2) if pairs else (1, left)
-        self._cards_and_blanks = int(max(column.max() for column in self.tree.deck.cards)) + 1
-        self.lists = self._cards_and_blanks - sum(rules.board_cards)
+        self._cards_and_blanks, self.lists, self.length, live = self._card_lists()
         self.columns, self._each = table.shape[1], -(-live // threads)
         self._actions = 1 << int(max(own[:, 2].max() for own in self._decisions) - 1).bit_length()
         self._steps = max(own.longest for own in self._betting)
