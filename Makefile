@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test test-long test-gpu quick demo tour lint types docs pictures unit clean
+.PHONY: env test test-long test-gpu chaos quick demo tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -42,6 +42,10 @@ unit: env
 # Published figures that take a walk of the full deck, by themselves.
 test-long: env
 	$(BIN)/pytest -m long
+
+# Faults by the thousand: kills, full disks, damaged files, spoilt texts. An hour; what was tried is printed.
+chaos: env
+	$(BIN)/python tests/chaos.py
 
 # On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
 test-gpu: env

@@ -183,6 +183,7 @@ class RunFolder:
             if isinstance(solver, InParts):
                 solver.restore_parts(self._parts(solver.iterations))
         self._saved = solver.iterations, seconds, size_of(solver) / WRITING
+        self._drop_other_parts(solver.iterations)
         self._log.seek(0)
         lines = _read_log(self._log.read())
         if said := _unreadable(self.path, lines):
@@ -219,10 +220,14 @@ class RunFolder:
             parameters=self.identity._asdict(),
             figures={"iterations": solver.iterations, "seconds": seconds, "cpu_seconds": cpu_seconds},
         )
-        for old in (self.path.absolute() / PARTS).glob("*"):
-            if old != self._parts(solver.iterations):  # they belonged to the checkpoint before
-                shutil.rmtree(old, ignore_errors=True)
+        self._drop_other_parts(solver.iterations)
         self._saved = solver.iterations, seconds, perf_counter() - began
+
+    def _drop_other_parts(self, iterations: int) -> None:
+        """Delete parts of other checkpoints than that of `iterations`: the one before, or one that was not finished."""
+        for old in (self.path.absolute() / PARTS).glob("*"):
+            if old != self._parts(iterations):
+                shutil.rmtree(old, ignore_errors=True)
 
     def _parts(self, iterations: int) -> Path:
         """Where the parts of a checkpoint are: whoever writes them may work in another folder."""

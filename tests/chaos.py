@@ -1,0 +1,566 @@
+"""Faults by the thousand: `make chaos`; the tests try a few of each.
+
+Every trial ends in what would have been there without the fault, to the last bit, or in one clear line and an older
+state that is intact. A trial is decided by its number, so that one that failed can be looked at again:
+
+    python tests/chaos.py --only kills --trial 17
+"""
+
+import argparse
+import errno
+import json
+import os
+import random
+import resource
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import kilt.cli
+from kilt import artifact
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.config import read_config
+from kilt.errors import KiltError
+from kilt.games import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import read_action, read_log, read_reply, read_state, seen_by
+from kilt.play.match import Dealer
+from kilt.play.phh import read_phhs
+from kilt.runs import folder as folders
+from kilt.runs.check import check
+from kilt.runs.folder import RunFolder
+from kilt.spots.spot import read_spot
+
+GAME = """GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 2
+stack = 12 12
+blind = 2 1
+firstPlayer = 2 1
+numSuits = 3
+numRanks = 4
+numHoleCards = 1
+numBoardCards = 0 1
+END GAMEDEF
+"""
+CONFIG = """game = "small.game"
+cards = "IR-PHS-PHS 3-4"
+actions = "1x, a"
+
+[solver]
+iterations = 3000
+seed = 5
+"""
+
+
+class HarmDoneError(AssertionError):
+    """A fault that did harm."""
+
+
+# Commands in processes of their own, which share what this one has compiled
+
+
+class Command(NamedTuple):
+    """A command that runs."""
+
+    process: int
+    line: int  # a pipe with what it says
+
+
+class Ending(NamedTuple):
+    """How a command ended."""
+
+    code: int  # the exit code; less than 0: the signal that ended it
+    said: str
+
+
+def begin(arguments: list[str], prepare: Callable[[], None] = lambda: None) -> Command:
+    """Fork a process that runs a command after `prepare`."""
+    sys.stdout.flush()
+    mine, theirs = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(theirs)
+        return Command(process, mine)
+    code = 70
+    try:
+        os.dup2(theirs, 1)
+        os.dup2(theirs, 2)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        sys.argv = ["kilt", *arguments]
+        folders.OFTEN = 0.0
+        prepare()
+        kilt.cli.main()
+        code = 0
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def ended(command: Command) -> Ending:
+    """Wait for a command."""
+    with os.fdopen(command.line, errors="replace") as line:
+        said = line.read()
+    return Ending(os.waitstatus_to_exitcode(os.waitpid(command.process, 0)[1]), said)
+
+
+def outcome_of(ending: Ending) -> str:
+    """How a command ended: done, killed or refused, which takes one line; HarmDoneError if in any other way."""
+    if ending.code == 0:
+        return "done"
+    if ending.code == -signal.SIGKILL:
+        return "killed"
+    complaints = [line for line in ending.said.splitlines() if line.startswith("error:")]
+    if ending.code == 2 and len(complaints) == 1 and "Traceback" not in ending.said:
+        return "refused"
+    raise HarmDoneError(f"exit code {ending.code}: {ending.said[-2000:]}")
+
+
+def warm(arguments: list[str]) -> None:
+    """Run a command in this process: those that are forked from it then have all modules and kernels."""
+    with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+        kilt.cli.app(arguments, standalone_mode=False)
+
+
+def must(arguments: list[str], prepare: Callable[[], None] = lambda: None) -> None:
+    """Run a command that has to work."""
+    ending = ended(begin(arguments, prepare))
+    if ending.code:
+        raise HarmDoneError(f"{shlex.join(arguments)}: exit code {ending.code}: {ending.said[-2000:]}")
+
+
+class Work(NamedTuple):
+    """Something that a user does, which can be killed at any time."""
+
+    arguments: list[str]
+    resume: list[str]  # what a user types once it has begun
+    made: str  # the folder that it makes
+    before: Callable[[Path], None] = lambda home: None
+
+
+def digest(folder: Path) -> str:
+    """What all arrays of a folder hold; times and places are not in it."""
+    parts = []
+    for file in sorted(folder.rglob("*.npy")):
+        relative = file.relative_to(folder)
+        # What is hidden is under way; a checkpoint is as old as the last time that one was written.
+        if not any(part.startswith(".") for part in relative.parts) and relative.parts[0] != "checkpoint":
+            parts += [str(relative), np.load(file)]
+    return artifact.fingerprint(*parts)
+
+
+def small_game(home: Path) -> None:
+    """Write a game, a configuration of a run, and one with classes of boards, which blades share."""
+    (home / "small.game").write_text(GAME)
+    (home / "small.toml").write_text(CONFIG)
+    rounds, classes = plan_named("IR-PHS-PHS 4-3", (0, 1)).rounds, PublicPlan(2, 4, codes=0, base="IR-PHS-PHS 4-4")
+    (home / "cards.toml").write_text(Plan(rounds, (classes,), bins=6, opponents=2).toml())
+    (home / "blades.toml").write_text(CONFIG.replace("IR-PHS-PHS 3-4", "cards.toml"))
+
+
+Fault = tuple[str, Callable[[list[str]], Ending]]  # its name, and what runs a command with it
+WORKS = {
+    "flat": Work(
+        ["solve", "--game", "kuhn", "-a", "cfr+", "-n", "60", "--out", "run"], ["solve", "--resume", "run"], "run"
+    ),
+    "abstract": Work(["solve", "small.toml", "--out", "run"], ["solve", "--resume", "run"], "run"),
+    "blades": Work(
+        ["solve", "blades.toml", "--engine", "local", "--batch", "64", "--out", "run"],
+        ["solve", "--resume", "run"],
+        "run",
+    ),
+    "cards": Work(["abstraction", "build", "PR-KE-PHS 2-2", "--game", "small.game", "--out", "cards"], [], "cards"),
+    "export": Work(
+        ["export", "made", "agent"], [], "agent", lambda home: shutil.copytree(home.parent / "made", home / "made")
+    ),
+}
+
+
+class Chaos:
+    """Trials of every kind, in a folder for their files."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.faults = Counter[str]()
+        self.outcomes = Counter[str]()
+        self.wanted: dict[str, str] = {}
+        self.operations: dict[str, int] = {}
+        small_game(self.home)
+        with self._inside(self.home):
+            warm(["solve", "small.toml", "--out", "made"])
+            warm(["export", "made", "agent"])
+            warm(["match", "made", "always-raise", "--hands", "60", "--json"])
+
+    @contextmanager
+    def _inside(self, folder: Path) -> Iterator[None]:
+        before = Path.cwd()
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+    @contextmanager
+    def _place(self, work: Work) -> Iterator[Path]:
+        place = Path(tempfile.mkdtemp(dir=self.home))
+        small_game(place)
+        work.before(place)
+        try:
+            with self._inside(place):
+                yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def undisturbed(self, name: str) -> tuple[str, int]:
+        """The digest of what a piece of work makes, and the number of file operations that it takes."""
+        if name not in self.wanted:
+            work = WORKS[name]
+            with self._place(work):
+                warm(work.arguments)
+            with self._place(work) as place:
+                counter = place / "operations"
+                must(work.arguments, lambda: at_operation(0, counter=counter))
+                self.wanted[name] = digest(place / work.made)
+                self.operations[name] = len(counter.read_bytes())
+        return self.wanted[name], self.operations[name]
+
+    def _disturbed(self, name: str, faults: Iterator[Fault]) -> None:
+        """Do a piece of work with a fault in each attempt, and go on until it is done; then compare."""
+        work, (wanted, _) = WORKS[name], self.undisturbed(name)
+        with self._place(work) as place:
+            arguments = work.arguments
+            for fault, run in faults:
+                self.faults[fault] += 1
+                outcome = outcome_of(run(arguments))
+                self.outcomes[outcome] += 1
+                if outcome == "done":
+                    break
+                arguments = work.resume if RunFolder.begun(place / work.made) else work.arguments
+            else:
+                ending = ended(begin(arguments))
+                if outcome_of(ending) != "done":
+                    if f"--resume {work.made}" not in ending.said:
+                        raise HarmDoneError(f"{name} cannot go on: {ending.said}")
+                    self.outcomes["had to be resumed"] += 1
+                    must(work.resume)
+            if digest(place / work.made) != wanted:
+                raise HarmDoneError(f"{name} ended with other tables than it would have had")
+            check_whole(place / work.made)
+
+    # Kinds of faults
+
+    def kills(self, trial: int) -> None:
+        """SIGKILL between two file operations, up to three times in a piece of work, or at any moment."""
+        draw = random.Random(f"kills {trial}")
+        name = draw.choice([*WORKS])
+        _, operations = self.undisturbed(name)
+
+        def faults() -> Iterator[Fault]:
+            for _ in range(draw.randint(1, 3)):
+                if draw.random() < 0.7:
+                    number = draw.randint(1, operations)
+                    yield "killed before a file operation", partial(prepared, partial(at_operation, number))
+                else:
+                    seconds, stopped = draw.uniform(0, 0.4), draw.random() < 0.3
+                    fault = "stopped, then killed" if stopped else "killed at any moment"
+                    yield fault, partial(killed_after, seconds=seconds, stopped=stopped)
+
+        self._disturbed(name, faults())
+
+    def disks(self, trial: int) -> None:
+        """A disk that is full from some file operation on, or files that may not grow beyond some size."""
+        draw = random.Random(f"disks {trial}")
+        name = draw.choice([*WORKS])
+        _, operations = self.undisturbed(name)
+
+        def faults() -> Iterator[Fault]:
+            if draw.random() < 0.7:
+                number, error = draw.randint(1, operations), draw.choice([errno.ENOSPC, errno.EIO, errno.EDQUOT])
+                yield "file operations that fail", partial(prepared, partial(at_operation, number, error))
+            else:
+                size = draw.choice([0, 100, 500, 1000, 3000, 10_000])
+                limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
+                yield "files that may not grow", partial(prepared, limit)
+
+        self._disturbed(name, faults())
+
+    def clocks(self, trial: int) -> None:
+        """Clocks that jump, forwards and backwards, while a command runs."""
+        draw = random.Random(f"clocks {trial}")
+        jumping = partial(prepared, partial(jumping_clocks, draw))
+        self._disturbed(draw.choice([*WORKS]), iter([("clocks that jump", jumping)]))
+
+    def damage(self, trial: int) -> None:
+        """A file of an artifact that is damaged: noticed when it is used, or of no account."""
+        draw = random.Random(f"damage {trial}")
+        source = self.home / draw.choice(["made", "agent"])
+        with tempfile.TemporaryDirectory(dir=self.home) as place:
+            copy = shutil.copytree(source, Path(place) / "copy")
+            file = draw.choice(sorted(file for file in copy.rglob("*") if file.is_file()))
+            how = spoil(file, draw)
+            self.faults[f"damaged: {how}"] += 1
+            played = self._played(copy)
+            if played.code == 0 and played.said != self._played(source).said:
+                raise HarmDoneError(f"{file.relative_to(copy)} {how}: it plays on, and otherwise")
+            try:
+                self.outcomes["of no account" if outcome_of(played) == "done" else "refused"] += 1
+            except HarmDoneError as harm:
+                raise HarmDoneError(f"{file.relative_to(copy)} {how}: {harm}") from None
+
+    @cache  # noqa: B019, there is one of us
+    def _played(self, agent: Path) -> Ending:
+        """What a match of an agent comes to."""
+        ending = ended(begin(["match", str(agent), "always-raise", "--hands", "60", "--json"]))
+        figure = str(json.loads(ending.said)["mbb_per_hand"]) if ending.code == 0 else ending.said
+        return ending._replace(said=figure)
+
+    def lines(self, trial: int) -> None:
+        """A thousand mutated lines and texts, read by everything that reads what others wrote."""
+        draw = random.Random(f"lines {trial}")
+        for number in range(1000):
+            name, (text, read) = draw.choice([*READERS.items()])
+            spoilt = mutated(text, draw)
+            self.faults[f"spoilt: {name}"] += 1
+            try:
+                read(spoilt, self.home)
+                self.outcomes["read"] += 1
+            except KiltError as error:
+                self.outcomes["refused"] += 1
+                if len(str(error)) > 2000 or "\n" in str(error).strip():
+                    raise HarmDoneError(f"{name} {number}: more than a line: {error}") from None
+            except Exception as error:
+                raise HarmDoneError(f"{name} {number}: {spoilt!r}: {error!r}") from error
+
+
+# What tries a fault, how often in a campaign, and how often in the tests.
+KINDS = {
+    "kills": (Chaos.kills, 1000, 4),
+    "disks": (Chaos.disks, 500, 3),
+    "clocks": (Chaos.clocks, 50, 1),
+    "damage": (Chaos.damage, 10_000, 8),
+    "lines": (Chaos.lines, 1000, 1),
+}
+
+
+# Faults
+
+
+def at_operation(number: int, error: int | None = None, counter: Path | None = None) -> None:
+    """From here on, end this process before its file operation of that number, or let that and all later ones fail.
+
+    With `counter`, a file, only count: a byte for each.
+    """
+    seen = 0
+    line = os.open(counter, os.O_WRONLY | os.O_CREAT) if counter else -1
+    home = str(Path.cwd())
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal seen
+        if event == "open":
+            if isinstance(arguments[0], int) or not arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+                return
+        elif event not in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link", "os.utime"):
+            return
+        if not str(Path(os.fsdecode(arguments[0])).absolute()).startswith(home):
+            return
+        seen += 1
+        if line >= 0:
+            os.write(line, b".")
+        elif seen == number and error is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif seen >= number and error is not None:
+            raise OSError(error, os.strerror(error), str(arguments[0]))
+
+    sys.addaudithook(watch)
+
+
+def prepared(prepare: Callable[[], None], arguments: list[str]) -> Ending:
+    """Run a command in a process with a fault in it."""
+    return ended(begin(arguments, prepare))
+
+
+def killed_after(arguments: list[str], seconds: float, *, stopped: bool) -> Ending:
+    """Run a command and kill it after some time, if it is still there; it may have been stopped for a while before."""
+    command = begin(arguments)
+    process = command.process
+    time.sleep(seconds)
+    if stopped:
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(0.02)
+        if seconds < 0.2:
+            os.kill(process, signal.SIGCONT)
+            time.sleep(0.02)
+    os.kill(process, signal.SIGKILL)  # a process that has ended is still ours to wait for
+    return ended(command)
+
+
+def jumping_clocks(draw: random.Random) -> None:
+    """Let every clock that kilt reads jump by up to a day, and the ones that may by so much backwards."""
+    at = {"time": 0.0, "perf_counter": 0.0, "monotonic": 0.0}
+    real = {name: getattr(time, name) for name in at}
+
+    def jumping(name: str) -> Callable[[], float]:
+        def clock() -> float:
+            if draw.random() < 0.2:
+                at[name] += draw.uniform(0 if name != "time" else -86400, 86400)
+            return float(real[name]() + at[name])
+
+        return clock
+
+    clocks = {real[name]: jumping(name) for name in at}
+    for module in [module for name, module in sys.modules.items() if name.startswith("kilt") or name == "time"]:
+        for name, value in list(vars(module).items()):
+            if callable(value) and value in clocks:
+                setattr(module, name, clocks[value])
+
+
+def spoil(file: Path, draw: random.Random) -> str:
+    """Damage a file in some way; which."""
+    content = bytearray(file.read_bytes())
+    how = draw.choice(["flipped", "cut off", "longer", "zeros", "noise", "gone", "empty", "a folder", "another's"])
+    if not content and how in ("flipped", "cut off", "zeros", "noise"):
+        how = "longer"
+    place = draw.randrange(len(content)) if content else 0
+    if how == "flipped":
+        content[place] ^= 1 << draw.randrange(8)
+    elif how == "cut off":
+        del content[place:]
+    elif how == "longer":
+        content += draw.randbytes(draw.randint(1, 100))
+    elif how == "zeros":
+        content[place:] = bytes(len(content) - place)
+    elif how == "noise":
+        content[place:] = draw.randbytes(len(content) - place)
+    elif how == "another's":
+        other = draw.choice(sorted(one for one in file.parent.rglob("*") if one.is_file()))
+        content = bytearray(other.read_bytes())
+    file.unlink()
+    if how == "a folder":
+        file.mkdir()
+    elif how != "gone":
+        file.write_bytes(b"" if how == "empty" else content)
+    return how
+
+
+def check_whole(folder: Path) -> None:
+    """Everything in a folder has the checksums that it says."""
+    for found in check(folder):
+        if found.damage:
+            raise HarmDoneError(f"{found.path}: {found.damage}")
+
+
+# Texts that others wrote
+
+
+def mutated(text: str, draw: random.Random) -> str:
+    """A text with one to five small changes."""
+    letters = list(text)
+    for _ in range(draw.randint(1, 5)):
+        place = draw.randrange(len(letters) + 1)
+        how = draw.randrange(6)
+        if how == 0:
+            del letters[place : place + draw.randint(1, 6)]
+        elif how == 1:
+            letters[place:place] = draw.choice("0123456789:|/crf[]{}()\"'\\=,.-+eE \t\n\r\0#xé♠𝒜٣")
+        elif how == 2 and letters:
+            letters[place : place + 1] = draw.choice(letters)
+        elif how == 3:
+            letters[place:place] = letters[place : place + draw.randint(1, 12)]
+        elif how == 4:
+            letters[place:place] = draw.choice(["9" * 30, "1e999", "nan", "-1", "true", "null", "../..", "\ud800"])
+        else:
+            del letters[place:]
+    return "".join(letters)
+
+
+NO_LIMIT, LIMIT = (Holdem(ready_made(name)) for name in ("holdem.nolimit.2p", "holdem.limit.2p"))
+ASKED = seen_by(NO_LIMIT.start().actor, 3, NO_LIMIT.start(), Dealer(NO_LIMIT).deal(3))
+LOG = (
+    "# name/game/hands/seed Ann\nSTATE:0:r300c/r900c/cc/cc:As9s|Th9h/Kd8h9d/4c/5d:-900|900:Ann|Bob\n"
+    "STATE:1:cr400f:2c7d|AhAd:-100|100:Bob|Ann\nSCORE:-800|800:Ann|Bob\n"
+)
+PHH = (
+    'variant = "NT"\nantes = [0, 0]\nblinds_or_straddles = [50, 100]\nmin_bet = 100\nstarting_stacks = [20000, 20000]\n'
+    'actions = ["d dh p1 AsKs", "d dh p2 QhQd", "p1 cbr 300", "p2 f"]\n'
+)
+SPOT = 'board = "QsJh2h"\npot = 6\nstacks = 97\nranges = ["QQ+,AKs", "TT+,AQs+"]\nbets = "50%, a"\n'
+
+
+def read_file(read: Callable[[Path], object], name: str) -> Callable[[str, Path], object]:
+    def reader(text: str, home: Path) -> object:
+        file = home / name
+        file.write_bytes(text.encode(errors="surrogatepass"))
+        return read(file)
+
+    return reader
+
+
+READERS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
+    "states": (f"{ASKED}", lambda text, home: read_state(text, NO_LIMIT)),
+    "replies": (f"{ASKED}:r300", lambda text, home: read_reply(text, ASKED, NO_LIMIT)),
+    "actions": ("r300", lambda text, home: read_action(NO_LIMIT.start(), text)),
+    "logs": (LOG, lambda text, home: read_log(text, NO_LIMIT)),
+    "hands": (PHH, lambda text, home: read_phhs(text, NO_LIMIT)),
+    "configurations": (CONFIG, read_file(read_config, "spoilt.toml")),
+    "spots": (SPOT, read_file(read_spot, "spoilt-spot.toml")),
+    "games": (GAME, read_file(lambda file: kilt.load_game(str(file)), "spoilt.game")),
+}
+
+
+def campaign(kinds: list[str], share: float, *, few: bool = False, trial: int | None = None) -> bool:
+    """Try faults of some kinds, print a table of what became of them; whether none did harm."""
+    fine = True
+    with tempfile.TemporaryDirectory(prefix="kilt-chaos-") as home:
+        os.environ["KILT_CACHE"] = str(Path(home) / "cache")
+        chaos = Chaos(Path(home))
+        for kind in kinds:
+            run, many, some = KINDS[kind]
+            chaos.faults.clear()
+            chaos.outcomes.clear()
+            began, harm = time.monotonic(), 0
+            for number in range(some if few else round(many * share)) if trial is None else [trial]:
+                try:
+                    run(chaos, number)
+                except HarmDoneError as error:
+                    harm += 1
+                    print(f"{kind} {number}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            fine = fine and not harm
+            row = {
+                "kind": kind,
+                "tried": chaos.faults.total(),
+                "harm": harm,
+                "seconds": round(time.monotonic() - began),
+            }
+            row |= {"faults": dict(chaos.faults), "outcomes": dict(chaos.outcomes)}
+            print(json.dumps(row), flush=True)  # noqa: T201
+    return fine
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Try faults of every kind, and say what became of them.")
+    parser.add_argument("--only", choices=[*KINDS], action="append", help="a kind; may be given again")
+    parser.add_argument("--share", type=float, default=1.0, help="of the trials")
+    parser.add_argument("--few", action="store_true", help="as few as the tests try")
+    parser.add_argument("--trial", type=int, help="this one alone")
+    options = parser.parse_args()
+    kinds = options.only or [*KINDS]
+    sys.exit(0 if campaign(kinds, options.share, few=options.few, trial=options.trial) else 1)
