@@ -396,6 +396,7 @@ class Dealt:
         self.abstract, rules = abstract, abstract.game.rules
         held = rules.hole_cards
         holes, self.board = (cards[:held], cards[held : 2 * held]), cards[2 * held :]
+        self.holes = cards[: 2 * held]
         self.hands = [rules.deck.hole_index(hole) for hole in holes]
         boards = [self.board[: rules.board_size(r)] for r in range(rules.rounds)]
         seen = list(zip(abstract.cards.each, holes, strict=True))
@@ -420,6 +421,14 @@ class Dealt:
         leaf = self.abstract.betting.leaves[self.abstract.betting.nodes.leaf[node]]
         return self.abstract.game.payoffs(leaf, self.hands, self.board)[0]
 
+    def mean_pay(self, node, r):
+        """What player 0 wins at a leaf on average, if only the public cards of round `r` are known."""
+        rules, betting = self.abstract.game.rules, self.abstract.betting
+        board, leaf = tuple(self.board[: rules.board_size(r)]), betting.leaves[betting.nodes.leaf[node]]
+        rest = [card for card in range(rules.deck.size) if card not in {*self.holes, *board}]
+        more = list(combinations(rest, len(self.board) - len(board)))
+        return sum(self.abstract.game.payoffs(leaf, self.hands, board + way)[0] for way in more) / len(more)
+
 
 def children_of(nodes, node):
     """The nodes below a node."""
@@ -438,7 +447,7 @@ def count_places(abstract):
             yield from range(2 * slot + n, 2 * slot + 2 * n)
 
 
-def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
+def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0, equities=False):
     """[slot] regrets, and how often actions were drawn for the opponent; and how many actions were left out.
 
     Numbers are single ones, as in the kernel. What a deal changes is seen by the next one.
@@ -464,6 +473,11 @@ def external_sampling(abstract, seed, iterations, *, linear=False, prune=0.0):
                 return single(dealt.pays(node))
             below = children_of(nodes, node)
             if actor == CHANCE:
+                after = below[0]
+                while nodes.actor[after] == CHANCE:
+                    after = nodes.first_child[after]
+                if equities and nodes.actor[after] == TERMINAL:
+                    return single(dealt.mean_pay(after, nodes.round[node]))
                 return value(below[0], player, key)
             slots = dealt.slots(node)
             positive = [max(regret[slot], single(0)) for slot in slots]

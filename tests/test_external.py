@@ -19,13 +19,15 @@ from kilt.cards.hands_kernels import settle
 from kilt.errors import RunError
 from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
 from kilt.evaluate.judge import judge_of
+from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.games.tilt import tilted
 from kilt.solve import external
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import External, SamplingOptions, require_options
 from kilt.solve.registry import make_solver
 from kilt.tree.vector import VectorGame
 
@@ -113,8 +115,9 @@ def tables(solver):
         SamplingOptions(prune=0.02),
         SamplingOptions(linear=True, prune=0.02),
         SamplingOptions(average=False, prune=0.02),
+        SamplingOptions(linear=True, equities=True),
     ],
-    ids=str,
+    ids=repr,
 )
 def test_twin(games, game, options, monkeypatch):
     """The same deals, the same draws, the same tables."""
@@ -123,7 +126,9 @@ def test_twin(games, game, options, monkeypatch):
     solver = External(abstract, seed=5, options=options)
     solver.step(70)
     solver.step(30)
-    regret, total, left_out = naive.external_sampling(abstract, 5, 100, linear=options.linear, prune=options.prune)
+    regret, total, left_out = naive.external_sampling(
+        abstract, 5, 100, linear=options.linear, prune=options.prune, equities=options.equities
+    )
     assert (left_out > 20) == (options.prune > 0)
     found = tables(solver)
     np.testing.assert_allclose(found[0], regret, rtol=1e-5, atol=1e-3)
@@ -371,6 +376,11 @@ def test_what_cannot_be():
     for prune in (-1.0, np.inf, np.nan):
         with pytest.raises(RunError, match=r"`prune` is .*: give a number of chips, or 0"):
             SamplingOptions(prune=prune)
+    options, game = SamplingOptions(equities=True), load_game("leduc")
+    with pytest.raises(RunError, match="tilted payoffs do not weigh alike: leave one of them out"):
+        require_options(options, tilted(game, (7.0, 0.0, 0.0, 7.0)))
+    with pytest.raises(RunError, match="leave them or the engine out"):
+        require_options(options, game, blades=True)
 
 
 # ── problems ──

@@ -15,6 +15,7 @@
     average = true                          # otherwise the current strategy is the result
     linear = true                           # weigh an iteration by its number
     prune = 0                               # most walks leave out actions that lose more than this many chips a deal
+    equities = false                        # an all-in before the last round is worth its mean over all boards
 
     [engine]
     name = "ray"                            # or local; left out: no blades
@@ -85,6 +86,9 @@ class SolverConfig(Record):
         Whether iteration t counts t times in regrets and average (linear weighting).
     prune : float
         Chips: most walks leave out actions whose regret per deal is below −`prune`. 0 leaves out none.
+    equities : bool
+        Whether a showdown after an all-in before the last round is worth its mean over all boards, in place of the one
+        that is dealt.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -98,6 +102,7 @@ class SolverConfig(Record):
     average: bool = True
     linear: bool = True
     prune: float = 0.0
+    equities: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt import artifact
 from kilt.arrays import ByteArray, FloatArray, IntArray
@@ -131,6 +132,40 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
         table = _pair_edges(deck, hole_cards, board_size)
         artifact.write(place, KIND, {"edges": table})
         return table
+
+
+def deal_edges(
+    cards: IntArray, pairs: IntArray, size: int, deck: Deck = FULL, *, board_size: int = BOARD_SIZE
+) -> npt.NDArray[np.float32]:
+    """Edges of the first player's hand in many deals, over all ways to complete the first public cards of each.
+
+    Parameters
+    ----------
+    cards : ndarray of int64, shape (deals, cards)
+        Private cards of player 0, of player 1, then all public ones.
+    pairs : ndarray of int64, shape (deals, 2)
+        Numbers of both hands in `Deck.holes`.
+    size : int
+        Number of public cards that are there; those after them are left open.
+    deck : Deck
+        Whose cards the numbers are.
+    board_size : int
+        Number of cards of a complete board.
+
+    Returns
+    -------
+    ndarray of float32, shape (deals,)
+        From −1 to 1.
+    """
+    held = (cards.shape[1] - board_size) // 2
+    if size == 0:
+        return pair_edges(deck, held, board_size)[pairs[:, 0], pairs[:, 1]].astype(np.float32)
+    left = deck.size - 2 * held - size
+    tables, hands = hand_tables(board_size + held, deck), hand_list(deck, held)
+    edge = np.empty(len(cards), dtype=np.float32)
+    rest = np.empty(deck.size, dtype=np.int64)
+    kernels.deal_edges(cards, held, size, _ways(left, board_size - size), hands, pairs, tables, rest, edge)
+    return edge
 
 
 def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:

@@ -76,6 +76,36 @@ def pair_edges_on(
 
 
 @kernel
+def deal_edges(
+    cards: IntArray,
+    held: int,
+    size: int,
+    ways: npt.NDArray[np.int8],
+    hands: HandList,
+    pairs: IntArray,
+    tables: HandTables,
+    rest: IntArray,
+    edge: npt.NDArray[np.float32],
+) -> None:
+    """Write [deal] the edge of player 0's hand over player 1's on the first `size` public cards of each deal.
+
+    `cards` [deal, card] has `held` private cards of each player, then the board; `pairs` [deal, player] the numbers of
+    the hands. `rest` [card of the deck] is scratch.
+    """
+    for deal in range(len(cards)):
+        known, left = 2 * held + size, 0
+        for card in range(len(rest)):
+            free = True
+            for k in range(known):
+                free = free and cards[deal, k] != card
+            if free:
+                rest[left] = card
+                left += 1
+        board = cards[deal, 2 * held : known]
+        edge[deal] = pair_edge(board, rest, ways, hands, pairs[deal], tables) / ways.shape[0]
+
+
+@kernel
 def add_pairs(
     boards: IntArray,
     weights: IntArray,

@@ -33,6 +33,7 @@ threads = 2
 average = true                          # false: the current strategy is the result, in half the memory
 linear = true                           # weigh an iteration by its number
 prune = 0                               # most walks leave out actions that lose more than so many chips a deal
+equities = false                        # an all-in before the last round is worth its mean over all boards
 
 [engine]
 name = ""                               # local or ray: blades share the classes of boards, if the cards have some

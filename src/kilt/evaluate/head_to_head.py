@@ -138,12 +138,12 @@ class HeadToHead:
 
         The expectation is over all actions of both players.
         """
-        bucket, outcome = self._mine.settle(len(won), self.one.abstract)
+        bucket, _ = self._mine.settle(len(won), self.one.abstract)
         seats = (
             Seat(self._rules.nodes, bucket, self.one.shares),
             Seat(self._theirs.nodes, self._yours.settle(len(won), self.other.abstract)[0], self.other.shares),
         )
-        meet(self._rules, *seats, outcome, self._call, self._mine.queue, won)
+        meet(self._rules, *seats, self._mine.shown[: len(won)], self._call, self._mine.queue, won)
 
 
 def expected_winnings(

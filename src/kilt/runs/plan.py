@@ -39,7 +39,7 @@ from kilt.search.agent import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
 from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import one_for_both, require_boards
-from kilt.solve.external import Pace, SamplingOptions, probe
+from kilt.solve.external import Pace, SamplingOptions, probe, require_options
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
@@ -92,7 +92,7 @@ class RunPlan:
     def options(self) -> SamplingOptions:
         """How external sampling goes about it."""
         solver = self.config.solver
-        return SamplingOptions(solver.average, solver.linear, solver.prune)
+        return SamplingOptions(solver.average, solver.linear, solver.prune, solver.equities)
 
     @property
     def budget(self) -> Budget:
@@ -301,6 +301,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     plan = RunPlan(config, game, menu, cards, algorithm)
     if algorithm.against:
         plan = replace(plan, against=_against(plan))
+    require_options(plan.options, game, blades=bool(config.engine.name))
     if config.engine.name:
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan

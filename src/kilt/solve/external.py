@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import perf_counter
@@ -31,10 +31,12 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
 from kilt.arrays import Array
+from kilt.cards.edges import deal_edges
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import settle
 from kilt.errors import RunError
 from kilt.games.game import TERMINAL
+from kilt.games.holdem import Holdem
 from kilt.jit import in_parts
 from kilt.solve import external_kernels as kernels
 from kilt.solve.counter import Restriction
@@ -55,6 +57,8 @@ class SamplingOptions:
     average: bool = True  # keep an average strategy; otherwise the current one is the result
     linear: bool = False  # weigh an iteration by its number
     prune: float = 0.0  # most walks leave out actions whose regret per deal is below −this, in chips; 0: none
+    # Showdowns after an all-in before the last round are worth their mean over all boards, in place of the one dealt.
+    equities: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.prune < inf:
@@ -69,6 +73,16 @@ def words_of(options: SamplingOptions) -> int:
 DEFAULT = SamplingOptions()
 FACTOR = 2**-0.5  # by which linear weighting discounts
 STEPS = 28  # 2^14: see `scheduled`
+
+
+def require_options(options: SamplingOptions, game: Holdem, *, blades: bool = False) -> None:
+    """Raise RunError where a game cannot be sampled so."""
+    if options.equities and np.any(game.tilts):
+        raise RunError(
+            "`equities` are means of wins and losses, which tilted payoffs do not weigh alike: leave one of them out"
+        )
+    if options.equities and blades:
+        raise RunError("`equities` are for walks of one process: leave them or the engine out")
 
 
 class RegretTable:
@@ -134,6 +148,7 @@ class External(TableState):
     ) -> None:
         self.dtype = np.dtype(dtype)  # of probabilities
         self.abstract, self.options, self.threads = abstract, options, threads
+        require_options(options, abstract.game)
         self.iterations = self.decisions = self.visits = 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.regrets = RegretTable(abstract, options)
@@ -142,7 +157,7 @@ class External(TableState):
         if restriction:
             fixed = np.ascontiguousarray(restriction.fixed, dtype=np.float32)
             self._held = kernels.Held(restriction.player, float(restriction.coin), fixed)
-        self._workspaces = [WalkWorkspace(abstract) for _ in range(threads)]
+        self._workspaces = [WalkWorkspace(abstract, equities=options.equities) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
@@ -211,16 +226,17 @@ def weight_beyond(iterations: int, first: int) -> float:
 class WalkWorkspace:
     """Buffers of one thread: cards, buckets and outcomes of deals, and the queue of a walk."""
 
-    def __init__(self, abstract: SlotLayout, most: int = DEALS) -> None:
+    def __init__(self, abstract: SlotLayout, most: int = DEALS, *, equities: bool = False) -> None:
         rules = abstract.game.rules
-        self.abstract = abstract
+        self.abstract, self.equities = abstract, equities
         self.deck, self.held = rules.deck.size, rules.hole_cards
         self.sizes = [rules.board_size(r) for r in range(rules.rounds)]
         self.tables = hand_tables(self.held + self.sizes[-1], rules.deck)
         self.cards = np.empty((most, 2 * self.held + self.sizes[-1]), dtype=np.int64)
         self.hands = np.empty((most, 2), dtype=np.int64)
         self.bucket: Words = np.empty((most, rules.rounds, 2), dtype=np.uint32)
-        self.outcome: Singles = np.empty(most, dtype=np.float32)
+        self.shown: Singles = np.empty(most, dtype=np.float32)
+        self.outcome: Singles = np.empty((most, rules.rounds), dtype=np.float32)
         self.share: Singles = np.ones(most, dtype=np.float32)  # all deals weigh the same,
         self.tally: Words = np.ones(most, dtype=np.uint32)
         # and are walked over from the root, once for each player.
@@ -236,13 +252,19 @@ class WalkWorkspace:
         return self.settle(deals, self.abstract)
 
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
-        """[deal, round, player] buckets and [deal] outcomes of the first `deals` hands in `cards`.
+        """[deal, round, player] buckets and [deal, round] outcomes of the first `deals` hands in `cards`.
 
-        An outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split.
+        An outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split: on the board
+        that was dealt, whatever the round of the last bet, or with `equities` the mean over all boards from there on.
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
-        settle(cards, self.held, self.tables, hands, outcome)
+        settle(cards, self.held, self.tables, hands, self.shown[:deals])
+        outcome[:] = self.shown[:deals, None]
+        if self.equities:
+            deck, whole = abstract.game.rules.deck, self.sizes[-1]
+            for r, size in enumerate(self.sizes[:-1]):
+                outcome[:, r] = deal_edges(cards, hands, size, deck, board_size=whole)
         for r, size in enumerate(self.sizes):
             abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
         return bucket, outcome
@@ -290,4 +312,7 @@ def rules_of(abstract: SlotLayout, words: int) -> Rules:
     ends = nodes.actor == TERMINAL
     records["link"][ends] = kernels.ENDINGS * row[nodes.leaf[ends]]
     records["actor"][ends] = kernels.OVER
-    return Rules(records[after_chance(nodes)], payoffs.astype(np.float32).ravel())
+    follows = records[after_chance(nodes)]
+    over = follows["actor"] == kernels.OVER
+    follows["round"][over] = nodes.round[over]  # of the last bet, though the showdown comes after the last round
+    return Rules(follows, payoffs.astype(np.float32).ravel())

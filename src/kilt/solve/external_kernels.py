@@ -55,7 +55,8 @@ class Rules(NamedTuple):
 
     nodes: Records  # [node] NODE
     # [ENDINGS · row + 3 · player + outcome + 1] what the player of a walk wins, with the sign changed for player 1. The
-    # outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split.
+    # outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split; means of outcomes,
+    # between these, are paid in proportion.
     payoff: Singles
 
 
@@ -121,12 +122,12 @@ def walk_deals(
 ) -> tuple[int, int]:
     """Walk over deals number `first` and following, from each of their starts: external sampling.
 
-    `bucket` [deal, round, player] and `outcome` [deal] say what was dealt. Adds to `regret`, deals weighted by their
-    `share`, and unless it is empty, `tally` [deal] to `count` for each action that is drawn for the opponent: both are
-    views of one table, see `external`. Deals without a share are left out. Where `prune` is above 0, most walks leave
-    out actions whose mean regret is below −`prune`, unless they end the hand; deals so far weigh as much as their
-    number, and `weight` more. A player may be `held` to a strategy in part. `queue` is scratch. Writes [start] the
-    `value` to player 0. Returns how many decisions and how many nodes the walks came to.
+    `bucket` [deal, round, player] and `outcome` [deal, round] say what was dealt. Adds to `regret`, deals weighted by
+    their `share`, and unless it is empty, `tally` [deal] to `count` for each action that is drawn for the opponent:
+    both are views of one table, see `external`. Deals without a share are left out. Where `prune` is above 0, most
+    walks leave out actions whose mean regret is below −`prune`, unless they end the hand; deals so far weigh as much
+    as their number, and `weight` more. A player may be `held` to a strategy in part. `queue` is scratch. Writes
+    [start] the `value` to player 0. Returns how many decisions and how many nodes the walks came to.
     """
     decisions, visited = 0, 0
     key = mix(seed ^ WALKS)
@@ -185,11 +186,10 @@ def _descend(
 ) -> tuple[np.uint64, int]:
     """Walk down from the places before `free`: where that ends, and how many decisions there were."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
+    second = np.uint64(4)
     averaging = len(count) > 0
     shift = np.uint64(1 if averaging else 0)
     decisions = 0
-    first = np.uint64(outcome[deal] + np.float32(1.0))  # which of the payoffs are paid, to either player
-    second = first + np.uint64(3)
     while place < free:
         here = queue[place]
         n = np.uint64(here.count)
@@ -243,7 +243,10 @@ def _descend(
                 if child.actor == BEYOND:
                     there.link, there.player = child.link, player
                 else:
-                    there.value = rules.payoff[np.uint64(child.link) + (second if player else first)]
+                    shown = outcome[deal, child.round]
+                    even = np.uint64(child.link) + (second if player else one)  # the payoff where they split
+                    won = rules.payoff[even + one] if shown > nothing else rules.payoff[even - one]
+                    there.value = rules.payoff[even] + abs(shown) * (won - rules.payoff[even])
                 there.count, there.actor = np.uint8(0), child.actor
             elif prune > 0 and regret[slot + a] < least:
                 there.value, there.count, there.actor = nothing, np.uint8(0), np.uint8(SKIPPED)
