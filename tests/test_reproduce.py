@@ -14,7 +14,6 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt import artifact
-from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import SolverConfig
@@ -563,14 +562,18 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     """Tables 7.1 to 7.4 and 8 of [Johanson16], on Leduc hold'em; the logs that they share are judged once."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
     solution = table_7.Style("IR-PHS-PHS 3-3")
-    styles = {"S2298": solution, "CFR8": table_7.Style("IR-PHS-PHS 2-2"), "Orange": solution._replace(raises=3.0)}
+    styles = {
+        "S2298": solution,
+        "CFR8": table_7.Style("IR-PHS-PHS 2-2"),
+        "Orange": solution._replace(tilt=(70, 0, 0, 70)),
+    }
     for name, value in {
         "GAME": "leduc",
         "HANDS": 60,
         "DEALS": 256,
         "SolverConfig": lambda minutes, threads: SolverConfig(iterations=500, threads=threads),
         "AGENTS": styles,
-        "OPPONENT_STYLE": solution._replace(raises=0.5, folds=2.0),
+        "OPPONENT_STYLE": solution._replace(tilt=(0, 0, -50, 0)),
     }.items():
         monkeypatch.setattr(table_7, name, value)
     monkeypatch.setattr(table_8, "DEALS", 10)
@@ -615,18 +618,6 @@ def test_limits_of_deviations_off_policy():
     assert found == {"deviation": pytest.approx(exact), "largest_share": pytest.approx(50 / (2 * 4.5 + 2 + 4 * 50))}
     more = table_7._limit(np.append(pays[hands] * ratio, 0), np.append(ratio, 0))  # what the other never does
     assert more["largest_share"] == found["largest_share"]
-
-
-def test_styles_lean():
-    """Raises three times as likely beside calls, and nothing else changed; where nobody has been, nobody is."""
-    abstract = SyntheticGame(load_game("leduc"), ((1, 1), (1, 1)), None)
-    strategy = np.ones(abstract.slots, dtype=np.uint8)
-    strategy[:2] = 0  # the first decision: check or bet
-    leant = table_7.leaning(abstract, strategy, table_7.Style("", raises=3.0, folds=2.0)) / 65535
-    assert leant[:2].tolist() == [0, 0]
-    assert leant[2:4] == pytest.approx([1 / 4, 3 / 4], abs=1e-4)  # after a check
-    facing = abstract.first[next(n for n, a in enumerate(abstract.betting.nodes.children) if a == 3)]
-    assert leant[facing : facing + 3] == pytest.approx([2 / 6, 1 / 6, 3 / 6], abs=1e-4)
 
 
 def test_tilts_and_overfitting(tmp_path, monkeypatch):

@@ -3,8 +3,8 @@
 Three agents each play the same opponent, and each of the three is judged on the hands of each: on policy where it has
 played them itself, off policy otherwise. The paper's S2298, CFR8 and Orange were solutions by CFR with abstractions of
 several sizes, Orange of a game that pays winners more, and PsOpti4 an older, hand-made one. Ours are solutions by
-external sampling with buckets of several sizes; those in the places of Orange and PsOpti4 lean: all probabilities of
-raising are multiplied by a factor, or of folding, and then normalised. So the orders can be compared, not the figures.
+external sampling with buckets of several sizes; those in the places of Orange and PsOpti4 were solved with tilted
+payoffs (`kilt.games.tilt`). So the orders can be compared, not the figures.
 
 A row has the standard deviation of one hand. Beside it are the bias, the distance of the mean from what the judged
 agent wins with all bets averaged over, and the root mean square error over 1,000 hands: √(bias² + deviation² / 1000).
@@ -30,8 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import SlotLayout
-from kilt.arrays import Array, FloatArray
+from kilt.arrays import FloatArray
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.flops import Watcher
@@ -39,16 +38,14 @@ from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import estimate
 from kilt.evaluate.values import SeenHand
-from kilt.games.holdem import CALL, FOLD, Holdem
+from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.play.acpc import log_line
 from kilt.play.agent import known
 from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
-from kilt.reproduce.agents import SolvedAgent, solved_agent
+from kilt.reproduce.agents import solved_agent
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
-from kilt.strategy.blueprint import CARDS, STRATEGY, Blueprint
-from kilt.tree.betting import label_of
 
 GAME, MINUTES, HANDS, DEALS = "holdem.limit.2p", 2.0, 10_000, 50_000
 LINES = 100  # of a log, that a process judges before it reports
@@ -57,19 +54,18 @@ UNIT = "mb/hand"
 
 
 class Style(NamedTuple):
-    """An agent: its cards, and how it leans away from the solution."""
+    """An agent: its cards, and the tilt of the payoffs that it was solved with."""
 
     cards: str
-    raises: float = 1.0  # factor of the probability to raise
-    folds: float = 1.0  # factor of the probability to fold
+    tilt: tuple[float, ...] = ()
 
 
 AGENTS = {
     "S2298": Style("IR-PHS-PHS 169-60-60-60"),
     "CFR8": Style("IR-PHS-PHS 169-8-8-8"),
-    "Orange": Style("IR-PHS-PHS 169-20-20-20", raises=2.0),
+    "Orange": Style("IR-PHS-PHS 169-20-20-20", (7, 0, 0, 7)),  # aggressive, the paper's tilt
 }
-OPPONENT, OPPONENT_STYLE = "PsOpti4", Style("IR-PHS-PHS 169-20-20-20", raises=0.7, folds=1.5)  # tight
+OPPONENT, OPPONENT_STYLE = "PsOpti4", Style("IR-PHS-PHS 169-20-20-20", (0, 0, -25, 0))  # tight: folding costs less
 
 Figures = tuple[float, float, float]  # bias, standard deviation, root mean square error
 
@@ -165,57 +161,19 @@ class StyledAgent(NamedTuple):
     seconds: float
 
 
-def leaning(abstract: SlotLayout, strategy: Array, style: Style) -> Array:
-    """A strategy with probabilities of raising and of folding multiplied by factors, and normalised.
-
-    Parameters
-    ----------
-    abstract : SlotLayout
-        The abstract game.
-    strategy : ndarray, shape (slots,)
-        Weights of actions; those of an information set are normalised.
-    style : Style
-        The factors.
-
-    Returns
-    -------
-    ndarray of uint16, shape (slots,)
-    """
-    nodes, level, first = abstract.betting.nodes, abstract.betting.level, abstract.first
-    factors = {FOLD: style.folds, CALL: 1.0}
-    leant = np.zeros(len(strategy), dtype=np.uint16)
-    for node in np.flatnonzero(nodes.actor >= 0).tolist():
-        start, count = int(nodes.first_child[node]), int(nodes.children[node])
-        labels = [label_of(chips, limit=False)[0] for chips in level[start : start + count].tolist()]
-        rows = strategy[first[node] : first[node + 1]].reshape(-1, count).astype(np.float64)
-        rows *= [factors.get(label, style.raises) for label in labels]
-        total = rows.sum(axis=1, keepdims=True)
-        shares = np.divide(rows, total, out=np.zeros_like(rows), where=total > 0)
-        leant[first[node] : first[node + 1]] = np.round(shares * np.iinfo(np.uint16).max).ravel()
-    return leant
-
-
 def styled_agents(
     out: Path, minutes: float, threads: int, watcher: Watcher
 ) -> tuple[Holdem, dict[str, StyledAgent]] | None:
     """The game, and all agents and their opponent by name, in folders of `out`; None where the user wishes to stop."""
-    styles = {**AGENTS, OPPONENT: OPPONENT_STYLE}
-    solutions: dict[str, SolvedAgent] = {}
-    for cards in dict.fromkeys(style.cards for style in styles.values()):
-        config = Config(GAME, (cards,), solver=SolverConfig(minutes=minutes, threads=threads))
-        solved = solved_agent(config, out / cards.replace(" ", "-"), watcher)
+    found: dict[str, StyledAgent] = {}
+    for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
+        solver = SolverConfig(minutes=minutes, threads=threads)
+        solved = solved_agent(Config(GAME, (style.cards,), tilt=style.tilt, solver=solver), out / name, watcher)
         if solved is None:
             return None
-        solutions[cards] = solved
-    found: dict[str, StyledAgent] = {}
-    for name, style in styles.items():
-        solution, folder = solutions[style.cards], out / name
-        abstract = solution.problem.abstract
-        shares = leaning(abstract, solution.strategy, style)
-        if not artifact.exists(folder / STRATEGY):
-            Blueprint.of(abstract, shares).save(folder / STRATEGY, solution.folder / CARDS)
-        found[name] = StyledAgent(folder, AbstractStrategy(abstract, shares), solution.seconds)
-    return abstract.game, found
+        real = solved.problem.real.abstract
+        found[name] = StyledAgent(solved.folder, AbstractStrategy(real, solved.strategy), solved.seconds)
+    return real.game, found
 
 
 class LogTask(NamedTuple):
@@ -265,13 +223,16 @@ def judge_hands(task: LogTask, text: str) -> FloatArray:
 class Cases:
     """What estimators make of agents on hands of others, each log judged once; figures are kept in a folder."""
 
-    def __init__(self, game: Holdem, agents: dict[str, StyledAgent], out: Path, threads: int, watcher: Watcher) -> None:
-        self.game, self.agents, self.out, self.threads, self.watcher = game, agents, out, threads, watcher
+    def __init__(
+        self, game: Holdem, agents: dict[str, StyledAgent], hands: int, out: Path, threads: int, watcher: Watcher
+    ) -> None:
+        self.game, self.agents, self.hands = game, agents, hands
+        self.out, self.threads, self.watcher = out, threads, watcher
         self._truths: dict[str, float] = {}
 
     def figures(self, played: str, judged: str, *, partial: bool) -> dict[str, dict[str, Any]]:
         """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error."""
-        file, part = self.out / f"{played}-{HANDS}.json", "partial" if partial else "full"
+        file, part = self.out / f"{played}-{self.hands}.json", "partial" if partial else "full"
         kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged] if file.exists() else {}
         wanted = {*ESTIMATORS, *(LIMITS if judged != played else ())}
         if not kept or not wanted <= {*kept[part]}:  # an older version has kept fewer
@@ -322,14 +283,14 @@ class Cases:
 
     def _log(self, played: str) -> str:
         """The log of an agent's match with the opponent; played once."""
-        file = self.out / f"{played}-{HANDS}.log"
+        file = self.out / f"{played}-{self.hands}.log"
         if not file.exists():
             lines: list[str] = []
             specs = str(self.agents[played].folder), str(self.agents[OPPONENT].folder)
             play_match(
                 self.game,
                 specs,
-                HANDS,
+                self.hands,
                 duplicate=False,
                 load=load_agent,
                 sink=lambda hand: lines.append(log_line(hand)),
@@ -390,15 +351,17 @@ def _on_processes(task: LogTask, parts: list[str], processes: int) -> Iterator[F
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-_TIME = f"{MINUTES:g} min of solving for each of 3 agents, one for their cards, some for each of 3 logs that are judged"
+_TIME = f"{MINUTES:g} min of solving for each of 4 agents, one for their cards, some for each of 3 logs that are judged"
 
 
 def _cases(asked: Request, watcher: Watcher) -> Cases | None:
     out, threads = asked.out or Path(FOLDER), asked.threads or cores()
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
-    made = styled_agents(out, MINUTES if asked.minutes is None else asked.minutes, threads, watcher)
-    return made and Cases(*made, out, threads, watcher)
+    minutes = MINUTES if asked.minutes is None else asked.minutes
+    made = styled_agents(out, minutes, threads, watcher)
+    hands = HANDS if minutes >= MINUTES else max(2, int(HANDS * minutes / MINUTES))
+    return made and Cases(*made, hands, out, threads, watcher)
 
 
 def _by_agent(what: str, paper: dict[str, dict[str, Figures]], *, partial: bool) -> Reproduction:

@@ -130,7 +130,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
 
 TABLE = Reproduction(
     what="[Johanson16 table 8.2], simulated: 500-deal matches of a portfolio, won less lost",
-    time=f"{table_7.MINUTES:g} min of solving for each of 3 agents, one for their cards, and half a minute a match",
+    time=f"{table_7.MINUTES:g} min of solving for each of 4 agents, one for their cards, and half a minute a match",
     rows=tuple(name + kind for name in PAPER for kind in ("", SIGNIFICANT)),
     run=_reproduce,
     options=("only", "minutes", "threads", "out"),
