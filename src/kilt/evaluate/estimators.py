@@ -154,8 +154,7 @@ def follow(
         reach = [upto * policy.share(action) for upto, policy in zip(reach, said, strict=True)]
     if not reach[0][seen.own] > 0:
         raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
-    last, closing = seen.moves()[-1]
-    closing = closing if last.actor == seen.seat else ""
+    closing = steps[-1].action if steps and steps[-1].position.actor == seen.seat else ""
     return Line(steps, [Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
 
 
