@@ -35,9 +35,10 @@ DISCOUNT = np.dtype(
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game as betting tree × joint tables, on a GPU. `JointCfr` takes it as it takes a `JointGame`.
+    """An abstract game as betting tree × joint tables, on a GPU.
 
-    Strategies that come from the device are probabilities; those of the host are made so.
+    `JointCfr` takes it as it takes a `JointGame`, but for checkpoints: what it keeps stays on the device. Strategies
+    that come from the device are probabilities; those of the host are made so.
 
     Parameters
     ----------

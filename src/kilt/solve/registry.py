@@ -259,6 +259,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         tables = 14 if joint else COUNTERS[plain].tables  # six for each seat, those of the model, and its policy
         entry, make = COUNTERS[plain]._replace(tables=tables), _counter(more or DEFAULT_BASE)
         return entry._replace(make=make, threads=walks, walks=walks, joint=joint)
+    if plain in COUNTERS:
+        raise RunError(f"unknown algorithm {name!r}: after {plain}: comes one of {', '.join(COUNTER_BASES)}")
     if name not in ALGORITHMS:
         raise RunError(f"unknown algorithm {name!r}: use one of {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
