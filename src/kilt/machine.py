@@ -12,7 +12,7 @@ from typing import NamedTuple
 PROCESS = (
     210_000_000  # bytes of a process that solves or builds, without its tables: Python, libraries, compiled kernels
 )
-LIBRARIES = 600_000_000  # bytes of address space: what Python, NumPy and the compiler take before any work
+LIBRARIES = 700_000_000  # bytes of address space: what Python, NumPy, the compiler and pictures take beside any work
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
 
 
