@@ -131,9 +131,8 @@ def follow(
     `endings` are the actions that estimators will imagine. PlayError is raised where the playing strategy never plays
     so.
     """
-    hands = len(seen.free(0))
     agents = (played,) if judged is played else (played, judged)
-    reach = [np.ones(hands) for _ in agents]  # the last is that of the judged strategy
+    reach = [np.ones(seen.hands) for _ in agents]  # the last is that of the judged strategy
     outcomes: list[Outcome] = []
     missing = dict(NOTHING_MISSING)
     steps: list[LineStep] = []

@@ -150,7 +150,9 @@ class SeenHand:
         return weights
 
     def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> float:
-        """The sum of `weights` over all private hands."""
+        """The sum of `weights` over all private hands: 1 where the strategy that played is judged."""
+        if judged is played:
+            return 1.0
         if all_cards:
             free = self.free_mask(r)
             return float(judged @ free) / float(played @ free)
@@ -167,7 +169,12 @@ class SeenHand:
     @cached_property
     def all_hands(self) -> IntArray:
         """Numbers of all private hands, those that cannot be held too."""
-        return np.arange(len(self.free(0)))
+        return np.arange(self.hands)
+
+    @property
+    def hands(self) -> int:
+        """Number of all private hands, those that cannot be held too."""
+        return len(_bits(self.game.rules)[0])
 
     def board_of(self, r: int) -> tuple[int, ...]:
         """The public cards that are dealt up to round `r`."""
