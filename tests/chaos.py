@@ -20,13 +20,14 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import typer.main
 
 import kilt.cli
 from kilt import artifact
@@ -85,6 +86,9 @@ class Ending(NamedTuple):
 
     code: int  # the exit code; less than 0: the signal that ended it
     said: str
+
+
+kilt.cli.app = typer.main.get_command(kilt.cli.app)  # made once: a process that is forked would take longest for that
 
 
 def begin(arguments: list[str], prepare: Callable[[], None] = lambda: None) -> Command:
@@ -526,33 +530,52 @@ READERS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
 }
 
 
-def campaign(kinds: list[str], share: float, *, few: bool = False, trial: int | None = None) -> bool:
-    """Try faults of some kinds, print a table of what became of them; whether none did harm."""
-    fine = True
+def campaign(kinds: list[str], trials: Callable[[str], Iterable[int]]) -> Iterator[dict[str, Any]]:
+    """Try faults of some kinds, those trials of each; what became of them, kind by kind."""
     with tempfile.TemporaryDirectory(prefix="kilt-chaos-") as home:
         os.environ["KILT_CACHE"] = str(Path(home) / "cache")
         chaos = Chaos(Path(home))
         for kind in kinds:
-            run, many, some = KINDS[kind]
             chaos.faults.clear()
             chaos.outcomes.clear()
-            began, harm = time.monotonic(), 0
-            for number in range(some if few else round(many * share)) if trial is None else [trial]:
+            began, done, harm = time.monotonic(), 0, 0
+            for number in trials(kind):
                 try:
-                    run(chaos, number)
+                    KINDS[kind][0](chaos, number)
                 except HarmDoneError as error:
                     harm += 1
                     print(f"{kind} {number}: {error}", file=sys.stderr, flush=True)  # noqa: T201
-            fine = fine and not harm
-            row = {
-                "kind": kind,
-                "tried": chaos.faults.total(),
-                "harm": harm,
-                "seconds": round(time.monotonic() - began),
-            }
-            row |= {"faults": dict(chaos.faults), "outcomes": dict(chaos.outcomes)}
-            print(json.dumps(row), flush=True)  # noqa: T201
-    return fine
+                done += 1
+            row = {"kind": kind, "trials": done, "tried": chaos.faults.total(), "harm": harm}
+            row |= {"seconds": round(time.monotonic() - began)}
+            yield row | {"faults": dict(chaos.faults), "outcomes": dict(chaos.outcomes)}
+
+
+def read_ledger(file: Path) -> list[dict[str, Any]]:
+    """What earlier campaigns wrote down, oldest first."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def next_trial(rows: list[dict[str, Any]], kind: str) -> int:
+    """The first trial of a kind that no earlier campaign has tried."""
+    return sum(row["trials"] for row in rows if row["kind"] == kind)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Faults tried, what became of them and how many did harm, over all campaigns, in Markdown."""
+    lines = ["| fault | tried | ended in | harm |", "|---|---|---|---|"]
+    for kind in KINDS:
+        mine = [row for row in rows if row["kind"] == kind]
+        faults, outcomes = Counter[str](), Counter[str]()
+        for row in mine:
+            faults.update(row["faults"])
+            outcomes.update(row["outcomes"])
+        if mine:
+            tried = ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items()))
+            ended_in = ", ".join(f"{name} {count:,}" for name, count in sorted(outcomes.items()))
+            harm = sum(row["harm"] for row in mine)
+            lines.append(f"| **{kind}**: {tried} | {faults.total():,} | {ended_in} | {harm} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
@@ -561,6 +584,24 @@ if __name__ == "__main__":
     parser.add_argument("--share", type=float, default=1.0, help="of the trials")
     parser.add_argument("--few", action="store_true", help="as few as the tests try")
     parser.add_argument("--trial", type=int, help="this one alone")
+    parser.add_argument("--ledger", type=Path, help="a file that adds up campaigns: go on where the last one ended")
     options = parser.parse_args()
-    kinds = options.only or [*KINDS]
-    sys.exit(0 if campaign(kinds, options.share, few=options.few, trial=options.trial) else 1)
+    known = read_ledger(options.ledger) if options.ledger else []
+
+    def asked(kind: str) -> Iterable[int]:
+        if options.trial is not None:
+            return [options.trial]
+        _, many, some = KINDS[kind]
+        first = next_trial(known, kind)
+        return range(first, first + (some if options.few else round(many * options.share)))
+
+    found = []
+    for row in campaign(options.only or [*KINDS], asked):
+        found.append(row)
+        print(json.dumps(row), flush=True)  # noqa: T201
+        if options.ledger:
+            with options.ledger.open("a") as ledger:
+                ledger.write(json.dumps(row) + "\n")
+    if options.ledger:
+        print(table(known + found))  # noqa: T201
+    sys.exit(1 if any(row["harm"] for row in found) else 0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
-from kilt import artifact
+from kilt import api, artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
@@ -19,6 +19,7 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cli import main
 from kilt.errors import AbstractionError, ArtifactError, KiltError
+from kilt.evaluate.players import load_agent
 from kilt.games import load_game
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
@@ -375,8 +376,36 @@ def test_names_that_are_too_long(monkeypatch, capsys, arguments):
     assert said.count("\n") == 1 and said.startswith("error: nnnnn") and said.endswith(": file name too long\n")
 
 
+LONG = "n" * 300
+LEDUC = {"game": "leduc", "cards": "IR-KE-KE 2-3"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: load_game(LONG),
+        lambda: load_agent(LONG),
+        lambda: api.solve_game(LONG),
+        lambda: api.solve_game("kuhn", iterations=5, folder=LONG),
+        lambda: api.build_abstraction(LONG, "leduc"),
+        lambda: api.plan_run(LEDUC | {"cards": LONG}),
+        lambda: api.start_run(LEDUC, LONG),
+        lambda: api.resume_run(LONG),
+        lambda: api.open_blueprint(LONG),
+        lambda: api.play_match(LONG, "random", game="leduc"),
+        lambda: Strategy.load(LONG),
+        lambda: CardAbstraction.load(LONG),
+    ],
+)
+def test_names_that_are_too_long_for_python(call):
+    with pytest.raises(ArtifactError, match=r"^n{200} …: file name too long$"):
+        call()
+
+
 def test_folders_without_a_name(tmp_path, monkeypatch):
+    """Nor does it matter that a build was killed there while it wrote its description."""
     (tmp_path / "here").mkdir()
+    (tmp_path / "here" / ".abstraction.json.new").write_text("{")
     monkeypatch.chdir(tmp_path / "here")
     kilt("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--out", "")
     assert CardAbstraction.load(tmp_path / "here").numbers == (2, 3)

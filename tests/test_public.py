@@ -164,21 +164,21 @@ def test_gathered_hands_tell_which_boards_are_near(states, features, base):
 
 def hand_points(states, features, ground):
     exactly = hand_by_hand(states, ground, features, 12)
-    return np.concatenate([exactly.points(b) for b in range(len(states.boards))]).round(6)
+    return np.concatenate([exactly.heaps(b).places for b in range(len(states.boards))]).round(6)
 
 
 def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, monkeypatch):
     whole = schmid(comparing(states, base, features))
     monkeypatch.setattr(module, "SAVED_EVERY", 0.0)  # after every block
-    asked, pair = [], module.Gathered.pair
+    asked, moved = [], module.moved
 
-    def tired(self, i, j):
-        asked.append((i, j))
+    def tired(*boards):
+        asked.append(boards)
         if len(asked) == 90:
             raise KeyboardInterrupt
-        return pair(self, i, j)
+        return moved(*boards)
 
-    monkeypatch.setattr(module.Gathered, "pair", tired)
+    monkeypatch.setattr(module, "moved", tired)
     with pytest.raises(KeyboardInterrupt):
         schmid(comparing(states, base, features, tmp_path / "kept"))
     assert np.array_equal(schmid(comparing(states, base, features, tmp_path / "kept")), whole)

@@ -13,8 +13,8 @@ from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Features
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import BucketStep, RoundPlan
-from kilt.engines import EngineError, engine_named
+from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan
+from kilt.engines import Crew, EngineError, engine_named
 from kilt.errors import PlayError, RunError
 from kilt.evaluate.crosstable import crosstable
 from kilt.play import match as matches
@@ -165,6 +165,18 @@ def test_features(engine, tmp_path):
             assert np.array_equal(*values)
 
 
+def test_exact_distances_of_boards(engine, features, tmp_path):  # noqa: F811
+    """Pair by pair of boards; what travels is the hands of both."""
+    identity = AbstractionSpec("boards", SHORT, Plan((), (PublicPlan(2, 4, "schmid", exact=True),), bins=12))
+    for name, used in (("here", None), ("there", engine)):
+        build(identity, tmp_path / name, cache=features.folder, engine=used)
+    mine, theirs = (
+        artifact.read(tmp_path / name / "boards-2", "classes of boards").arrays for name in ("here", "there")
+    )
+    assert np.array_equal(mine["distances"], theirs["distances"]) and mine["distances"].max() > 0
+    assert np.array_equal(mine["classes"], theirs["classes"])
+
+
 # Best responses
 
 
@@ -202,6 +214,24 @@ def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: 
 def test_best_responses_to_blueprints(engine, solved):  # noqa: F811
     subject = Subject.of_run(solved)
     assert_equal(values(subject, engine, 2), subject, 2)
+
+
+@pytest.mark.parametrize("engine", ["ray"], indirect=True)  # nobody is lost in this process
+def test_best_responses_of_workers_that_are_lost(engine, monkeypatch):
+    """Their shares are walked again by others, and come to the same, to the last bit."""
+    ask, killed = Crew.ask, []
+
+    def kill(self, number, method, *arguments):
+        get = ask(self, number, method, *arguments)
+        if not killed:
+            killed.append(int(engine._workers[0].where.rpartition(" ")[2]))
+            os.kill(killed[0], signal.SIGKILL)
+        return get
+
+    monkeypatch.setattr(Crew, "ask", kill)
+    subject = Subject("leduc", agent="call-or-raise")
+    assert values(subject, engine, 2) == values_here(subject, 2)
+    assert killed and not engine._workers
 
 
 def test_games_without_parts(tmp_path):

@@ -21,7 +21,7 @@ from kilt.arrays import Array
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
-from kilt.errors import GameError, PlayError, RunError
+from kilt.errors import GameError, PlayError, RunError, file_errors
 from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.matchup import meet
@@ -142,7 +142,9 @@ def solve_game(
     ['c', 'f']
     """
     budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
-    run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, folder=Path(folder) if folder else None)
+    place = Path(folder) if folder else None
+    with file_errors():
+        run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, folder=place)
     steps = []
     for step in run.steps():
         on_step(step)
@@ -178,6 +180,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     return duel(deck.cards(hand, 2, dead=public), deck.range(opponent), public, deck)
 
 
+@file_errors()
 def exploitability(
     game: str | Game | None = None,
     strategy: str | Path | Strategy | VectorStrategy | Mapping[str, Mapping[str, float]] | Solution = "uniform",
@@ -237,6 +240,7 @@ def exploitability(
     return judge_of(problem).exploitability(whole.on(problem.tree))
 
 
+@file_errors()
 def build_abstraction(
     name: str,
     game: str | Game = "holdem.limit.2p",
@@ -281,6 +285,7 @@ def build_abstraction(
         return build(spec, Path(place) / "cards", cache=artifact.cache_folder(), threads=threads, tick=tick)
 
 
+@file_errors()
 def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     """Look up and check everything that a configuration names, before any work.
 
@@ -303,6 +308,7 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     return resolve(_config(config))
 
 
+@file_errors()
 def start_run(
     config: Config | Mapping[str, Any] | str | Path,
     folder: str | Path,
@@ -342,6 +348,7 @@ def start_run(
     return configured_run(resolve(_config(config), Path(folder)), Path(folder), budget=budget, tick=tick)
 
 
+@file_errors()
 def resume_run(
     folder: str | Path,
     *,
@@ -382,6 +389,7 @@ def resume_run(
     return continued_run(Path(folder), budget=budget, threads=threads, tick=tick)
 
 
+@file_errors()
 def open_blueprint(folder: str | Path) -> Blueprint:
     """Open the strategy of a run on an abstract game, or of an exported agent; tables are mapped, not read.
 
@@ -408,6 +416,7 @@ def open_blueprint(folder: str | Path) -> Blueprint:
     return Blueprint.load(folder)
 
 
+@file_errors()
 def play_match(
     first: str | Path | Agent,
     second: str | Path | Agent,

@@ -15,6 +15,12 @@
 A message says what is wrong, the value, the bound and the remedy.
 """
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class KiltError(Exception):
     """Base of all errors that the user can mend."""
@@ -64,3 +70,19 @@ def shortened(text: str, most: int = 200) -> str:
     'aaaaa …'
     """
     return text if len(text) <= most else f"{text[:most]} …"
+
+
+def about_file(error: OSError) -> str:
+    """What the operating system says about a file, in one line: a name that is too long, say."""
+    return f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}"
+
+
+@contextmanager
+def file_errors() -> Iterator[None]:
+    """Turn errors of the operating system about a file into ArtifactErrors; decorates what users call with names."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise ArtifactError(about_file(error)) from None

@@ -27,7 +27,7 @@ from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.arrays import Array, IntArray
 from kilt.cards.deck import Deck
-from kilt.errors import AbstractionError, ArtifactError, KiltError
+from kilt.errors import AbstractionError, ArtifactError, KiltError, file_errors
 
 KIND = "card abstraction of a round"
 CLASSES = "classes of boards"
@@ -202,6 +202,7 @@ class CardAbstraction:
     rounds: tuple[RoundBuckets, ...]
 
     @classmethod
+    @file_errors()
     def load(cls, path: str | Path, *, check: bool = False) -> CardAbstraction:
         """Open an abstraction.
 

@@ -236,7 +236,8 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
                 f"{out} is for another abstraction, {there.name} ({there.fingerprint}), not {identity.name} "
                 f"({identity.fingerprint}): choose another folder"
             )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+    # What is hidden is the description of a build that was killed while it wrote that.
+    elif out.exists() and (not out.is_dir() or any(not file.name.startswith(".") for file in out.iterdir())):
         raise AbstractionError(f"{out} is there and holds no abstraction: choose another folder")
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)

@@ -47,6 +47,8 @@ BOARDS = 256  # that are looked up at once
 BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # of the bases that stand for those of the papers
 SAVED_EVERY = 30.0  # seconds
 STEPS = 10_000_000  # of the network simplex, at most
+PAIRS = 1024  # that are compared at once, at most: the hands of their boards are in memory
+SHARES = 256  # of these, for threads or processes, at most
 
 
 class States(NamedTuple):
@@ -141,53 +143,62 @@ def waugh(comparing: Comparing) -> Singles:
     return np.maximum(distances, distances.T)
 
 
+class Heaps(NamedTuple):
+    """The hands of a board, as many at each place as there are."""
+
+    hands: FloatArray  # [heap] as a share of the board's
+    places: Singles  # [heap, dimension] whose L1 distance is that of hands
+
+
 class Exactly(NamedTuple):
     """Earth mover's distances of boards, from all hands one by one."""
 
     states: States
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, as the case may be, of those before
 
-    def points(self, board: int) -> Singles:
-        """[hand, dimension] whose L1 distance is that of hands."""
+    def heaps(self, board: int) -> Heaps:
+        """Each hand of a board by itself."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.row(cards)[1] >= 0
         for holdings, table in self.tables:
             rows = holdings.row(cards[: holdings.boards.shape[1]])[1][apart]
             pieces.append(table.values[rows] * (table.scale / len(self.tables)))
-        return np.concatenate(pieces, axis=1, dtype=np.float32)
+        share = np.full(self.states.hands, 1 / self.states.hands)
+        return Heaps(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the points."""
-        share = np.full(self.states.hands, 1 / self.states.hands)
-        return moved(share, share, self.points(i), self.points(j))
+        """The distance of boards i and j, in units of the places."""
+        return moved(self.heaps(i), self.heaps(j))
 
 
 class Gathered(NamedTuple):
     """Earth mover's distances of boards, whose hands of one bucket are gathered at their mean."""
 
-    first: IntArray  # [board + 1] where its heaps begin
-    hands: FloatArray  # [heap] how many there are, as a share of the board's
-    places: Singles  # [heap, dimension] their mean
+    of_board: list[Heaps]
+
+    def heaps(self, board: int) -> Heaps:
+        """The hands of a board, a heap for each bucket of the base."""
+        return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the points."""
-        mine, theirs = (slice(*self.first[board : board + 2]) for board in (i, j))
-        return moved(self.hands[mine], self.hands[theirs], self.places[mine], self.places[theirs])
+        """The distance of boards i and j, in units of the places."""
+        return moved(self.heaps(i), self.heaps(j))
 
 
-def moved(give: FloatArray, take: FloatArray, mine: Singles, theirs: Singles) -> float:
-    """The earth mover's distance between weighted points, whose own distances are L1."""
+def moved(mine: Heaps, theirs: Heaps) -> float:
+    """The earth mover's distance between the hands of two boards."""
     import ot  # type: ignore[import-untyped]
     from scipy.spatial.distance import cdist
 
-    return float(ot.emd2(give, take, cdist(mine, theirs, "cityblock"), numItermax=STEPS, check_marginals=False))
+    costs = cdist(mine.places, theirs.places, "cityblock")
+    return float(ot.emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
 
 
 def schmid(comparing: Comparing) -> Singles:
     """[board, board] earth mover's distances of the hands [Schmid15], in bins of the histograms."""
     states, public = comparing.states, comparing.public
     exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
-    return all_pairs((exactly if public.exact else gather(exactly, comparing.base(states.r))).pair, comparing)
+    return all_pairs((exactly if public.exact else gather(exactly, comparing.base(states.r))).heaps, comparing)
 
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
@@ -198,20 +209,34 @@ def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> 
 
 def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
     """Distances of hands that are gathered by the buckets of a base."""
-    first, hands, places = [0], [], []
+    found = []
     for board, cards in enumerate(exactly.states.boards):
-        points, row = exactly.points(board), base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
+        points, row = exactly.heaps(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
         used, heap, counts = np.unique(row, return_inverse=True, return_counts=True)
         sums = np.zeros((len(used), points.shape[1]))
         np.add.at(sums, heap, points)
-        first.append(first[-1] + len(used))
-        hands.append(counts / len(row))
-        places.append((sums / counts[:, None]).astype(np.float32))
-    return Gathered(np.array(first), np.concatenate(hands), np.concatenate(places))
+        found.append(Heaps(counts / len(row), (sums / counts[:, None]).astype(np.float32)))
+    return Gathered(found)
 
 
-def all_pairs(pair: Callable[[int, int], float], comparing: Comparing) -> Singles:
-    """[board, board] one distance after another. Now and then what is known is kept, and one who is stopped goes on."""
+class _Pairs(NamedTuple):
+    """Some pairs of boards, with all that it takes to compare them anywhere."""
+
+    first: list[int]  # [pair] board
+    second: list[int]
+    heaps: dict[int, Heaps]  # of these boards
+
+
+def _distances(pairs: _Pairs) -> list[float]:
+    """[pair] the earth mover's distance."""
+    return [moved(pairs.heaps[i], pairs.heaps[j]) for i, j in zip(pairs.first, pairs.second, strict=True)]
+
+
+def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
+    """[board, board] earth mover's distances, by threads or by the processes of an engine.
+
+    Now and then what is known is kept, and one who is stopped goes on. What a lost process had is done again.
+    """
     count = len(comparing.states.chosen)
     first, second = np.triu_indices(count, 1)
     known, done = np.zeros(len(first), dtype=np.float32), 0
@@ -224,19 +249,21 @@ def all_pairs(pair: Callable[[int, int], float], comparing: Comparing) -> Single
         except ArtifactError:
             pass
 
-    def some(start: int, end: int) -> None:
-        for place in range(done + start, done + end):
-            known[place] = pair(int(first[place]), int(second[place]))
+    def some(places: IntArray) -> _Pairs:
+        mine, theirs = first[places].tolist(), second[places].tolist()
+        return _Pairs(mine, theirs, {board: heaps(board) for board in {*mine, *theirs}})
 
-    step = 64
+    step, kept = 64, perf_counter()
     while done < len(first):
         began = perf_counter()
         step = min(step, len(first) - done)
-        in_parts(some, step, comparing.features.threads, parts=min(step, 64))
+        shares = np.array_split(np.arange(done, done + step), min(step, SHARES))
+        known[done : done + step] = np.concatenate(comparing.features.engine.map(_distances, map(some, shares)))
         done += step
-        step = int(step * np.clip(SAVED_EVERY / (perf_counter() - began), 0.5, 4)) + 1
+        step = min(int(step * np.clip(SAVED_EVERY / (perf_counter() - began), 0.5, 4)) + 1, PAIRS)
         comparing.tick(done / len(first))
-        if comparing.folder:
+        if comparing.folder and (done == len(first) or perf_counter() - kept >= SAVED_EVERY):
+            kept = perf_counter()
             artifact.write(comparing.folder, KIND, {"distances": known}, inputs=inputs, figures={"done": done})
     distances = np.zeros((count, count), dtype=np.float32)
     distances[first, second] = distances[second, first] = known

@@ -33,7 +33,7 @@ from kilt.cli import (
     web,
 )
 from kilt.cli.show import compilation_told, complain
-from kilt.errors import KiltError, shortened
+from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
 app = typer.Typer(
@@ -108,7 +108,7 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         if error.filename is not None:  # a name that is too long, say
-            complain("error:", f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}")
+            complain("error:", about_file(error))
             sys.exit(2)
         # A full disk behind standard output, say.
         complain("error:", error.strerror or str(error))

@@ -206,12 +206,15 @@ def boards(
         int | None, typer.Option("--threads", metavar="T", help="How many threads. Left out: all cores.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
     """Sort the boards of a round into classes, by what hands make of them, and draw what came out.
 
     The same command goes on with one that was stopped, or shows what is there. An abstraction uses the classes if its
-    plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`).
+    plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). An engine moves the hands of
+    schmid, pair by pair of boards.
     """
     from os import cpu_count
 
@@ -242,11 +245,11 @@ def boards(
     check(identity)
     folder = to or Path(f"boards-{method}-{clusters}")
     try:
-        with ticking() as tick:
+        with opened(engine, address, threads) as found, ticking() as tick:
             if exact:
                 each, pairs = pair_seconds(identity, public, Features(identity.deal, cache_folder(), threads, tick))
                 say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
-            build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick)
+            build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick, engine=found)
     except KeyboardInterrupt:
         say(f"stopped; what is known is kept in {folder}: the same command goes on")
         raise typer.Exit(130) from None

@@ -34,7 +34,7 @@ from typing import Any
 
 from kilt.artifact import exists, kind_of, understood
 from kilt.config import ResolveConfig
-from kilt.errors import PlayError
+from kilt.errors import PlayError, file_errors
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
 from kilt.games import load_game
@@ -67,6 +67,7 @@ _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
+@file_errors()
 def load_agent(spec: str) -> Agent:
     """An agent by name.
 

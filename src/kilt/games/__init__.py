@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kilt.errors import GameError
+from kilt.errors import GameError, file_errors
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.gamedef import GameDef, describe, library, ready_made
@@ -25,6 +25,7 @@ def ready_made_games() -> dict[str, str]:
     return {name: describe(name) for name in library()} | dice
 
 
+@file_errors()
 def load_game(name: str | Path) -> Game:
     """A ready-made game by name, or one from a file in ACPC format.
 

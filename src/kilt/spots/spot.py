@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt import artifact, machine
 from kilt.abstraction.actions import NEAR, ActionAbstraction, actions_of
 from kilt.config import SPOT
-from kilt.errors import GameError, KiltError, RunError, shortened
+from kilt.errors import GameError, KiltError, RunError, file_errors, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
 from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
@@ -395,6 +395,7 @@ def in_chips(step: Step) -> Step:
     return step._replace(exploitability=step.exploitability / UNIT)
 
 
+@file_errors()
 def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
     """A spot that was solved and kept, and its solution.
 

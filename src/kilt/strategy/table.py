@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.arrays import Array, FloatArray
-from kilt.errors import GameError
+from kilt.errors import GameError, file_errors
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
@@ -120,6 +120,7 @@ class Strategy:
         artifact.write(path, KIND, arrays, inputs=inputs, parameters=parameters, figures=self.figures)
 
     @classmethod
+    @file_errors()
     def load(cls, path: str | Path) -> Strategy:
         """Read a strategy from a folder that `save` has written."""
         found = artifact.read(path, KIND, remedy=REMEDY)
