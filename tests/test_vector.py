@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
 from kilt.solve.variants import VARIANTS, Discount, discounts
-from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, walk
+from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, learning_walk
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.flat import FlatTree, flat_tree
@@ -209,7 +207,7 @@ def learnt(solver: VectorCfr, strategy: np.ndarray, player: int, number: int, we
     )
     discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
     game, tasks = solver.game, np.full(len(solver.game.tree.rows), kernels.FOLLOW)
-    learning = partial(walk, game.tree, player, tasks, own, theirs, discount)
+    learning = learning_walk(game.tree, player, tasks, own, theirs, discount)
     game.run(player, learning, solver.scheme, int(solver.seed), number)
     return np.stack([own.regret, theirs.average])
 

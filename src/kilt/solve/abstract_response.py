@@ -10,15 +10,13 @@ has few bucket sequences; here buckets may be many, as long as the game can be w
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.games.holdem import Betting, positions_of
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.variants import Discount
-from kilt.solve.vector import walk
+from kilt.solve.vector import learning_walk
 from kilt.solve.vector_kernels import PlayerTables
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import Walk
@@ -83,6 +81,6 @@ def _action_values(game: BucketedGame, player: int, own: Table, theirs: Table) -
         for who, table in ((player, own), (1 - player, theirs))
     )
     tasks = np.full(len(vectors.tree.rows), FOLLOW)
-    vectors.run(player, partial(walk, vectors.tree, player, tasks, mine, other, _SUM))
+    vectors.run(player, learning_walk(vectors.tree, player, tasks, mine, other, _SUM))
     total: FloatArray = sums.sum(axis=0)
     return total

@@ -67,7 +67,7 @@ from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.leaf_kernels import values_of_leaves
-from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
 from kilt.tree.vector_arrays import (
     ANSWER,
     FOLLOW,
@@ -171,6 +171,7 @@ def iterate(
     rounds: int,
     seed: np.uint64,
     numbers: tuple[int, int],
+    whole: bool,
     scope: Scope,
     work: Workspace,
     sums: FloatArray,
@@ -179,7 +180,8 @@ def iterate(
     """An iteration, which is a walk for each of `turns` [turn, field of `Turn`], for each of the `rows` of discounts.
 
     Small games spend more time between walks than in them: this stays in compiled code. `numbers` are that of the first
-    iteration's first walk, and from one iteration to the next.
+    iteration's first walk, and from one iteration to the next. Unless walks are done here as a `whole`, the caller
+    draws what they cover before and concludes them after.
     """
     boards, mine, theirs = sampled
     first, stride = numbers
@@ -187,17 +189,18 @@ def iterate(
         discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], predictive)
         for turn in range(len(turns)):
             player, own, other, task, offset = turns[turn]
-            if boards:
+            if whole and boards:
                 number = np.uint64(first + stride * t + offset)
                 draw_scope(tree, player, mine, theirs, rounds, seed, number, scope)
-            else:
+            elif whole:
                 for r in range(tasks.shape[1]):
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
             walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
-            conclude(tables[own], tables[other], tree.noise, discount)
-            restrict(tables[own])
-            if player == root.player:
-                learn_root(root, result, discount, tree.prior)
+            if whole:
+                conclude(tables[own], tables[other], tree.noise, discount)
+                restrict(tables[own])
+                if player == root.player:
+                    learn_root(root, result, discount, tree.prior)
 
 
 class Turn(NamedTuple):
@@ -211,6 +214,22 @@ class Turn(NamedTuple):
 
 
 SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
+
+
+def learning_walk(
+    tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
+) -> CompiledWalk:
+    """A `walk` that `VectorGame.run` takes, in parts.
+
+    It is an `iterate` of one turn, so that one kernel is compiled for games of all sizes, unless tables are of two
+    types, where an iteration cannot choose among them.
+    """
+    if own.regret.dtype != theirs.regret.dtype:
+        return partial(walk, tree, player, tasks, own, theirs, discount)
+    turns, rows = np.array([Turn(player, 0, 1, 0, 0)]), np.array([discount[:-1]])
+    drawn = (False, False, False), 0, np.uint64(0), (0, 0)
+    tables = own, theirs, theirs
+    return partial(iterate, tree, turns, tasks[None], tables, NO_CHOICE, rows, discount.predictive, *drawn, False)
 
 
 class _Opponent(NamedTuple):
@@ -411,7 +430,7 @@ class VectorCfr(TableState):
         game = self._vectors
         for turn in turns:
             own, theirs = self._tables[turn.own], self._tables[turn.theirs]
-            learning = partial(walk, self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
+            learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
             dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
             number = self._stride * self.iterations + turn.offset
             result = np.zeros(game.shape[1])
@@ -438,6 +457,7 @@ class VectorCfr(TableState):
                 game.rounds_drawn(scheme),
                 np.uint64(self.seed),
                 (self._stride * self.iterations, self._stride),
+                True,
                 game.scope(0),
                 work,
                 np.zeros((1, 1)),
