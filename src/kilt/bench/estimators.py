@@ -41,14 +41,14 @@ LIMIT, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p.50bb"
 ACTIONS = "1x, a / 50%, 1x, a; 1x, a; a"
 ITERATIONS = 1_000_000  # of external sampling: half a minute of one core
 RULE = "@new-0.2"
-HANDS = 2_000
+HANDS = 10_000  # of a log: what is done once for each betting line counts for little then
 MATCH = 200_000  # hands of the match that is timed
 
 # What is measured: the key, the estimator, the game, and the share of the hands that are judged.
 RATES = [
     ("divat_hands_per_second", "bc-divat", LIMIT, 1.0),
     ("all_cards_hands_per_second", "all-cards+early-folds", LIMIT, 1.0),
-    ("all_cards_divat_hands_per_second", "all-cards+early-folds+bc-divat", LIMIT, 0.1),
+    ("all_cards_divat_hands_per_second", "all-cards+early-folds+bc-divat", LIMIT, 0.02),
     ("aivat_hands_per_second", "all-cards+aivat", NOLIMIT, 1.0),
 ]
 
@@ -66,7 +66,7 @@ def run(*, long: bool = False) -> list[Figure]:
         played = MATCH * (5 if long else 1)
         what = f"match of two blueprints, {NOLIMIT}, {played:,} hands, all cores"
         figures.append(Figure("match_hands_per_second", what, _match_rate(run, played), "hands/s"))
-        rate = _lbr_rate(run, hands // 5)
+        rate = _lbr_rate(run, hands // 25)
         figures.append(Figure("lbr_hands_per_second", f"local best response, {NOLIMIT}, all cores", rate, "hands/s"))
         judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
         money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows

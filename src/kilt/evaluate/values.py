@@ -174,7 +174,7 @@ class SeenHand:
     @property
     def hands(self) -> int:
         """Number of all private hands, those that cannot be held too."""
-        return len(_bits(self.game.rules)[0])
+        return len(self.game.holes)
 
     def board_of(self, r: int) -> tuple[int, ...]:
         """The public cards that are dealt up to round `r`."""

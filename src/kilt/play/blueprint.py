@@ -73,6 +73,14 @@ class OwnDecision(NamedTuple):
         return np.array([[branch.share] for branch in self.branches])
 
 
+class OwnSpot(NamedTuple):
+    """A decision of the player, and all that lead to it."""
+
+    before: list[OwnDecision]
+    turn: OwnDecision
+    tables: list[ActionTable]  # [branch of the turn]
+
+
 OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisions so far, and where the hand stands
 
 
@@ -106,7 +114,7 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
-    _turns: dict[str, list[OwnDecision]] = field(default_factory=dict, repr=False, compare=False)
+    _spots: dict[str, OwnSpot] = field(default_factory=dict, repr=False, compare=False)
     _ways: dict[tuple[str, int], OwnWay] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
     _rows: dict[tuple[int, bool], tuple[FloatArray, BoolArray]] = field(default_factory=dict, repr=False, compare=False)
@@ -140,8 +148,7 @@ class BlueprintAgent:
         Where the agent may have taken bets for one or another of its tree, it is the mean over these branches, given
         what it has done so far with the same hand. Hands that never come there are weighted by translations alone.
         """
-        *before, turn = self._decisions(position)
-        tables = [self._table(position, branch.place) for branch in turn.branches]
+        before, turn, tables = self._spots.get(position.history) or self._spot(position)
         column = self.blueprint.hand_buckets(position.actor, position.round, board)
         if len(tables) == 1:
             return PublicPolicy(*tables[0], column)
@@ -156,27 +163,27 @@ class BlueprintAgent:
 
     def actions(self, position: Betting) -> tuple[str, ...]:
         """The legal actions among which the agent chooses at a position, with any hand, each once."""
-        *_, turn = self._decisions(position)
-        tables = (self._table(position, branch.place) for branch in turn.branches)
+        *_, tables = self._spot(position)
         return tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
 
     def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
         """`policy` on many boards at once: the actions, and [action, board, hand] their probabilities."""
-        *_, turn = self._decisions(position)
-        if len(turn.branches) == 1:
-            actions, table = self._table(position, turn.branches[0].place)
+        *_, tables = self._spot(position)
+        if len(tables) == 1:
+            actions, table = tables[0]
             columns = [self.blueprint.hand_buckets(position.actor, position.round, board) for board in boards]
             return actions, table.take(np.stack(columns), axis=1)
         policies = [self.policy(position, board) for board in boards]
         return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
-    def _decisions(self, position: Betting) -> list[OwnDecision]:
-        """All decisions of the actor of a position, the one there last; remembered."""
-        return self._remembered(self._turns, position.history, lambda: self._make_decisions(position))
+    def _spot(self, position: Betting) -> OwnSpot:
+        """The decisions of the actor of a position, and what is done at the one there; remembered."""
+        return self._remembered(self._spots, position.history, lambda: self._make_spot(position))
 
-    def _make_decisions(self, position: Betting) -> list[OwnDecision]:
-        turns, ways = self._way(position, position.actor)
-        return [*turns, OwnDecision(position, self._branches(ways, position), "")]
+    def _make_spot(self, position: Betting) -> OwnSpot:
+        before, ways = self._way(position, position.actor)
+        turn = OwnDecision(position, self._branches(ways, position), "")
+        return OwnSpot(before, turn, [self._table(position, branch.place) for branch in turn.branches])
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
