@@ -20,7 +20,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --prefer-binary --editable '.[dev]'
 	@touch $@
 
-test: lint types unit docs
+# Types and pages are looked at beside the tests, which leave the cores idle now and then.
+test: lint
+	$(MAKE) --no-print-directory --jobs 3 types docs unit
 
 lint: env
 	$(BIN)/ruff check .
