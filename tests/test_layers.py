@@ -48,6 +48,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "scipy": ["abstraction", "bench", "solve"],
     "sklearn": ["bench"],
     "tomli_w": ["records.py"],
+    "zstandard": ["solve"],
     "fastapi": ["web"],
     "typer": ["cli"],
     "uvicorn": ["web"],

@@ -347,13 +347,25 @@ class VectorGame:
         part : VectorTree
             As `flop_tree` gives it.
         """
-        opened = int(np.diff(part.entry_start)[1])
-        return self._values(self._judging(walk, part), self.scope(walk.player, 0, 2))[:opened]
+        return self.part_values(walk.player, self._judging(walk, part), part)
+
+    def part_values(
+        self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64
+    ) -> FloatArray:
+        """`flop_values` of any compiled walk of a player over a part of the tree, on one thread."""
+        opened, flops = np.diff(part.entry_start)[1], np.diff(part.board_start)[1]
+        values = self._values(walk, self.scope(player, 0, 2), dtype)[:opened]
+        return values if flops == 1 else values + self._values(walk, self.scope(player, 1, 2), dtype)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray) -> float:
         """The end of a walk in parts, from the sum of their values; what the player wins in chips per game."""
-        result = np.zeros(self.shape[1])
-        return self._worth(walk.player, self._judging(walk), self.scope(walk.player, 0, 0), result, values=values)
+        return self.conclude_walk(walk.player, self._judging(walk), values)
+
+    def conclude_walk(
+        self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64
+    ) -> float:
+        """`conclude` of any compiled walk of a player."""
+        return self._worth(player, walk, self.scope(player, 0, 0), np.zeros(self.shape[1]), dtype, values)
 
     def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
         """The compiled walk of a player who follows a strategy or responds to one: in double precision."""

@@ -136,22 +136,25 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     )
 
 
-def flop_tree(tree: VectorTree, flop: int) -> VectorTree:
-    """The part of a public tree that follows one board of the second round: a walk there has few boards to look at.
+def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
+    """The part of a public tree that follows a board of the second round: a walk there has few boards to look at.
 
     Parameters
     ----------
     tree : VectorTree
-        Of a game with two rounds or more. Its tables must not be by board.
+        Of a game with two rounds or more.
     flop : int
         The number of the board among those of the second round, from 0.
+    end : int, optional
+        That after the last, where the part follows several.
 
     Returns
     -------
     VectorTree
-        Its boards are that of the first round, the one of the second, and all that follow it.
+        Its boards are that of the first round, the one or those of the second, and all that follow. Where tables are by
+        board, walks over it need layouts of their own.
     """
-    edges = [np.array([0, 1]), tree.board_start[1] + np.array([flop, flop + 1])]
+    edges = [np.array([0, 1]), tree.board_start[1] + np.array([flop, flop + 1 if end is None else end])]
     while len(edges) < len(tree.rows):
         edges.append(tree.first_board[edges[-1]])
     kept = np.concatenate([np.arange(first, last) for first, last in edges])
