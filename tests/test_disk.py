@@ -37,13 +37,10 @@ def in_memory(game: VectorGame, iterations: int, scale: float) -> np.ndarray:
 @given(st.lists(st.integers(0, MOST), min_size=1, max_size=40), st.integers(1, 3))
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))
-    again = np.empty_like(table)
-    unpack(pack(table, 1.0), 1.0, again)
-    assert np.array_equal(again, table)
-    unpack(pack(table + 2.0**33, 1.0), 1.0, again)
-    assert again.min() == MOST
-    unpack(pack(table / 2, 1.0), 1.0, again)
-    assert np.array_equal(again, table // 2)
+    again, every = np.empty_like(table), np.arange(rows)
+    for kept, expected in ((table, table), (table + 2.0**33, MOST), (table / 2, table // 2)):
+        unpack(pack(kept, every, 1.0), every, 1.0, again)
+        assert np.all(again == expected)
 
 
 @pytest.mark.parametrize(("name", "size"), [("leduc", 1), ("leduc", 10**9), ("three rounds", 1)])
@@ -92,7 +89,7 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
 def test_damage_is_found_and_named(tmp_path):
     game = VectorGame(game_of("leduc"))
     DiskCfr(game, tmp_path / "sound", size=1).step(1)
-    for name in ("1.zst", "trunk.zst"):
+    for name in ("1-2.zst", "trunk.zst"):
         size = (tmp_path / "sound" / name).stat().st_size
         for place in range(0, size, 13):
             folder = shutil.copytree(tmp_path / "sound", tmp_path / f"{name}-{place}")

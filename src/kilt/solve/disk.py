@@ -13,8 +13,8 @@ player in turn:
 
 There is no average: with regret matching+ the strategy of the last iteration converges by itself, if not by proof.
 
-A subgame's file is replaced in one step. It says how many passes it has had, and what it was worth in the last one: a
-pass that was interrupted goes on with the subgames that it has not come to, and ends in the same numbers.
+A file is replaced in one step. It says which pass has written it, and what the subgame was worth then: a pass that was
+interrupted goes on with the subgames that it has not come to, and ends in the same numbers.
 
 >>> from tempfile import TemporaryDirectory
 >>> from kilt.games import load_game
@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from math import ceil, log2
 from pathlib import Path
 from typing import TypeVar
@@ -47,7 +48,7 @@ from kilt.solve.variants import Discount, discounts, variant_named
 from kilt.solve.vector import learning_walk
 from kilt.solve.vector_kernels import PlayerTables
 from kilt.tree.vector import VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout, VectorTree
+from kilt.tree.vector_arrays import DECISION, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flop_tree
 
 T = TypeVar("T")
@@ -102,6 +103,7 @@ class DiskCfr:
         self.passes, self.trunk = self.store.read_trunk((int(tree.rows[0]), game.shape[1]))
         self.trunk = self.trunk.astype(self.dtype)
         self._tasks = np.full(len(tree.rows), FOLLOW)
+        self._own_rows = [_rows_of_player(tree, player) for player in (0, 1)]
 
     @property
     def iterations(self) -> int:
@@ -180,13 +182,13 @@ class DiskCfr:
 
     def _learn(self, player: int, discount: Discount, subgame: KeptSubgame) -> FloatArray:
         """[chance node, hand] what a subgame is worth in this pass, in which a player learns."""
-        if subgame.passes > self.passes:  # before an interruption
-            return subgame.values
+        if subgame.players[player].passes > self.passes:  # before an interruption
+            return subgame.players[player].values
         part, layout, table = self._unpack(subgame)
         tables = self._tables(layout, table)
         learn = learning_walk(part, player, self._tasks, tables, tables, discount)
         values = self.game.part_values(player, learn, part, self.dtype)
-        self.store.write(subgame.number, self.passes + 1, values, table[len(self.trunk) :])
+        self.store.write(subgame.number, player, self.passes + 1, values, table, self._rows_of(player, part, layout))
         return values
 
     def _respond(self, subgame: KeptSubgame) -> FloatArray:
@@ -201,8 +203,18 @@ class DiskCfr:
         layout = self._layout(part)
         table = np.zeros((int(layout.start[-1]), self.game.shape[1]), self.dtype)
         table[: len(self.trunk)] = self.trunk
-        subgame.unpack(table[len(self.trunk) :])
+        for player in (0, 1):
+            subgame.unpack(player, self._rows_of(player, part, layout), table)
         return part, layout, table
+
+    def _rows_of(self, player: int, part: VectorTree, layout: TableLayout) -> IntArray:
+        """The rows of a player's actions in the table of a part of the tree, without those of the trunk."""
+        found = []
+        for r, boards in enumerate(np.diff(part.board_start)):
+            if r > 0:
+                first = layout.start[r] + np.arange(boards) * self.game.tree.rows[r]
+                found.append((first[:, None] + self._own_rows[player][r]).ravel())
+        return np.concatenate(found)
 
     def _layout(self, part: VectorTree | None = None) -> TableLayout:
         """The layout of the table of a part of the tree; left out: of the trunk alone."""
@@ -234,3 +246,17 @@ def _rows_of_flops(tree: VectorTree) -> IntArray:
         edges = tree.first_board[edges]
         total += np.diff(edges) * rows
     return total
+
+
+def _rows_of_player(tree: VectorTree, player: int) -> list[IntArray]:
+    """[round] the rows of a player's actions among those of a board."""
+    nodes, found = tree.nodes, list[IntArray]()
+    for first, last in pairwise(tree.entry_start.tolist()):
+        rows = list[int]()
+        for entry in range(first, last):
+            for node in range(*nodes.block[tree.entry_block[entry] :][:2].tolist()):
+                if nodes.kind[node] == DECISION and nodes.actor[node] == player:
+                    row = int(tree.entry_row[entry] + nodes.row[node])
+                    rows += range(row, row + int(nodes.children[node]))
+        found.append(np.array(sorted(rows), dtype=np.int64))
+    return found
