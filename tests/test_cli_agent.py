@@ -3,17 +3,24 @@
 import json
 import re
 import signal
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt import machine
+from kilt.abstraction.abstract_game import SyntheticGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
 from kilt.cli.plan import EXAMPLE
 from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
 from kilt.errors import RunError
+from kilt.games import load_game
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
+from kilt.solve.external import External
 from kilt.strategy.blueprint import Blueprint
 
 GAME = """GAMEDEF
@@ -133,12 +140,45 @@ def test_a_plan_is_known_before_anything_is_built(config):
     [
         ("IR-PHS-PHS 5-10-10-160", "160 buckets by ehs are asked for in round 4, and it has at most 157 values"),
         ("IR-KE-KO 5-10-10-1000000", "different hands: ask for fewer"),
+        ("PR-PHS-PHS 3-3", "3 buckets are asked for in round 2, but only 2 values are different: ask for fewer"),
+        ("IR-KE-KE 3-8", "8 clusters are asked for, but there are fewer different points: ask for fewer"),
     ],
 )
 def test_plans_refuse_buckets_that_cannot_be_built(config, cards, complaint):
-    config.write_text(f'game = "royal.limit.2p"\ncards = "{cards}"\n')
+    """What takes no time to build is tried: values of hands may be too few inside a group."""
+    config.write_text(f'game = "{"leduc" if cards.count("-") == 3 else "royal.limit.2p"}"\ncards = "{cards}"\n')
     for command in ("plan", "solve"):
         assert complaint in refused(command, config)
+
+
+def test_plans_have_no_more_clusters_of_opponents_than_there_are_hands(config):
+    """A name takes as many as there are; a plan that says how many is refused before anything is built."""
+    deal = Deal.of(load_game("leduc"))
+    spec = AbstractionSpec.named("IR-KE-KO 2-3", deal)
+    assert spec.plan.opponents == 3
+    plan = config.with_name("cards.toml")
+    plan.write_text(replace(spec.plan, opponents=8).toml())
+    config.write_text('game = "leduc"\ncards = "cards.toml"\n')
+    assert "8 clusters of opponents are asked for; there are 3 different hands" in refused("plan", config)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_the_memory_of_a_plan_is_what_solving_takes(average):
+    """Without the process itself: arrays of the tree, the tables and what walks and strategies need, within 15%."""
+    said = {"game": "royal.limit.2p", "cards": "IR-KE-KE 5-300-300-300", "solver": {"average": average, "threads": 2}}
+    plan = resolve(config_of(said))
+    found = plan.estimate()
+    synthetic = SyntheticGame(plan.game, plan.size.buckets, plan.menu)
+    tracemalloc.start()
+    try:
+        solver = External(synthetic, 0, plan.options, threads=2)
+        solver.step(50)
+        kept = solver.average(), solver.current()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept[0]) == sum(plan.size.slots)
+    assert found.memory - found.mapped - machine.PROCESS == pytest.approx(peak, rel=0.15)
 
 
 def test_no_limit_games_need_a_menu(config):

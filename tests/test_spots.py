@@ -8,7 +8,7 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt.cards.deck import FULL
-from kilt.errors import KiltError
+from kilt.errors import GameError, KiltError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -17,7 +17,7 @@ from kilt.games.subgame import subgame
 from kilt.solve.lp import solve_lp
 from kilt.solve.vector import VectorCfr
 from kilt.spots.line import UNIT
-from kilt.spots.spot import Spot, open_spot
+from kilt.spots.spot import Spot, open_spot, read_spot
 from kilt.tree.flat import flat_tree
 from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
@@ -346,6 +346,13 @@ def test_a_lock_may_be_about_all_cards(solution):
 def test_locks_that_cannot_be_are_refused(lock, said):
     with pytest.raises(KiltError, match=said):
         Spot(**GOOD, locks=lock).tree()
+
+
+def test_stacks_that_are_too_large_are_refused_with_the_name_of_the_file(tmp_path):
+    file = tmp_path / "spot.toml"
+    file.write_text('board = "QsJh2h"\npot = 6\nstacks = 9e7\nranges = ["QQ+", "TT+"]\nbets = "50%, a"\n')
+    with pytest.raises(GameError, match=r"spot\.toml: stack is 18000000600; it may be 0 to 2147483647: check `stack`$"):
+        read_spot(file)
 
 
 def test_commands(solution, tmp_path, monkeypatch):

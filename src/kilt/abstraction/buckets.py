@@ -148,7 +148,11 @@ class AbstractionSpec:
     def named(cls, plan: str, deal: Deal) -> AbstractionSpec:
         """The spec of a plan by its name, such as ``"IR-KE-KO 169-50-50-50"``, or by its .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
-        return cls(name, deal, load_plan(plan, deal.board_cards))
+        found = load_plan(plan, deal.board_cards)
+        if not plan.endswith(".toml") and any(step.feature == "ochs" for this in found.rounds for step in this.steps):
+            # A name does not say how many clusters of opponents: no more than there are hands.
+            found = replace(found, opponents=min(found.opponents, len(deal.holdings((0,)))))
+        return cls(name, deal, found)
 
     @property
     def fingerprint(self) -> str:

@@ -1,12 +1,14 @@
 """What it takes to build an abstraction, before any work is done.
 
-Times are guesses: from the numbers of boards, hands and points, and the pace of one core of 2020 or so.
+Times are guesses: from the numbers of boards, hands and points, and the pace of one core of 2020 or so. What takes no
+time is built, and thrown away: values of hands may be too few for the percentiles of a group, which only they can tell.
 """
 
 from __future__ import annotations
 
 from math import comb
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,12 @@ from kilt.abstraction import potential
 from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
 from kilt.abstraction.cluster import METRICS
 from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features, TableCosts
-from kilt.abstraction.pipeline import base_folder, base_spec, bucket_numbers, check, groups_before, looked_at
+from kilt.abstraction.pipeline import base_folder, base_spec, bucket_numbers, build, check, groups_before, looked_at
 from kilt.abstraction.plan import BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
 from kilt.errors import AbstractionError
+
+TRIED = 0.05  # seconds: what is built in less is tried
 
 
 class BuildEstimate(NamedTuple):
@@ -111,6 +115,9 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     seconds += sum(table.seconds for table in missing.values())
     mapped = max(sum(table.size for table in used.values()) - made, 0) + tables
     new = sum(table.size for table in missing.values())
+    if seconds < TRIED:
+        with TemporaryDirectory() as folder:
+            build(spec, Path(folder) / "cards")
     return BuildEstimate(seconds / threads, machine.PROCESS + room + made + mapped, mapped, tables, new)
 
 
@@ -122,6 +129,10 @@ def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep)
         raise AbstractionError(
             f"{step.buckets:,} buckets by {step.feature} are asked for in round {r + 1}, and it has at most "
             f"{different:,} values: ask for fewer"
+        )
+    if step.feature == "ochs" and plan.opponents > (hands := len(spec.deal.holdings((0,)))):
+        raise AbstractionError(
+            f"{plan.opponents} clusters of opponents are asked for; there are {hands} different hands: ask for fewer"
         )
     if feature.metric in METRICS and step.buckets > plan.sample:
         raise AbstractionError(

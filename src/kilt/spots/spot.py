@@ -422,4 +422,5 @@ def read_spot(path: str | Path) -> Spot:
     try:
         return record_of(Spot, said)
     except KiltError as error:
-        raise type(error)(f"{path}: {error}") from None
+        error.args = (f"{path}: {error}",)
+        raise
