@@ -7,6 +7,7 @@ want a quiet machine. The house is drawn from `HOUSE`; a test holds it against t
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from kilt.evaluate.players import load_holdem
+from kilt.reproduce.figure_6_holdem import kept_folder
 from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
@@ -28,6 +31,8 @@ from kilt.viz.convergence import plot_convergence
 from kilt.viz.ranges import first_decisions, grids, plot_ranges
 
 PICTURES = Path(__file__).parent / "pictures"
+# What `kilt reproduce figure-6.1|figure-6.2 --game holdem.limit.2p --device gpu` kept: H200, 16 November 2026.
+ANSWERS = Path(__file__).parent / "answers-holdem.jsonl"
 GAME = """\
 # Hold'em that ends on the flop: no limit, stacks of 20 big blinds
 GAMEDEF
@@ -126,10 +131,11 @@ def house() -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def kilt(command: str, folder: Path) -> None:
-    """Run a command in a folder, and say so."""
+def kilt(command: str, folder: Path, **settings: str) -> None:
+    """Run a command in a folder, with some variables set, and say so."""
     sys.stderr.write(f"$ kilt {command}\n")
-    subprocess.run([sys.executable, "-m", "kilt", *shlex.split(command)], cwd=folder, check=True, stdout=sys.stderr)
+    called = [sys.executable, "-m", "kilt", *shlex.split(command)]
+    subprocess.run(called, cwd=folder, check=True, stdout=sys.stderr, env=os.environ | settings)
 
 
 def convergence(folder: Path, to: Path) -> None:
@@ -144,6 +150,15 @@ def convergence(folder: Path, to: Path) -> None:
 def answers(figure: str, folder: Path, to: Path) -> None:
     """Counter-strategies in Leduc hold'em: what they win over what they may lose."""
     kilt(f"reproduce {figure} --out {shlex.quote(str(to))}", folder)
+
+
+def answers_in_holdem(figure: str, folder: Path, to: Path) -> None:
+    """Counter-strategies in limit hold'em, from the answers that an H200 has found: see `ANSWERS`."""
+    cache = folder / "cache"
+    kept = cache / kept_folder(load_holdem("holdem.limit.2p"), (7, 0, 0, 7)).name
+    kept.mkdir(parents=True)
+    shutil.copy(ANSWERS, kept / "answers.jsonl")
+    kilt(f"reproduce {figure} --game holdem.limit.2p --out {shlex.quote(str(to))}", folder, KILT_CACHE=str(cache))
 
 
 def hand_grids(folder: Path, to: Path) -> None:
@@ -191,6 +206,8 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "royal.png": royal,
     "figure-6.1.png": partial(answers, "figure-6.1"),
     "figure-6.2.png": partial(answers, "figure-6.2"),
+    "figure-6.1-holdem.png": partial(answers_in_holdem, "figure-6.1"),
+    "figure-6.2-holdem.png": partial(answers_in_holdem, "figure-6.2"),
     "web-play.png": partial(page, place="#/play?player=agent", presses=("[data-key=c]", "#advice")),
     "web-strategy.png": partial(page, place="#/strategy?player=agent", presses=("[data-hand=A5s]",)),
 }

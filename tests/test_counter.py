@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kilt as kilt_api
 from commands import answer, kilt, refused
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
+from kilt.evaluate.observer import VectorObserver
 from kilt.games import load_game
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import CONFIDENCES, Against
@@ -186,7 +188,8 @@ def test_forms_agree(leduc, confidence, p):
     problem, model = leduc
     vectors = VectorProblem(VectorGame(load_game("leduc")))
     by_hand = expand(problem, model.counts)
-    many = OpponentModel.of_vectors(vectors.game, "Ann", by_hand)
+    alike = vectors.game.pooled(np.ones(vectors.game.shape))  # hands that share what was seen of them
+    many = OpponentModel.of_vectors(vectors.game, "Ann", by_hand / alike)
     tree = tree_of("leduc")
     places = flat_places(vectors.game, tree)
     flat = OpponentModel.of_tree(tree, "Ann", by_hand[places])
@@ -260,6 +263,43 @@ def test_a_counter_run_is_a_run(place, tmp_path, way):
     assert again["exploitability"] == pytest.approx(found["exploitability"])
     kilt("export", str(tmp_path / "whole"), str(tmp_path / "agent"))
     kilt("match", str(tmp_path / "agent"), "random", "--hands", "20")
+
+
+HANDS = (
+    "cc/rc:K{0}|A{1}/A{0}:-5|5:Ann|Bob",
+    "rrc/cc:Q{1}|K{0}/K{1}:-5|5:Bob|Ann",
+    "rf:A{0}|Q{0}:1|-1:Bob|Ann",
+    "cc/cc:K{0}|K{1}/Q{0}:0|0:Ann|Bob",
+)
+
+
+def test_games_as_they_are(tmp_path):
+    """Models by vectors of hands are those of flat trees but for suits; runs that answer them can be resumed."""
+    log = tmp_path / "hands.log"
+    lines = [hand.format(*suits) for hand in HANDS for suits in ("sh", "hs") * 6]  # every hand, and its twin
+    log.write_text("".join(f"STATE:{number}:{line}\n" for number, line in enumerate(lines)))
+    flat, vectors = tree_of("leduc"), VectorGame(load_game("leduc"))
+    observer = VectorObserver(vectors, "Ann")
+    observer.add_log(log.read_text(), "hands")
+    models = kilt_api.model_opponent(log, "Ann", "leduc"), observer.model()
+    assert models[0].counts.sum() == models[1].counts.sum() == models[1].figures["decisions"] == 84
+    assert np.array_equal(vectors.pooled(models[1].counts)[flat_places(vectors, flat)], 2 * models[0].counts)
+    for model in models:
+        against = Against(model, 0.9)
+        whole, part = tmp_path / f"whole-{model.counts.ndim}", tmp_path / f"part-{model.counts.ndim}"
+        solution = kilt_api.solve_game("leduc", iterations=12, against=against, folder=whole)
+        kilt_api.solve_game("leduc", iterations=5, against=against, folder=part)
+        again = kilt_api.resume_run(part, iterations=12)
+        assert again.finish().exploitability == solution.exploitability
+        assert np.array_equal(again.strategy(), solution.table)
+    out = str(tmp_path / "out")
+    found = answer(
+        "counter", "--game", "leduc", "--log", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"
+    )
+    assert found["algorithm"] == "dbr:cfr+" and found["exploitation_ci95"] == [found["exploitation_mbb"]] * 2
+    tables = solve_lp(flat.nodes).strategy, models[0].policy()
+    assert found["exploitation_mbb"] > 1000 * exploitation(flat, *tables)  # than an equilibrium wins
+    assert "give a CONFIG or a RUN, or --game GAME" in refused("counter", "--model", out)
 
 
 def test_from_logs_at_once(place, tmp_path):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         build_abstraction,
         equity,
         exploitability,
+        model_opponent,
         open_blueprint,
         plan_run,
         play_match,
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
+    from kilt.solve.counter import Against
     from kilt.solve.registry import Algorithm
     from kilt.solve.solver import Solver
     from kilt.solve.variants import Variant
     from kilt.spots.solution import SpotNode, SpotSolution
     from kilt.spots.spot import Spot, open_spot
+    from kilt.strategy.model import OpponentModel
     from kilt.strategy.table import Strategy
 
 __version__ = "0.1.0"
@@ -49,6 +52,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "FULL": "cards.deck",
+    "Against": "solve.counter",
     "Agent": "play.agent",
     "Algorithm": "solve.registry",
     "CardAbstraction": "abstraction.buckets",
@@ -59,6 +63,7 @@ _HOMES = {
     "GameError": "errors",
     "KiltError": "errors",
     "Observation": "play.agent",
+    "OpponentModel": "strategy.model",
     "PlayedHand": "play.agent",
     "RememberingAgent": "play.agent",
     "Run": "runs.run",
@@ -76,6 +81,7 @@ _HOMES = {
     "exploitability": "api",
     "load_agent": "evaluate.players",
     "load_game": "games",
+    "model_opponent": "api",
     "open_blueprint": "api",
     "open_spot": "spots.spot",
     "plan_run": "api",
@@ -87,6 +93,7 @@ _HOMES = {
 }
 __all__ = [
     "FULL",
+    "Against",
     "Agent",
     "Algorithm",
     "CardAbstraction",
@@ -97,6 +104,7 @@ __all__ = [
     "GameError",
     "KiltError",
     "Observation",
+    "OpponentModel",
     "PlayedHand",
     "RememberingAgent",
     "Run",
@@ -115,6 +123,7 @@ __all__ = [
     "exploitability",
     "load_agent",
     "load_game",
+    "model_opponent",
     "open_blueprint",
     "open_spot",
     "plan_run",

@@ -7,8 +7,8 @@ works with: whoever wants more goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,11 +20,12 @@ from kilt.abstraction.pipeline import build
 from kilt.arrays import Array
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
-from kilt.config import DEFAULT_ALGORITHM, Config, config_of, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
 from kilt.errors import GameError, PlayError, RunError, file_errors
 from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.matchup import meet
+from kilt.evaluate.observer import SHOWN
 from kilt.evaluate.players import game_for, load_agent, load_holdem, own_game
 from kilt.games import load_game
 from kilt.games.game import Game
@@ -32,13 +33,16 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
 from kilt.play.match import Match
 from kilt.runs.budget import Budget, Step
+from kilt.runs.modelled import log_text, observer_for
 from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.run import Run, configured_run, continued_run, new_run, open_run
+from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.model import OpponentModel
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
 
@@ -107,10 +111,11 @@ def solve_game(
     target: float | None = None,
     seed: int = 0,
     threads: int = 1,
+    against: Against | None = None,
     folder: str | Path | None = None,
     on_step: Callable[[Step], object] = _nothing,
 ) -> Solution:
-    """Solve a two-player game: find a strategy that no opponent can exploit.
+    """Solve a two-player game: find a strategy that no opponent can exploit, or one that answers an opponent.
 
     Parameters
     ----------
@@ -124,6 +129,8 @@ def solve_game(
         For algorithms that draw at random.
     threads : int
         More than 1 for algorithms that walk all boards.
+    against : Against, optional
+        An opponent to be answered: a model of them for the same game (`model_opponent`), and how far it is trusted.
     folder : str or Path, optional
         A new folder for log, checkpoints and strategy; `resume_run` goes on with it.
     on_step : callable
@@ -142,9 +149,13 @@ def solve_game(
     ['c', 'f']
     """
     budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
+    if against:
+        if not isinstance(algorithm, str):
+            raise RunError("an opponent is answered by an algorithm with a name: use cfr, cfr+, linear or dcfr")
+        algorithm = against.algorithm(algorithm)
     place = Path(folder) if folder else None
     with file_errors():
-        run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, folder=place)
+        run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, against=against, folder=place)
     steps = []
     for step in run.steps():
         on_step(step)
@@ -315,6 +326,7 @@ def start_run(
     *,
     iterations: int | None = None,
     seconds: float | None = None,
+    against: Against | None = None,
     tick: Tick = _nothing,
 ) -> Run:
     """Begin a run: build the cards of a configuration, and make the solver that is to work on the abstract game.
@@ -327,6 +339,9 @@ def start_run(
         A new folder for all of it.
     iterations, seconds : optional
         When to stop; left out: as the configuration says.
+    against : Against, optional
+        An opponent to be answered: a model of them for the same configuration (`model_opponent`), and how far it is
+        trusted. The run keeps a copy of the model.
     tick : callable
         Hears what is being built of the cards, and what share of it is done.
 
@@ -345,7 +360,58 @@ def start_run(
     (2000, 'leduc')
     """
     budget = Budget(iterations, seconds) if iterations or seconds else None
-    return configured_run(resolve(_config(config), Path(folder)), Path(folder), budget=budget, tick=tick)
+    said = _config(config)
+    if against is None:
+        return configured_run(resolve(said, Path(folder)), Path(folder), budget=budget, tick=tick)
+    solver = replace(said.solver, algorithm=against.algorithm(said.solver.algorithm))
+    with TemporaryDirectory(prefix="kilt-model-") as place:
+        against.model.save(Path(place) / "model")
+        asked = CounterConfig(str(Path(place) / "model"), against.p, against.confidence)
+        said = replace(said, solver=solver, counter=asked)
+        return configured_run(resolve(said, Path(folder)), Path(folder), budget=budget, tick=tick)
+
+
+@file_errors()
+def model_opponent(
+    logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
+) -> OpponentModel:
+    r"""Count what a player did at each information set of a game, from hands that they have played.
+
+    Parameters
+    ----------
+    logs : path, or sequence of paths
+        Logs as ACPC dealers write them, or hands in PHH.
+    player : str
+        Whose actions to count, as the logs call them.
+    target : str or Path
+        What the model is for: a game as it is by name or file, a run, or a configuration as a TOML file.
+    mucked : str
+        Hands without a showdown count as the log shows them ("shown"), do not ("left-out"), or count as all that they
+        could have been ("weighed").
+    skip : bool
+        Leave out lines that cannot be read; otherwise the first of them raises PlayError.
+
+    Returns
+    -------
+    OpponentModel
+        `Against` says how far it is to be trusted; `solve_game` and `start_run` answer it.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> log = Path(mkdtemp()) / "hands.log"
+    >>> _ = log.write_text("STATE:0:cc/rf:Kh|As/Ah:1|-1:Ann|Bob\nSTATE:1:rc/cc:Ks|Qs/Qh:-3|3:Bob|Ann\n")
+    >>> model = model_opponent(log, "Ann", "leduc")
+    >>> model.figures["hands"], model.figures["decisions"]
+    (2, 4.0)
+    >>> round(solve_game("leduc", iterations=100, against=Against(model, 0.9)).value, 1)
+    -0.1
+    """
+    places = [Path(log) for log in ([logs] if isinstance(logs, str | Path) else logs)]
+    with observer_for(target, player, mucked) as seen:
+        faults = [fault for place in places for fault in seen.add_log(log_text(place), str(place), skip=skip)]
+        seen.require_hands(", ".join(map(str, places)), faults)
+        return seen.model()
 
 
 @file_errors()

@@ -15,13 +15,16 @@ from kilt.cli.solve import asked_budget, configured, finish, free_folder, print_
 
 if TYPE_CHECKING:
     from kilt.evaluate.stats import Estimate
+    from kilt.runs.budget import Budget
     from kilt.runs.run import Run
+    from kilt.solve.counter import Against
 
 
 def counter(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG|RUN", help="A .toml file as `kilt solve` takes it, or a run of one.")
-    ],
+        Path | None,
+        typer.Argument(metavar="[CONFIG|RUN]", help="A .toml file as `kilt solve` takes it, or a run of one."),
+    ] = None,
     model: Annotated[
         Path | None, typer.Option("--model", metavar="MODEL", help="What `kilt model` made for the same game.")
     ] = None,
@@ -31,6 +34,10 @@ def counter(
     ] = None,
     player: Annotated[
         str | None, typer.Option("--player", metavar="NAME", help="Who the opponent is, as the logs call them.")
+    ] = None,
+    game: Annotated[
+        str | None,
+        typer.Option("--game", "-g", metavar="GAME", help="In place of CONFIG: a game as it is, such as leduc."),
     ] = None,
     p: Annotated[
         float | None,
@@ -73,12 +80,11 @@ def counter(
     What comes out is a run like any other: `kilt match`, `kilt export` and `kilt agent` take it, and
     `kilt solve --resume DIR` goes on with it when it was stopped or killed.
     """
-    from kilt.config import CounterConfig, read_config
+    from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
-    from kilt.runs.folder import CONFIG
-    from kilt.runs.run import with_overrides
-    from kilt.solve.counter import DEFAULT_CONFIDENCE
-    from kilt.strategy.blueprint import card_folders
+    from kilt.runs.run import new_run
+    from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
+    from kilt.strategy.model import OpponentModel
 
     if p is not None and (p_max is not None or confidence is not None):
         raise RunError(
@@ -86,31 +92,64 @@ def counter(
         )
     if (model is None) == (not logs) or (player is None) != (not logs):
         raise RunError("say who is answered: by --model MODEL, or by --log LOG and --player NAME")
-    said = read_config(config / CONFIG if config.is_dir() else config)
-    if config.is_dir():  # the cards of a run are there already
-        own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
-        said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
-    asked = algorithm or said.solver.algorithm
-    base = asked.partition(":")[2] if asked.partition(":")[0] in ("rnr", "dbr") else asked
-    kind, share = ("dbr", 0.9 if p_max is None else p_max) if p is None else ("rnr", p)
-    solver = {"algorithm": f"{kind}:{base}" if base else kind, "seed": seed, "threads": threads}
-    said = with_overrides(said, solver=solver, engine={})
-    folder = out or free_folder(f"{config.stem}-counter")
-    with _opponent(model, logs or [], player or "", config, as_json=as_json) as seen:  # a run has a copy of its own
-        against = CounterConfig(str(seen), share, (confidence or DEFAULT_CONFIDENCE) if kind == "dbr" else "")
-        budget = asked_budget(iterations, minutes, None)
-        run = configured(replace(said, counter=against), folder, budget, going_on=False)
+    if (config is None) == (game is None):
+        raise RunError("say what is played: give a CONFIG or a RUN, or --game GAME")
+    share = (0.9 if p_max is None else p_max) if p is None else p
+    trust = (confidence or DEFAULT_CONFIDENCE) if p is None else ""
+    folder = out or free_folder(f"{config.stem if config else Path(game or '').stem}-counter")
+    budget = asked_budget(iterations, minutes, None)
+    with _opponent(model, logs or [], player or "", game or str(config), as_json=as_json) as seen:
+        against = Against(OpponentModel.load(seen, check=True), share, trust)
+        if config:
+            run = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm, folder, budget)
+        else:
+            called = against.algorithm(algorithm or DEFAULT_ALGORITHM)
+            run = new_run(
+                game or "",
+                called,
+                budget=budget,
+                seed=seed or 0,
+                threads=threads or 1,
+                against=against,
+                folder=folder,
+            )
     last = finish(run)
     found = _exploitation(run)
     if as_json:
         print_json(result_of(last, run) | {"exploitation_mbb": found.mean, "exploitation_ci95": found.interval})
         return
     print_result(last, run, as_json=False)
-    say(f"it wins {found} mbb/h from the model that it answers")
+    exact = "" if found.margin else ", exactly"
+    say(f"it wins {found if found.margin else f'{found.mean:+.1f}'} mbb/h from the model that it answers{exact}")
+
+
+def _configured(
+    config: Path,
+    model: Path,
+    against: Against,
+    how: dict[str, int | None],
+    algorithm: str | None,
+    folder: Path,
+    budget: Budget | None,
+) -> Run:
+    """A run on an abstract game; it has a copy of the model of its own."""
+    from kilt.config import CounterConfig, read_config
+    from kilt.runs.folder import CONFIG
+    from kilt.runs.run import with_overrides
+    from kilt.strategy.blueprint import card_folders
+
+    said = read_config(config / CONFIG if config.is_dir() else config)
+    if config.is_dir():  # the cards of a run are there already
+        own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
+        said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
+    called = against.algorithm(algorithm or said.solver.algorithm)
+    said = with_overrides(said, solver={"algorithm": called, **how}, engine={})
+    asked = CounterConfig(str(model), against.p, against.confidence)
+    return configured(replace(said, counter=asked), folder, budget, going_on=False)
 
 
 @contextmanager
-def _opponent(model: Path | None, logs: list[Path], player: str, config: Path, *, as_json: bool) -> Iterator[Path]:
+def _opponent(model: Path | None, logs: list[Path], player: str, target: str, *, as_json: bool) -> Iterator[Path]:
     """The folder of a model: the one that is there, or one that is counted from logs, for as long as it is needed."""
     from tempfile import TemporaryDirectory
 
@@ -119,7 +158,7 @@ def _opponent(model: Path | None, logs: list[Path], player: str, config: Path, *
     if model is not None:
         yield model.resolve()
         return
-    found = counted(logs, player, str(config))
+    found = counted(logs, player, target)
     if not as_json:
         print_counted(found, None, as_json=False)
     with TemporaryDirectory(prefix="kilt-model-") as folder:
@@ -132,15 +171,18 @@ def _exploitation(run: Run) -> Estimate:
     import numpy as np
 
     from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
-    from kilt.evaluate.stats import estimate
+    from kilt.evaluate.stats import Estimate, estimate
     from kilt.solve.abstract_problem import AbstractProblem
 
     problem = run.judge.problem
-    assert isinstance(problem, AbstractProblem)
-    assert problem.against
+    opponent, answer = problem.opponent, run.strategy()
+    policy = opponent.model.policy()
+    if not isinstance(problem, AbstractProblem):  # both seats are walked
+        first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))
+        return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
     mine, theirs = (
         AbstractStrategy(problem.abstract, shares.astype(np.float32))  # kernels are compiled for one type
-        for shares in (run.strategy(), problem.against.model.policy())
+        for shares in (answer, policy)
     )
     won = expected_winnings(mine, theirs, AGAINST_FIXED)
     return estimate(won.mean(axis=1) * 1000 / problem.big_blind)

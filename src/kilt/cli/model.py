@@ -29,7 +29,7 @@ def model(
     ] = None,
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="NAME", help="… or a small game as it is: a ready-made one, or a file."),
+        typer.Option("--game", "-g", metavar="NAME", help="… or a game as it is: a ready-made one, or a file."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the model.")] = None,
     mucked: Annotated[
@@ -56,7 +56,9 @@ def model(
     if (target is None) == (game is None):
         raise PlayError("a model is for one game: give --for RUN or CONFIG, or --game NAME")
     if target is not None and not Path(target).exists():
-        raise PlayError(f"there is no run and no configuration {target}: check --for, or give a small game by --game")
+        raise PlayError(
+            f"there is no run and no configuration {target}: check --for, or give a game as it is by --game"
+        )
     if out is not None and out.exists():
         raise PlayError(f"{out} is there already: choose another --out")
     found = counted(logs, player, game or target or "", mucked, translation, skip=skip)
@@ -84,12 +86,11 @@ def counted(
     skip: bool = False,
 ) -> Counted:
     """Count what a player did in logs, at the information sets of a run, a configuration or a game."""
-    from kilt.errors import PlayError
-    from kilt.runs.modelled import observer_for
+    from kilt.runs.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
 
     with ticking() as tick, observer_for(target, player, mucked, mapping_named(translation), tick) as seen:
-        texts = [_text(log) for log in logs]
+        texts = [log_text(log) for log in logs]
         faults, began = [], perf_counter()
         with ProgressBars() as bar:
             task = bar.add_task("logs", total=len(logs), said="")
@@ -97,22 +98,8 @@ def counted(
                 faults += [f"{log}, {fault}" for fault in seen.add_log(text, str(log), skip=skip)]
                 bar.update(task, completed=number, said=f"{seen.hands:,} hands")
         seconds = perf_counter() - began
-        names = sorted({name for pair in seen.reader.players for name in pair})
-        if not seen.hands:
-            where, first = ", ".join(map(str, logs)), "".join(f"; {fault}" for fault in faults[:1])
-            if player in names:
-                raise PlayError(f"no hand of {player} in {where} counts (--mucked {mucked}): give more hands{first}")
-            said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
-            raise PlayError(f"{player} does not play in {where}; {said}{first}")
+        seen.require_hands(", ".join(map(str, logs)), faults)
         return Counted(seen.model(), seen.game.rules.round_names, faults, seconds)
-
-
-def _text(log: Path) -> str:
-    from kilt.artifact import os_errors
-    from kilt.play.acpc import decoded
-
-    with os_errors(f"{log} cannot be read"):
-        return decoded(log.read_bytes())
 
 
 def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 r"""From hands that a player has played to a model of them: which information sets they came to, and what they did.
 
-In a flat tree an information set has a name, and a hand leads to it. In an abstract game the betting of a hand is
+In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision on a board and
+a hand, both with suits renamed as the board is that stands for all alike. In an abstract game the betting of a hand is
 followed in the betting tree, as an agent follows it that looks on: bets that the menu does not have are taken for one
 or two that it has (`strategy.translate`), each with its share, and a decision counts for each of them by as much. The
 hand's bucket on the board of the round is the rest. Hands are counted in columns: all of a batch at once.
@@ -19,13 +20,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.cards.boards import board_index, canonical_boards, card_permutations
+from kilt.cards.boards_kernels import locate
 from kilt.errors import PlayError
 from kilt.games.holdem import FOLD, KEPT, Betting, Holdem
 from kilt.play.blueprint import BlueprintAgent, Place
@@ -34,7 +37,9 @@ from kilt.play.phh import is_phh, read_phhs
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.translate import Mapping, pseudo_harmonic
+from kilt.tree.betting import on_menu
 from kilt.tree.flat import FlatTree
+from kilt.tree.vector import VectorGame
 
 # What becomes of hands without a showdown, whose cards an opponent would not have seen: they count as the log shows
 # them (full information), do not count, or count as all hands that they could have been, each alike.
@@ -116,6 +121,19 @@ class Observer(ABC):
             self.add(columns)
         return wrong
 
+    def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
+        """Raise PlayError where no hand of the player was counted in logs, with what was wrong with some of them."""
+        if self.hands:
+            return
+        first = "".join(f"; {fault}" for fault in faults[:1])
+        names = sorted({name for pair in self.reader.players for name in pair})
+        if self.player in names:
+            raise PlayError(
+                f"no hand of {self.player} in {logs} counts (--mucked {self.mucked}): give more hands{first}"
+            )
+        said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
+        raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
+
     def add(self, hands: HandColumns) -> None:
         """Count hands that `reader` has read; those of other players are left out."""
         seat_of = np.array(
@@ -167,6 +185,12 @@ class Observer(ABC):
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
+def _hand_number(cards: IntArray) -> IntArray:
+    """[…] numbers of hands as in `Deck.holes`, from […, card] one card or two in ascending order."""
+    first = cards[..., 0]
+    return first if cards.shape[-1] == 1 else cards[..., 1] * (cards[..., 1] - 1) // 2 + first
+
+
 class FlatObserver(Observer):
     """Counts what a player does at the information sets of a flat tree, which has all legal bets."""
 
@@ -209,6 +233,63 @@ class FlatObserver(Observer):
                 where = self._number[f"{name}|{game.board_name(tuple(seen))}|{before.history}"]
                 slots.append(int(self.tree.nodes.infoset_start[where]) + self.tree.actions[where].index(action))
         return slots
+
+
+class VectorObserver(Observer):
+    """Counts what a player does at the decisions of a public tree, board by board up to suits and hand by hand.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The public tree of a game of the hold'em family, with all legal bets.
+    player, mucked : str
+        See `Observer`.
+    """
+
+    def __init__(self, game: VectorGame, player: str, mucked: str = SHOWN) -> None:
+        assert isinstance(game.game, Holdem)
+        super().__init__(game.game, player, mucked)
+        self.vectors = game
+        self.counts = np.zeros(game.shape)
+        rules, deck = self.game.rules, self.game.deck
+        self._boards = [
+            board_index(canonical_boards(rules.board_cards[: r + 1], deck), deck) for r in range(rules.rounds)
+        ]
+        self._decisions = {
+            (r, str(position.history)): (row, on_menu(position, game.menu)) for r, row, position in game.decisions()
+        }
+        self._slots: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}  # [end][seat] round and row
+
+    def model(self) -> OpponentModel:
+        """The model of all that was counted."""
+        decisions = float(self.counts.sum())
+        return OpponentModel.of_vectors(
+            self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.figures
+        )
+
+    def _count(self, hands: ObservedHands) -> None:
+        tree, game = self.vectors.tree, self.game
+        renamed = card_permutations(game.deck)
+        for end, seat, own, board, weight in zip(*(column.tolist() for column in hands), strict=True):
+            known, where, hole = -1, 0, 0
+            for r, row in self._rows(end)[seat]:
+                if r != known:
+                    dealt = np.array(board[: game.rules.board_size(r)], dtype=np.int64)
+                    number, turned = locate(self._boards[r], dealt)
+                    hole = int(_hand_number(np.sort(renamed[turned, own]).astype(np.int64)))
+                    known, where = r, int(tree.table_start[r] + number * tree.rows[r])
+                self.counts[where + row, hole] += weight
+
+    def _rows(self, end: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """[seat] the round of each decision in hands with one betting, and the row of its action on a board."""
+        if end not in self._slots:
+            found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
+            for before, action in self.game.positions.moves(self.reader.ends[end]):
+                if before.actor >= 0:
+                    row, labels = self._decisions[before.round, before.history]
+                    found[before.actor].append((before.round, row + labels.index(action)))
+            self._slots[end] = found
+        return self._slots[end]
 
 
 class _Decisions(NamedTuple):
@@ -292,8 +373,7 @@ class AbstractObserver(Observer):
         """[hand, round] the buckets of the player's hands, as far as boards were dealt."""
         rules = self.game.rules
         found = np.zeros((len(hands.end), rules.rounds), dtype=np.int64)
-        own = np.sort(hands.own, axis=1)
-        hole = own[:, 0] if rules.hole_cards == 1 else own[:, 1] * (own[:, 1] - 1) // 2 + own[:, 0]
+        hole = _hand_number(np.sort(hands.own, axis=1))
         for r in range(rules.rounds):
             size = rules.board_size(r)
             dealt = hands.board[:, size - 1] != NOT_DEALT if size else np.ones(len(hole), dtype=np.bool_)

@@ -24,7 +24,16 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
-from kilt.reproduce.figure_6_holdem import RNR, SELF, OrangeHoldem, Point, Setting, tables_of
+from kilt.reproduce.figure_6_holdem import (
+    RNR,
+    SELF,
+    OrangeHoldem,
+    Point,
+    Setting,
+    StoppedError,
+    kept_folder,
+    tables_of,
+)
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
 from kilt.solve.cfr import FullWidth
 from kilt.solve.counter import CONFIDENCES, Against
@@ -71,10 +80,16 @@ class OrangeContest(Protocol):
 
     name: str
     big_blind: float
-    bound: float  # what a best response wins from Orange, in chips per game
+
+    @property
+    def bound(self) -> float:
+        """What a best response wins from Orange, in chips per game."""
 
     def answers(self, setting: Setting, shares: Sequence[float]) -> Iterator[Point]:
         """Answers to a model for each p or P_max."""
+
+    def missing(self, settings: Sequence[Setting], shares: Sequence[float]) -> int:
+        """Number of answers that are not known yet."""
 
     def frontier(self) -> list[tuple[float, float]]:
         """Exploitability and exploitation of the best safe responses to Orange; empty where they cannot be had."""
@@ -127,12 +142,17 @@ class OrangeGame:
         model = self.model(setting)
         policy = model.policy()
         for share in shares:
-            against = Against(model, share, setting.confidence)
+            began, against = perf_counter(), Against(model, share, setting.confidence)
             solver = make_solver(replace(self.problem, against=against), "dbr" if setting.confidence else "rnr")
             solver.step(ITERATIONS)
             found = solver.average()
             risk = exploitability(self.tree, found)
-            yield Point(share, risk, self.met(found, self.orange), self.met(found, policy))
+            met = self.met(found, self.orange), self.met(found, policy)
+            yield Point(share, risk, *met, perf_counter() - began)
+
+    def missing(self, settings: Sequence[Setting], shares: Sequence[float]) -> int:
+        """Number of answers that are not known yet: all of them."""
+        return len(settings) * len(shares)
 
     def frontier(self) -> list[tuple[float, float]]:
         """Exploitability and exploitation of the best safe responses to Orange, by linear programmes."""
@@ -236,11 +256,17 @@ def _contest(asked: Request, watcher: Watcher) -> OrangeContest:
             raise RunError(f"--device is given, and {game} is small: leave it out, or use --game {LARGE}")
         return OrangeGame(game)
     rules = load_holdem(game)
-    joint, device = tables_of(rules, watcher), asked.device or CPU
+    device = asked.device or CPU
     if device not in DEVICES:
         raise RunError(f"there is no device {device!r}: use one of {', '.join(DEVICES)}")
-    watcher.say("Orange and an equilibrium")
-    return OrangeHoldem(rules, joint, TILT, device)
+
+    def tick(share: float) -> None:
+        watcher.show("iterations of an answer", share, None)
+        if watcher.stopped():
+            raise StoppedError
+
+    tables = partial(tables_of, rules, watcher)
+    return OrangeHoldem(rules, tables, TILT, device, folder=kept_folder(rules, TILT), tick=tick)
 
 
 def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult:
@@ -250,45 +276,52 @@ def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult
     require_drawable(out)
     wanted = [name for name in shown if not asked.only or name in asked.only]
     settings = list(dict.fromkeys(setting for name in wanted for setting in shown[name]))
-    each = (5.0 if asked.device == GPU else 800.0) * len(SHARES) if large else 6.0
-    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers", each * len(settings))
-    contest, began = _contest(asked, watcher), perf_counter()
+    contest, rows, found = _contest(asked, watcher), list[Row](), dict[Setting, list[Point]]()
+    left = contest.missing(settings, SHARES)
+    known = f", {len(settings) * len(SHARES) - left} of them known" if large else ""
+    each = (3.0 if asked.device == GPU else 600.0) if large else 0.7
+    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers{known}", each * left)
+    title = f"{WHAT[figure]}, {contest.name}"
     mbb = 1000 / contest.big_blind
-    frontier, ends = contest.frontier(), mixtures(contest.ends())
-    paper = BOUND if large else None
-    rows = [Row("the bound: a best response to Orange", paper, mbb * contest.bound, UNIT, perf_counter() - began, {})]
-    found: dict[Setting, list[Point]] = {}
-    for number, setting in enumerate(settings):
-        watcher.show(setting.name, number / len(settings), None)
-        started = perf_counter()
-        found[setting] = []
-        for point in contest.answers(setting, SHARES):
-            found[setting].append(point)
-            if watcher.stopped():
-                break
-        if watcher.stopped():
-            break
-        for point in found[setting]:
-            letter, took = "P_max" if setting.confidence else "p", (perf_counter() - started) / len(SHARES)
-            more = {"exploitability": mbb * point.risk, "from_model": mbb * point.model, "setting": setting._asdict()}
-            name = f"{setting.name}, {letter} = {point.share:g}"
-            rows.append(Row(name, None, mbb * point.won, UNIT, took, more | {"p": point.share}))
-    if not watcher.stopped():
-        for said, holds in shapes(figure, found, contest.bound).items():
-            rows.append(Row(said, 1.0, float(holds), "holds", 0.0, {}))
-        drawn = {f"({name})": [_line(setting, found, mbb) for setting in shown[name]] for name in wanted}
-        if figure == "figure-6.1" and "a" in wanted:
-            drawn["(a)"].append(
-                Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[settings[0]]], ":")
-            )
-        lines = [
-            Curve(name, [(mbb * risk, mbb * won) for risk, won in points], style)
-            for name, points, style in (("safe responses, exact", frontier, "--"), ("mixtures", ends, "-."))
-            if points
-        ]
-        size = "" if large else " in small"
-        plot_frontier(drawn, lines, f"[Johanson16 {figure.replace('-', ' ')}]{size}: {contest.name}", out)
-    return ReproductionResult(f"{WHAT[figure]}, {contest.name}", rows, None if watcher.stopped() else out)
+    try:
+        began = perf_counter()
+        frontier, ends = contest.frontier(), contest.ends()
+        bound = Row(
+            "the bound: a best response to Orange", BOUND if large else None, mbb * contest.bound, UNIT, 0.0, {}
+        )
+        rows.append(bound._replace(seconds=perf_counter() - began))
+        for number, setting in enumerate(settings):
+            watcher.show(setting.name, number / len(settings), None)
+            found[setting] = []
+            for point in contest.answers(setting, SHARES):
+                found[setting].append(point)
+                rows.append(_row(setting, point, mbb))
+                if watcher.stopped():
+                    raise StoppedError
+    except StoppedError:
+        return ReproductionResult(title, rows)
+    rows += [
+        Row(said, 1.0, float(holds), "holds", 0.0, {}) for said, holds in shapes(figure, found, contest.bound).items()
+    ]
+    drawn = {f"({name})": [_line(setting, found, mbb) for setting in shown[name]] for name in wanted}
+    if figure == "figure-6.1" and "a" in wanted:
+        drawn["(a)"].append(Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[settings[0]]], ":"))
+    lines = [
+        Curve(name, [(mbb * risk, mbb * won) for risk, won in points], style)
+        for name, points, style in (("safe responses, exact", frontier, "--"), ("mixtures", mixtures(ends), "-."))
+        if points
+    ]
+    size = "" if large else " in small"
+    plot_frontier(drawn, lines, f"[Johanson16 {figure.replace('-', ' ')}]{size}: {contest.name}", out)
+    return ReproductionResult(title, rows, out)
+
+
+def _row(setting: Setting, point: Point, mbb: float) -> Row:
+    """What an answer wins from Orange, and what else is known of it."""
+    letter = "P_max" if setting.confidence else "p"
+    more = {"exploitability": mbb * point.risk, "from_model": mbb * point.model, "setting": setting._asdict()}
+    name = f"{setting.name}, {letter} = {point.share:g}"
+    return Row(name, None, mbb * point.won, UNIT, point.seconds, more | {"p": point.share})
 
 
 WHAT = {
@@ -302,7 +335,7 @@ FIGURES = {
         rows=tuple(panels(figure, GAMES)),
         run=partial(_figure, figure),
         options=("only", "game", "out", "device"),
-        hint=f"--game {LARGE} for the game of the thesis, hours without `--device gpu`; --only a, b or c for one panel",
+        hint=f"--game {LARGE} for the game of the thesis, a day without `--device gpu`; --only a, b or c for one panel",
     )
     for figure, what in WHAT.items()
 }

@@ -2,14 +2,19 @@
 
 With perfect recall and buckets by percentiles of E[HS²] there are 3,624,290 information sets [Johanson16 §6.3.1], and
 joint tables stand for all cards. Games of Orange are played out pair by pair of bucket sequences. Everything is
-measured inside the abstraction, as in the thesis.
+measured inside the abstraction, as in the thesis. What was found is kept in the cache folder, so that a figure that was
+stopped goes on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +26,9 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.joint import JointTables, joint_tables, kept_tables
 from kilt.abstraction.pipeline import build
 from kilt.arrays import Array, FloatArray
-from kilt.errors import RunError
+from kilt.errors import ArtifactError, RunError
 from kilt.evaluate.flops import Watcher
-from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
@@ -35,6 +40,8 @@ from kilt.strategy.model import OpponentModel
 PLAN = "PR-PHS-PHS 5-5-5-5"
 ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within some 3 mbb/g
 SEED = 6
+KIND = "strategy of figures 6.1 and 6.2"
+TOGETHER = 5  # iterations between two looks at whether to stop
 RNR = ""  # in place of a confidence function
 PROBE, SELF = "probe", "self-play"
 
@@ -53,6 +60,10 @@ class Setting(NamedTuple):
             f"{self.confidence or 'RNR'}, {self.games:,} games against {'Probe' if self.against == PROBE else 'Orange'}"
         )
 
+    def key(self, share: float) -> str:
+        """What the answer for a p or P_max is kept as."""
+        return f"{self.confidence or 'rnr'} {self.games} {self.against} {share}"
+
 
 class Point(NamedTuple):
     """An answer for one p or P_max: chips per game, means over both seats."""
@@ -61,6 +72,38 @@ class Point(NamedTuple):
     risk: float  # exploitability
     won: float  # from Orange
     model: float  # from the model
+    seconds: float  # that it took to find and judge it
+
+
+class StoppedError(Exception):
+    """Somebody wishes to stop before an answer is found."""
+
+
+class KeptAnswers:
+    """What was found before, by name: numbers in lines of JSON, written as they are found.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file. Left out: nothing is kept.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self.known: dict[str, list[float]] = {}
+        for line in path.read_text().splitlines() if path and path.is_file() else []:
+            with suppress(ValueError):  # the last line, if the machine went down while it was written
+                self.known |= json.loads(line)
+
+    def once(self, name: str, find: Callable[[], Sequence[float]]) -> list[float]:
+        """The numbers of that name: as they were kept, or found now."""
+        if name not in self.known:
+            self.known[name] = [float(number) for number in find()]
+            if self.path:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("a") as file:
+                    file.write(f"\n{json.dumps({name: self.known[name]})}\n")
+        return self.known[name]
 
 
 class OrangeHoldem:
@@ -70,32 +113,83 @@ class OrangeHoldem:
     ----------
     game : Holdem
         The rules.
-    joint : JointTables
-        Of an abstraction with perfect recall.
+    joint : callable
+        Gives the joint tables of an abstraction with perfect recall, once they are needed.
     tilt : sequence of float
         What Orange was solved with, in percent.
     device : str
         "cpu" or "gpu": where it is solved.
     iterations : int
         Of discounted CFR, for Orange and for every answer.
+    folder : Path, optional
+        Where Orange, an equilibrium and all answers are kept, and looked for. Left out: nowhere.
+    tick : callable
+        Called with a share of the iterations of an answer; it may raise `StoppedError`.
     """
 
     def __init__(
-        self, game: Holdem, joint: JointTables, tilt: Sequence[float], device: str, iterations: int = ITERATIONS
+        self,
+        game: Holdem,
+        joint: Callable[[], JointTables],
+        tilt: Sequence[float],
+        device: str,
+        iterations: int = ITERATIONS,
+        *,
+        folder: Path | None = None,
+        tick: Callable[[float], None] = lambda share: None,
     ) -> None:
         self.name, self.big_blind, self.iterations = game.name, float(game.rules.big_blind), iterations
-        real, other = (_joint_game(rules, joint, device) for rules in (game, tilted(game, tilt)))
-        self.game = real
-        layout = real.layout
-        self.first = real.arrays.asarray(np.repeat(layout.actor, layout.actions) == 0)
-        self.orange = self._solved(other)
-        self.nash = self._solved(real)
-        self.bound = sum(real.response_values(self.orange)) / 2
+        self.folder, self.tick = folder, tick
+        self._tables, self._device = cache(joint), device
+        self._rules, self._tilted = game, tilted(game, tilt)
+        self._kept = KeptAnswers(folder / "answers.jsonl" if folder else None)
+        self._held: tuple[Setting | None, FloatArray, FloatArray] = None, np.empty(0), np.empty(0)
         self._models: dict[tuple[int, str], OpponentModel] = {}
+
+    @cached_property
+    def game(self) -> JointGame:
+        """The game as it is, without tilts."""
+        return _joint_game(self._rules, self._tables(), self._device)
+
+    @cached_property
+    def first(self) -> Array:
+        """[slot] whether it is the first player's."""
+        layout = self.game.layout
+        first: Array = self.game.arrays.asarray(np.repeat(layout.actor, layout.actions) == 0)
+        return first
+
+    @cached_property
+    def orange(self) -> FloatArray:
+        """[slot] an equilibrium of the tilted game."""
+        return self._equilibrium("orange", self._tilted)
+
+    @cached_property
+    def nash(self) -> FloatArray:
+        """[slot] an equilibrium of the game."""
+        return self._equilibrium("nash", self._rules)
+
+    @property
+    def bound(self) -> float:
+        """What a best response of the abstract game wins from Orange, in chips per game."""
+        return float(self.ends()[1, 1])
+
+    def _equilibrium(self, name: str, rules: Game) -> FloatArray:
+        """[slot] an equilibrium, as it was kept or found now."""
+        place = self.folder / name if self.folder else None
+        if place and artifact.exists(place):
+            with suppress(ArtifactError):  # it can be found again
+                return self.game.probabilities(np.array(artifact.read(place, KIND).arrays["strategy"]))
+        found = self._solved(_joint_game(rules, self._tables(), self._device))
+        if place:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            artifact.write(place, KIND, {"strategy": np.asarray(_on_host(self.game, found))})
+        return found
 
     def _solved(self, game: JointGame, restriction: Restriction | None = None) -> FloatArray:
         solver = JointCfr(game, VARIANT, restriction)
-        solver.step(self.iterations)
+        while solver.iterations < self.iterations:
+            solver.step(min(TOGETHER, self.iterations - solver.iterations))
+            self.tick(solver.iterations / self.iterations)
         return solver.average()
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
@@ -121,20 +215,32 @@ class OrangeHoldem:
 
     def answers(self, setting: Setting, shares: Sequence[float]) -> Iterator[Point]:
         """Answers to a model for each p or P_max."""
-        model = self.model(setting)
-        fixed, policy = Against(model, 1.0, setting.confidence).fixed(), self.game.probabilities(model.policy())
         for share in shares:
-            if share == 0:
-                found = self.nash
-            elif share == 1 and not setting.confidence:
-                found = self.game.responses(policy)
-            else:
-                held = (Restriction(seat, fixed, share) for seat in (1, 0))
-                if setting.confidence:
-                    held = (Restriction(seat, share * fixed) for seat in (1, 0))
-                found = self.game.arrays.where(self.first, *(self._solved(self.game, each) for each in held))
-            met = self.met(found, self.orange), self.met(found, policy)
-            yield Point(share, self.game.exploitability(found), *met)
+            yield Point(share, *self._kept.once(setting.key(share), partial(self._answer, setting, share)))
+
+    def missing(self, settings: Sequence[Setting], shares: Sequence[float]) -> int:
+        """Number of answers that are not known yet."""
+        return sum(setting.key(share) not in self._kept.known for setting in settings for share in shares)
+
+    def _answer(self, setting: Setting, share: float) -> tuple[float, ...]:
+        """Exploitability of an answer, what it wins from Orange and from the model, and seconds."""
+        began = perf_counter()
+        if self._held[0] != setting:
+            model = self.model(setting)
+            fixed = Against(model, 1.0, setting.confidence).fixed()
+            self._held = setting, fixed, self.game.probabilities(model.policy())
+        _, fixed, policy = self._held
+        if share == 0:
+            found = self.nash
+        elif share == 1 and not setting.confidence:
+            found = self.game.responses(policy)
+        else:
+            held = (Restriction(seat, fixed, share) for seat in (1, 0))
+            if setting.confidence:
+                held = (Restriction(seat, share * fixed) for seat in (1, 0))
+            found = self.game.arrays.where(self.first, *(self._solved(self.game, each) for each in held))
+        met = self.met(found, self.orange), self.met(found, policy)
+        return self.game.exploitability(found), *met, perf_counter() - began
 
     def frontier(self) -> list[tuple[float, float]]:
         """Safe responses by linear programmes: there are too many information sets for them."""
@@ -142,12 +248,12 @@ class OrangeHoldem:
 
     def ends(self) -> FloatArray:
         """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
-        return np.array(
-            [
-                (self.game.exploitability(one), self.met(one, self.orange))
-                for one in (self.nash, self.game.responses(self.orange))
-            ]
-        )
+
+        def find() -> list[float]:
+            both = self.nash, self.game.responses(self.orange)
+            return [number for one in both for number in (self.game.exploitability(one), self.met(one, self.orange))]
+
+        return np.reshape(self._kept.once("ends", find), (2, 2))
 
 
 def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
@@ -160,6 +266,13 @@ def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
     with TemporaryDirectory() as folder:
         cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder(), threads=cores())
         return joint_tables(cards, cores())
+
+
+def kept_folder(game: Holdem, tilt: Sequence[float]) -> Path:
+    """The folder in the cache for what is found in a game with a tilt, by the settings of this module."""
+    settings = repr((tuple(map(float, tilt)), ITERATIONS, VARIANT, SEED))
+    cards = AbstractionSpec.named(PLAN, Deal.of(game)).fingerprint
+    return artifact.cache_folder() / f"figure-6-{artifact.fingerprint(game.definition, cards, settings)}"
 
 
 def _joint_game(game: object, joint: JointTables, device: str) -> JointGame:

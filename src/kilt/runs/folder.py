@@ -22,9 +22,11 @@ from kilt import __version__, artifact
 from kilt.errors import RunError
 from kilt.machine import locked
 from kilt.runs.budget import Budget, Step
+from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
 from kilt.solve.solver import InParts, Solver
 from kilt.strategy.blueprint import CARDS
+from kilt.strategy.model import OpponentModel
 
 CONFIG = "config.toml"  # the configuration of a run on an abstract game
 MODEL = "model"  # of the opponent that a run answers
@@ -44,6 +46,7 @@ class RunIdentity(NamedTuple):
     fingerprint: str  # of the game in this form
     version: str = __version__  # of kilt
     tilt: str = ""  # of payoffs, for a game as it is: percentages, split by commas
+    against: str = ""  # p or P_max, and a confidence function, for a game as it is where an opponent is answered
 
     def __str__(self) -> str:
         game = f"{self.game} ({self.form} form, fingerprint {self.fingerprint})"
@@ -74,14 +77,22 @@ class RunFolder:
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
     @classmethod
-    def create(cls, path: Path, identity: RunIdentity, budget: Budget, size: int) -> RunFolder:
-        """Begin a run in a new or empty folder, on a disk with room for it; `size` is the bytes of a checkpoint."""
+    def create(
+        cls, path: Path, identity: RunIdentity, budget: Budget, size: int, model: OpponentModel | None = None
+    ) -> RunFolder:
+        """Begin a run in a new or empty folder, on a disk with room for it; `size` is the bytes of a checkpoint.
+
+        A `model` that the run answers is kept there too.
+        """
         cls._require_new(path)
         # While a checkpoint is written there are two of them; a strategy with its names is about as large.
         artifact.require_room(path, 3 * size)
         folder = cls(path, identity, budget)
         with cls.claimed(path):
             cls._require_new(path)  # somebody else may have begun one meanwhile
+            if model:
+                path.mkdir(parents=True, exist_ok=True)
+                model.save(path / MODEL)
             folder.describe()
         return folder
 
@@ -106,7 +117,7 @@ class RunFolder:
         """A run that was begun before."""
         try:
             said = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            known = {"tilt": ""} | said  # runs of kilt 0.1.0 have none
+            known = {"tilt": "", "against": ""} | said  # older runs of kilt 0.1.0 have none
             identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
             for what, value in identity._asdict().items():
                 if not isinstance(value, int if what == "seed" else str):
@@ -123,6 +134,13 @@ class RunFolder:
         with artifact.os_errors(f"{self.path} cannot be written"):
             self.path.mkdir(parents=True, exist_ok=True)
             artifact.write_text(self.path / "run.json", json.dumps(said, indent=2) + "\n")
+
+    def against(self) -> Against | None:
+        """The opponent that a run on a game as it is answers; None where there is none."""
+        if not self.identity.against:
+            return None
+        p, _, confidence = self.identity.against.partition(" ")
+        return Against(OpponentModel.load(self.path / MODEL, check=True), float(p), confidence)
 
     @property
     def ended(self) -> bool:

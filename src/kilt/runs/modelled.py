@@ -7,18 +7,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.config import read_config
-from kilt.errors import RunError
-from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observer
+from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observer, VectorObserver
 from kilt.evaluate.players import load_holdem
+from kilt.play.acpc import decoded
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import Tick, resolve
 from kilt.runs.run import open_run
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import FLAT, VECTOR, FlatProblem
+from kilt.solve.problem import FLAT, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.translate import Mapping, pseudo_harmonic
+
+
+def log_text(path: Path) -> str:
+    """The text of a log; ArtifactError where it cannot be read."""
+    with artifact.os_errors(f"{path} cannot be read"):
+        return decoded(path.read_bytes())
 
 
 @contextmanager
@@ -35,8 +42,8 @@ def observer_for(
     ----------
     target : str or Path
         The folder of a run or of an exported agent; a configuration (``.toml``), whose cards are built for as long as
-        the context lasts where they are not there; or a ready-made game or ``.game`` file that is small enough to be
-        written out.
+        the context lasts where they are not there; or a ready-made game or ``.game`` file, as a flat tree where it is
+        small enough and by vectors of hands otherwise.
     player : str
         The name of the player in logs.
     mucked : str
@@ -55,12 +62,12 @@ def observer_for(
         found = Blueprint.load(path)
         yield AbstractObserver(AbstractGame(found.game, found.cards, found.actions), player, mucked, mapping)
     else:
-        game = open_run(path).game if path.is_dir() else str(target)
-        if path.is_dir() and stored_form(path / STRATEGY) == VECTOR:
-            raise RunError(
-                f"{path} was solved with vectors of hands, and a model is for a flat tree or for an abstract game: "
-                f"solve {game} with one thread, or in an abstraction"
-            )
-        rules, problem = load_holdem(game), load_problem(game, form=FLAT)
-        assert isinstance(problem, FlatProblem)
-        yield FlatObserver(rules, problem.tree, player, mucked)
+        game, form = str(target), None
+        if path.is_dir():
+            game, form = open_run(path).game, stored_form(path / STRATEGY)
+        rules, problem = load_holdem(game), load_problem(game, form=form)
+        if isinstance(problem, FlatProblem):
+            yield FlatObserver(rules, problem.tree, player, mucked)
+        else:
+            assert isinstance(problem, VectorProblem)
+            yield VectorObserver(problem.game, player, mucked)

@@ -33,8 +33,9 @@ from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, size_of
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, CPU, VECTOR, Problem
+from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import InParts, Solver, scheduled
 from kilt.solve.variants import Variant
@@ -137,8 +138,14 @@ class Run:
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
         """Give a folder to a run that had none so far."""
-        self.folder = RunFolder.create(folder, self.identity, self.budget, size_of(self.solver))
-        self.folder.keep(steps, self.solver, self.judge.problem)
+        begun = self.begin(folder)
+        begun.keep(steps, self.solver, self.judge.problem)
+        return begun
+
+    def begin(self, folder: Path) -> RunFolder:
+        """Make the folder of a run on a game as it is, with the model that it answers."""
+        model = self.problem.against.model if self.problem.against else None
+        self.folder = RunFolder.create(folder, self.identity, self.budget, size_of(self.solver), model)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
@@ -155,6 +162,7 @@ def new_run(
     threads: int = 1,
     device: str = CPU,
     tilt: Sequence[float] = (),
+    against: Against | None = None,
     folder: Path | None = None,
     begun: RunFolder | None = None,
 ) -> Run:
@@ -177,6 +185,9 @@ def new_run(
     tilt : sequence of float
         Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. Left out: those of the run that
         was begun, or none.
+    against : Against, optional
+        The opponent that a counter-strategy is for, with a model of the game as it is. Left out: that of the run that
+        was begun, or none.
     folder : Path, optional
         A new folder for log, checkpoints and strategy. Without one nothing is kept.
     begun : RunFolder, optional
@@ -188,14 +199,22 @@ def new_run(
         raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
     form = begun.identity.form if begun and called == begun.identity.algorithm else None
     tilt = tilt or (tilt_of(begun.identity.tilt) if begun else ())
+    against = against or (begun.against() if begun else None)
+    if against and form is None:  # that of the model
+        form = VECTOR if against.model.counts.ndim == 2 else FLAT
     problem = load_problem(game, algorithm, form=form, threads=threads, device=device, tilt=tilt)
+    if against:
+        assert isinstance(problem, FlatProblem | VectorProblem)
+        problem = replace(problem, against=against)
     solver = make_solver(problem, algorithm, seed)
     said = ",".join(f"{percent:g}" for percent in tilt) if any(tilt) else ""
     identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
+    if against:
+        identity = identity._replace(against=f"{against.p!r} {against.confidence}")
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
     run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact)
     if folder:
-        run.folder = RunFolder.create(folder, identity, run.budget, size_of(solver))
+        run.begin(folder)
     return run
 
 

@@ -135,10 +135,13 @@ class AbstractProblem(Problem):
         whom = [self.against.fingerprint] if self.against else []
         return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt, *whom)
 
-    def _held(self, against: Against) -> Array:
-        """[slot] what the opponent is held to."""
-        against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
-        return against.fixed()
+    @property
+    def opponent(self) -> Against:
+        """Who the problem is `against`, by a model that fits the abstract game."""
+        if self.against is None:
+            return super().opponent
+        self.against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
+        return self.against
 
     @cached_property
     def real(self) -> AbstractProblem:

@@ -39,6 +39,7 @@ CONFIDENCES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "s-curve": lambda n: n / (1 + n),  # s = 1: minimax over Dirichlet priors of strength up to s
 }
 DEFAULT_CONFIDENCE = "0-10-linear"
+RNR, DBR = "rnr", "dbr"  # as algorithms
 
 
 class Restriction(NamedTuple):
@@ -76,6 +77,12 @@ class Against:
             raise RunError(
                 f"the model of {self.model.player} is empty: nothing was seen; count hands of {self.model.game}"
             )
+
+    def algorithm(self, base: str) -> str:
+        """The row of the menu that answers them: ``"cfr+"`` becomes ``"dbr:cfr+"``, or ``"rnr:cfr+"``."""
+        kind, _, own = base.partition(":")
+        rest = own if kind in (RNR, DBR) else base
+        return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))
 
     @property
     def fingerprint(self) -> str:

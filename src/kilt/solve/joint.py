@@ -56,6 +56,7 @@ OnRange = Callable[[int, int, int, FloatArray], None]
 class _Range(NamedTuple):
     """What is at some nodes of a round: where the betting ends, and the rounds that follow."""
 
+    roots: Any  # the nodes that open blocks
     ends: list[tuple[Any, Any, Any]]  # (nodes, stakes as a column, the table that reach is multiplied with)
     chance: list[tuple[Any, int, int]]  # (nodes, the first node of the blocks that they open, and the end of these)
     parent: Any  # [opponent's sequence of the next round] that of this one; None where no round follows
@@ -237,23 +238,20 @@ class JointGame:
 
         `opening` [way, block, opponent's sequence] is the opponent's reach there.
         """
-        nodes = self.nodes
-        first_block = int(np.searchsorted(nodes.block, begin))
-        ways, blocks, sequences = opening.shape
-        roots = nodes.block[first_block : first_block + blocks] - begin
+        here = self._range(player, r, begin, end)
+        ways, _, sequences = opening.shape
         reach = self.arrays.empty((ways, end - begin, sequences))
-        reach[:, roots] = opening
+        reach[:, here.roots] = opening
         push(r, begin, end, reach)
         whole = reach[0] if ways == 1 else reach.sum(axis=0)
         value = self.arrays.empty((end - begin, len(self.bucket(player, r))))
-        here = self._range(player, r, begin, end)
         for ends, stake, table in here.ends:
             value[ends] = (whole[ends] @ table) * stake
         for chance, after, last in here.chance:
             following = reach[:, chance][:, :, here.parent]
             value[chance] = self._add_up(player, r + 1, self._round(player, r + 1, after, last, following, push, pull))
         pull(r, begin, end, value)
-        openings: FloatArray = value[roots]
+        openings: FloatArray = value[here.roots]
         return openings
 
     def _range(self, player: int, r: int, begin: int, end: int) -> _Range:
@@ -261,6 +259,7 @@ class JointGame:
         if (player, begin, end) in self._ranges:
             return self._ranges[player, begin, end]
         nodes, betting, put = self.nodes, self.abstract.betting, self.arrays.asarray
+        opened = nodes.block[slice(*np.searchsorted(nodes.block, (begin, end)))]
         ends = np.flatnonzero(nodes.leaf[begin:end] >= 0)
         leaf = nodes.leaf[begin:end][ends]
         stake, folded = betting.stake[leaf].astype(np.float64), betting.folded[leaf]
@@ -274,7 +273,7 @@ class JointGame:
             last = int(np.searchsorted(nodes.block, nodes.first_child[some[-1]])) + 1
             after.append((put(some - begin), int(nodes.first_child[some[0]]), int(nodes.block[last])))
         parent = put(self.joint.sequences[1 - player][r + 1].parent) if after else None
-        self._ranges[player, begin, end] = _Range(found, after, parent)
+        self._ranges[player, begin, end] = _Range(put(opened - begin), found, after, parent)
         return self._ranges[player, begin, end]
 
     def _chunks(self, r: int, chance: IntArray) -> list[IntArray]:

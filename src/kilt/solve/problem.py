@@ -81,18 +81,18 @@ class Problem(ABC):
         """The problem with the payoffs of the rules, by which strategies are judged and kept; itself if not tilted."""
         return self
 
+    @property
+    def opponent(self) -> Against:
+        """Who the problem is `against`, by a model that fits this very problem."""
+        if self.against is None:
+            raise RunError("there is no model of an opponent to answer: use `kilt counter`, or give `against`")
+        self.against.model.on(self.name, self.fingerprint, self.uniform().shape)
+        return self.against
+
     def restriction(self, player: int) -> Restriction:
         """How a player is held to the model that the problem is `against`, by a table of this form."""
-        against = self.against
-        if against is None:
-            raise RunError("there is no model of an opponent to answer: use `kilt counter`, or give `against`")
-        return against.restriction(player, self._held(against))
-
-    def _held(self, against: Against) -> Array:
-        """What the opponent is held to, as a table of solvers."""
-        shape = self.uniform().shape
-        against.model.on(self.name, self.fingerprint, shape)
-        return against.fixed()
+        opponent = self.opponent
+        return opponent.restriction(player, opponent.fixed())
 
     def mbb(self, chips: float) -> float | None:
         """Convert chips per game to thousandths of a big blind per game; None where there is no big blind."""
@@ -157,6 +157,12 @@ class VectorProblem(Problem):
         if not isinstance(rules, TiltedGame):
             return self
         return replace(self, game=VectorGame(rules.real, game.menu, game.threads))
+
+    @property
+    def opponent(self) -> Against:
+        """Who the problem is `against`: what was seen of a hand was seen of all that differ from it by suits alone."""
+        opponent = super().opponent
+        return replace(opponent, model=replace(opponent.model, counts=self.game.pooled(opponent.model.counts)))
 
     @cached_property
     def walker(self) -> VectorGame | DeviceGame:

@@ -220,14 +220,28 @@ class VectorGame:
     def symmetrise(self, table: Table) -> Table:
         """A table in which hands that differ only by suits which their board does not tell apart share their mean."""
         self._check(table)
-        tree, even = self.tree, np.empty_like(table)
+        even = np.empty_like(table)
+        for rows, alike in self._alike():
+            even[rows] = np.mean([table[rows][:, moved] for moved in alike], axis=0)
+        return even
+
+    def pooled(self, counts: FloatArray) -> FloatArray:
+        """Counts in which hands that differ only by suits which their board does not tell apart share their sum."""
+        self._check(counts)
+        whole = np.empty_like(counts)
+        for rows, alike in self._alike():
+            times = (alike == np.arange(counts.shape[1])).sum(axis=0)  # that a hand is met as itself
+            whole[rows] = np.sum([counts[rows][:, moved] for moved in alike], axis=0) / times
+        return whole
+
+    def _alike(self) -> Iterator[tuple[slice, npt.NDArray[np.int32]]]:
+        """For each board its rows in tables, and [suits renamed, hand] which hand each becomes on the same board."""
+        tree = self.tree
         for r, rows in enumerate(tree.rows):
             for board in range(tree.board_start[r], tree.board_start[r + 1]):
-                first = tree.table_start[r] + (board - tree.board_start[r]) * rows
-                alike = [p for p in range(len(tree.moved)) if tree.symmetry[board] >> p & 1]
-                part = table[first : first + rows]
-                even[first : first + rows] = np.mean([part[:, tree.moved[p]] for p in alike], axis=0)
-        return even
+                first = int(tree.table_start[r] + (board - tree.board_start[r]) * rows)
+                same = [p for p in range(len(tree.moved)) if tree.symmetry[board] >> p & 1]
+                yield slice(first, first + int(rows)), tree.moved[same]
 
     def _check(self, *tables: Table) -> None:
         for table in tables:
