@@ -294,7 +294,7 @@ def test_games_as_they_are(tmp_path):
         assert np.array_equal(again.strategy(), solution.table)
     out = str(tmp_path / "out")
     found = answer(
-        "counter", "--game", "leduc", "--log", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"
+        "counter", str(tmp_path / "part-2"), "--log", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"
     )
     assert found["algorithm"] == "dbr:cfr+" and found["exploitation_ci95"] == [found["exploitation_mbb"]] * 2
     tables = solve_lp(flat.nodes).strategy, models[0].policy()

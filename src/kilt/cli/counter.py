@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def counter(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="[CONFIG|RUN]", help="A .toml file as `kilt solve` takes it, or a run of one."),
+        typer.Argument(metavar="[CONFIG|RUN]", help="A .toml file as `kilt solve` takes it, or a run."),
     ] = None,
     model: Annotated[
         Path | None, typer.Option("--model", metavar="MODEL", help="What `kilt model` made for the same game.")
@@ -82,7 +82,8 @@ def counter(
     """
     from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
-    from kilt.runs.run import new_run
+    from kilt.runs.folder import CONFIG
+    from kilt.runs.run import new_run, open_run
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
 
@@ -97,8 +98,10 @@ def counter(
     share = (0.9 if p_max is None else p_max) if p is None else p
     trust = (confidence or DEFAULT_CONFIDENCE) if p is None else ""
     folder = out or free_folder(f"{config.stem if config else Path(game or '').stem}-counter")
-    budget = asked_budget(iterations, minutes, None)
-    with _opponent(model, logs or [], player or "", game or str(config), as_json=as_json) as seen:
+    budget, target = asked_budget(iterations, minutes, None), game or str(config)
+    if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on a game as it is
+        game, config = open_run(config).game, None
+    with _opponent(model, logs or [], player or "", target, as_json=as_json) as seen:
         against = Against(OpponentModel.load(seen, check=True), share, trust)
         if config:
             run = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm, folder, budget)

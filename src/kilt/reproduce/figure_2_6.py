@@ -17,7 +17,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.evaluate.stats import student_width
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, decided
 from kilt.reproduce.tilts import GAME, PLANS, Abstracted, abstracted
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
@@ -65,7 +65,8 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     if len(rows) > 1:
         rises = np.array([row.ours for row in rows])
         margin = student_width(len(rises)) * float(rises.std(ddof=1))
-        more = {"rises_in": int((rises > 0).sum()), "abstractions": len(rises)}
+        said = decided(float(rises.mean()), margin)
+        more = {"rises_in": int((rises > 0).sum()), "abstractions": len(rises), "decided": said}
         spent = sum(row.seconds for row in rows)
         rows.append(Row("mean of these", None, float(rises.mean()), "mbb/g", spent, more, margin))
     return ReproductionResult(WHAT, rows, path if rows else None)

@@ -34,6 +34,15 @@ class Row(NamedTuple):
         return number if self.margin is None else f"{self.ours:.1f} ± {self.margin:.1f}"
 
 
+def decided(mean: float, margin: float) -> str:
+    """What a 95% interval says of a difference: ``"higher"`` or ``"lower"`` than 0, or that it is ``"open"``.
+
+    >>> decided(-3.4, 5.6), decided(9.5, 3.9)
+    ('open', 'higher')
+    """
+    return "open" if abs(mean) <= margin else "higher" if mean > 0 else "lower"
+
+
 class Request(NamedTuple):
     """What the user asks for; None or nothing where a reproduction knows best."""
 

@@ -30,7 +30,7 @@ from kilt.evaluate.stats import student_width
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, decided
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.tree.vector import VectorGame
@@ -120,6 +120,7 @@ def tilts(
                 "exploitability": float(np.mean([plain[plan] + differences[plan] for plan in cases])),
                 "without": float(np.mean(list(plain.values()))),
                 "lower_in": int((values < 0).sum()),
+                "decided": decided(float(values.mean()), margin),
                 "abstractions": differences,
             }
             seconds = perf_counter() - began
