@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kilt.bench.measure import Figure
+from kilt.errors import RunError, shortened
 from kilt.evaluate.flops import DeviceFlopWalks, rivers_of
 from kilt.games import load_game
 from kilt.gpu import require_gpu
@@ -34,13 +35,29 @@ PERIOD, ROYAL_PERIOD = 25, 50  # iterations between measurements
 TIMED = 5  # iterations whose kernels are timed one by one
 
 
-def run(*, long: bool = False) -> list[Figure]:
-    """Solve [2-4] hold'em with CFR+ in single precision, then time each kernel.
+def run(*, long: bool = False, only: str | None = None) -> list[Figure]:
+    """Measure the parts of the benchmark, one after another: see `PARTS`.
 
-    If it may take `long`, royal hold'em is solved first, and [2-4] hold'em three times.
+    Parameters
+    ----------
+    long : bool
+        Whether royal hold'em is solved too, [2-4] hold'em three times, and all flops of limit hold'em are walked.
+    only : str, optional
+        A name of `PARTS`: nothing else is measured.
     """
     cupy = require_gpu()
-    royal = _royal() if long else []
+    if only is not None and only not in PARTS:
+        raise RunError(f"there is no part {shortened(repr(only))} of this benchmark: use one of {', '.join(PARTS)}")
+    figures = []
+    for name in [only] if only else [name for name in PARTS if long or name != "royal"]:
+        figures += PARTS[name](long=long)
+        cupy.get_default_memory_pool().free_all_blocks()
+    return figures
+
+
+def _two_four(*, long: bool) -> list[Figure]:
+    """Solve [2-4] hold'em with CFR+ in single precision, then time each kernel."""
+    cupy = require_gpu()
     begun = perf_counter()
     device = DeviceGame(VectorGame(load_game(GAME)))
     cupy.cuda.Device().synchronize()
@@ -49,19 +66,13 @@ def run(*, long: bool = False) -> list[Figure]:
     found = [_solve(device) for _ in range(3 if long else 1)]
     seconds, iterations, exploitability = sorted(found)[len(found) // 2]
     share, limit = _bandwidth(device)
-    del device
-    cupy.get_default_memory_pool().free_all_blocks()
-    response, walked = _responses(long=long)
     return [
         Figure("two_four_seconds_to_1_mbb", f"[2-4] hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),
         Figure("two_four_iterations", "… iterations", iterations, ""),
         Figure("two_four_mbb", "… exploitability then", exploitability, "mbb/g"),
         Figure("two_four_prepare_seconds", "… tree, and its copy on the device", prepared, "s"),
         Figure("copy_bandwidth", "memory of the device: a copy of 2 GB", limit / 1e12, "TB/s"),
-        Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", response, "s"),
-        Figure("limit_holdem_flops_walked", "flops walked, of 1,755; the rest by their rivers", walked, ""),
         *(Figure(f"{name}_bandwidth", f"{name}: share of that", part, "") for name, part in share.items()),
-        *royal,
     ]
 
 
@@ -76,7 +87,7 @@ def _solve(device: DeviceGame) -> tuple[float, int, float]:
             return perf_counter() - begun, solver.iterations, left
 
 
-def _royal() -> list[Figure]:
+def _royal(*, long: bool) -> list[Figure]:
     """Solve royal hold'em with CFR+ and tables of two bytes."""
     cupy = require_gpu()
     device = CompactGame(VectorGame(load_game(ROYAL)))
@@ -94,8 +105,6 @@ def _royal() -> list[Figure]:
         curve[solver.iterations] = mbb * (first + second) / 2
     seconds = perf_counter() - begun
     bounds, memory, moved = (-mbb * second, mbb * first), device.wanted(), device.moved()
-    del solver, device
-    cupy.get_default_memory_pool().free_all_blocks()
     each = spent / max(curve)
     return [
         Figure("royal_seconds_to_1_mbb", f"royal hold'em below {TARGET:g} mbb/g by CFR+", seconds, "s"),
@@ -110,8 +119,8 @@ def _royal() -> list[Figure]:
     ]
 
 
-def _responses(*, long: bool) -> tuple[float, int]:
-    """Seconds for both best responses in limit hold'em on all flops, and from how many flops that is known."""
+def _responses(*, long: bool) -> list[Figure]:
+    """Walk both best responses in limit hold'em, on all flops or on some."""
     game = VectorGame(load_game(LIMIT), by_board=False)
     draw = np.random.default_rng(0)
     table = draw.random((game.shape[0], BUCKETS + 1), dtype=np.float32)
@@ -128,7 +137,11 @@ def _responses(*, long: bool) -> tuple[float, int]:
     begun = perf_counter()
     with ThreadPoolExecutor(walks.threads) as pool:
         list(pool.map(walks.part, np.repeat(flops, 2).tolist(), [0, 1] * len(flops)))
-    return (perf_counter() - begun) * float(rivers.sum() / rivers[flops].sum()), len(flops)
+    seconds = (perf_counter() - begun) * float(rivers.sum() / rivers[flops].sum())
+    return [
+        Figure("limit_holdem_response_seconds", "both best responses in limit hold'em, all flops", seconds, "s"),
+        Figure("limit_holdem_flops_walked", "flops walked, of 1,755; the rest by their rivers", len(flops), ""),
+    ]
 
 
 def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:
@@ -180,3 +193,6 @@ def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, in
         # Leaves are read; values are written, and read by the node before; regrets are read and written.
         "pull_values": int((nodes["kind"] >= FOLD).sum()) + 2 * len(nodes) + 2 * rows["mine"],
     }
+
+
+PARTS = {"royal": _royal, "two-four": _two_four, "responses": _responses}

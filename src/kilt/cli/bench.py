@@ -141,12 +141,18 @@ def start(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
-def gpu(as_json: AsJson = False, long: Long = False) -> None:
+def gpu(
+    as_json: AsJson = False,
+    long: Long = False,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="PART", help="One part alone: two-four, responses or royal.")
+    ] = None,
+) -> None:
     """[2-4] hold'em to 1 mbb/g on a GPU, and how near kernels come to its memory's limit; --long: royal hold'em."""
     from kilt.bench.gpu import run
 
-    with waiting("solving [2-4] hold'em …"):
-        figures = run(long=long)
+    with waiting("solving and walking on the GPU …"):
+        figures = run(long=long, only=only)
     _print("kilt bench gpu", figures, as_json=as_json)
 
 

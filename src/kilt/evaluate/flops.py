@@ -28,6 +28,7 @@ from kilt.jit import cores
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU, GPU, require_device
+from kilt.tree.cardless import CardlessWalk, looks_at_cards
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flop_tree
@@ -147,7 +148,27 @@ class DeviceFlopWalks(FlopWalks):
         return self.device.prepare(*super().prepare(flop))
 
 
+class CardlessFlopWalks(FlopWalks):
+    """The walks of best responses to an agent that looks at no cards: see `tree.cardless`."""
+
+    def __init__(self, game: VectorGame, table: Table) -> None:
+        super().__init__(game, table)
+        self._seats = [CardlessWalk.of(game, seat, table) for seat in (0, 1)]
+
+    def part(self, flop: int, seat: int) -> FloatArray:
+        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        return self._seats[seat].flop_values(self.game, flop_tree(self.game.tree, flop))
+
+
 WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
+
+
+def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
+    """The walks of best responses to an agent that looks at no board, [row, hand], on the CPU or a GPU."""
+    plain = not (looks_at_cards(table) or game.tree.nodes.rake.any() or game.tree.nodes.extra.size)
+    if require_device(device) == CPU and plain:
+        return CardlessFlopWalks(game, table)
+    return WALKS[device](game, table)
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:

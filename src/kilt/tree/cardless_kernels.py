@@ -1,0 +1,142 @@
+"""The compiled walk over the boards after a flop against an opponent who looks at no cards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.equity_kernels import compatible, rank_board, showdowns
+from kilt.jit import kernel, subkernel
+from kilt.lanes import LANES
+from kilt.tree.leaf_kernels import fill, hands_left
+from kilt.tree.vector_arrays import FOLD, REVEAL, SHOWDOWN, Flags, Hand, VectorTree, Workspace
+from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
+
+
+class Classes(NamedTuple):
+    """Blocks of betting after the first round, of those that are alike one each; the last round comes first."""
+
+    kind: npt.NDArray[np.int32]  # [node]
+    own: npt.NDArray[np.int32]  # [node] whether the player who responds decides there
+    child: npt.NDArray[np.int32]  # [node] the first one, counted from the block's first node
+    actions: npt.NDArray[np.int32]  # [node] its children
+    reached: npt.NDArray[np.int32]  # [node] whether the opponent's actions inside the block allow for it
+    share: FloatArray  # [node] the probability with which the opponent takes the action that leads there; 1 elsewhere
+    stake: FloatArray  # [node] as in `Nodes`, of the player who responds
+    below: npt.NDArray[np.int32]  # [node] the class that a chance node opens
+    begin: IntArray  # [class + 1] where its nodes begin
+    opened: Flags  # [class] whether the opponent's actions before allow for it
+    start: IntArray  # [round] the first class of a round from the second on; the one after its last is that before it
+
+
+@subkernel
+def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int) -> None:
+    """Write a vector times a number."""
+    for hand in range(start, end):
+        value[here, hand] = factor * vector[which, hand]
+
+
+@subkernel
+def add_scaled(
+    value: FloatArray, child: int, factor: float, start: Hand, end: Hand, target: FloatArray, here: int
+) -> None:
+    """Add a vector times a number."""
+    for hand in range(start, end):
+        target[here, hand] += factor * value[child, hand]
+
+
+@subkernel
+def pull_class(
+    classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
+) -> None:
+    """Write the values of a class's nodes: at its leaves `leaf` (met, beats less beaten), at chance nodes `total`."""
+    begin = classes.begin[which]
+    for node in range(classes.begin[which + 1] - 1, begin - 1, -1):
+        here, kind = node - begin, classes.kind[node]
+        if not classes.reached[node]:
+            continue
+        if kind == REVEAL:
+            scaled(total, classes.below[node], 1.0, start, end, value, here)
+        elif kind == FOLD:
+            scaled(leaf, 0, classes.stake[node], start, end, value, here)
+        elif kind == SHOWDOWN:
+            scaled(leaf, 1, classes.stake[node], start, end, value, here)
+        elif classes.own[node]:
+            child = classes.child[node]
+            copy_value(value, child, start, end, here)
+            for a in range(1, classes.actions[node]):
+                raise_value(value, child + a, start, end, here)
+        else:
+            child = classes.child[node]
+            fill(value, here, start, end)
+            for a in range(classes.actions[node]):
+                share = classes.share[begin + child + a]
+                if share > 0:
+                    add_scaled(value, child + a, share, start, end, value, here)
+
+
+@kernel
+def values(
+    tree: VectorTree,
+    player: int,
+    classes: Classes,
+    work: Workspace,
+    leaf: FloatArray,
+    value: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Write to `total`, [class, hand], what the classes of the second round are worth on the boards of one flop.
+
+    Values are to `player`, per unit of the opponent's reach. A board is left when all that follow it have been: then
+    its leaves are summed up, once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are
+    scratch.
+    """
+    none, hands, lanes, last = np.uint64(0), np.uint64(value.shape[1]), np.uint64(LANES), len(tree.rows) - 1
+    prior, order = tree.prior[1 - player], work.ranking.order
+    depth = 1
+    work.board[1] = tree.board_start[1]
+    work.following[1] = tree.first_board[tree.board_start[1]]
+    while depth > 0:
+        board = work.board[depth]
+        if depth < last and work.following[depth] < tree.first_board[board + 1]:
+            following = work.following[depth]
+            work.following[depth] += 1
+            depth += 1
+            work.board[depth] = following
+            if depth < last:
+                work.following[depth] = tree.first_board[following]
+            continue
+        cards, held = work.cards[: tree.board_size[depth]], np.int64(0)
+        for k in range(len(cards)):
+            cards[k] = tree.board[board, k]
+            held |= tree.strengths.card_bit[cards[k]]
+        fill(leaf, 0, none, hands)
+        if depth == last:
+            fill(leaf, 1, none, hands)
+            groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
+            live = np.uint64(work.ranking.ends[groups - 1]) if groups > 0 else none
+            for i in range(none, live):
+                work.lanes.reach[lanes * i] = prior[order[i]]
+            showdowns(work.ranking, groups, work.lanes.reach, work.lanes.cards, work.lanes.result, work.lanes.whole)
+            for i in range(none, live):
+                met = work.lanes.whole[lanes * i]
+                leaf[0, order[i]], leaf[1, order[i]] = met, work.lanes.result[lanes * i] - met
+        else:
+            left = work.order[: hands_left(tree.deck.bits, held, work.order)]
+            compatible(left, tree.deck.cards, prior, work.ranking.by_card, leaf[0])
+            for below in range(classes.start[depth + 1], classes.start[depth]):
+                average_over_suits(
+                    tree.moved, tree.symmetry[board], tree.hands[player], work.vectors.scale, total, below
+                )
+        factor = tree.chance[depth] * tree.weight[board]
+        for which in range(classes.start[depth], classes.start[depth - 1]):
+            if classes.opened[which]:
+                pull_class(classes, which, leaf, total, none, hands, value)
+                add_scaled(value, 0, factor, none, hands, total, which)
+        if depth < last:
+            for below in range(classes.start[depth + 1], classes.start[depth]):
+                fill(total, below, none, hands)
+        depth -= 1
