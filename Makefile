@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 
-.PHONY: env test test-long test-gpu chaos quick demo tour lint types docs pictures unit clean
+.PHONY: env test test-long test-gpu chaos quick demo house tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -63,6 +63,11 @@ pictures: env
 # From the rules of no-limit hold'em to an agent, its matches and a report in runs/demo: some minutes.
 demo: env
 	$(BIN)/kilt demo
+
+# The agent that comes with kilt, made again: half an hour. What is in src/kilt/strategy/shipped is such a file.
+house: env
+	$(BIN)/kilt solve src/kilt/strategy/shipped/house.toml --out runs/house
+	$(BIN)/kilt export runs/house runs/house.agent --packed
 
 # Each line is a command to try; it is shown, then run.
 define TOUR

@@ -176,10 +176,17 @@ def board_classes(folder: Path, to: Path) -> None:
     (folder / "classes" / "classes.png").rename(to)
 
 
-def page(folder: Path, to: Path, place: str, presses: Sequence[str]) -> None:
-    """What a browser shows of a place of `kilt web`, after some buttons were pressed."""
-    kilt("solve agent.toml --iterations 2000000", folder)
-    command = [sys.executable, "-m", "kilt", "web", "agent", "--no-browser", "--port", "0"]
+SPOT = (
+    '--board Ks7h2d4c9s --pot 10 --stacks 40 --bets "50%, 1x, a" '
+    '--ranges "22+,A2s+,K9s+,QTs+,AJo+,KQo" "22-QQ,A2s-AQs,K9s+,Q9s+,T9s,AQo,KQo"'
+)
+
+
+def page(folder: Path, to: Path, place: str, presses: Sequence[str], again: str = "") -> None:
+    """What a browser shows of a place of `kilt web`, after buttons were pressed, one as long as it is there."""
+    (folder / "runs").mkdir()
+    kilt(f"spot solve {SPOT} --iterations 100 --save runs/river", folder)
+    command = [sys.executable, "-m", "kilt", "web", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as tools:
         assert server.stderr
         address = server.stderr.readline().split()[4]
@@ -188,7 +195,11 @@ def page(folder: Path, to: Path, place: str, presses: Sequence[str]) -> None:
         shown.goto(address + place)
         for press in presses:
             shown.click(press)
-        shown.wait_for_timeout(500)
+            shown.wait_for_timeout(1000)
+        while again and shown.locator(again).count():
+            shown.click(again)
+            shown.wait_for_timeout(1000)
+        shown.wait_for_timeout(5000)
         shown.screenshot(path=to)
         browser.close()
         server.terminate()
@@ -209,8 +220,11 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "figure-6.2.png": partial(answers, "figure-6.2"),
     "figure-6.1-holdem.png": partial(answers_in_holdem, "figure-6.1"),
     "figure-6.2-holdem.png": partial(answers_in_holdem, "figure-6.2"),
-    "web-play.png": partial(page, place="#/play?player=agent", presses=("[data-key=c]", "#advice")),
-    "web-strategy.png": partial(page, place="#/strategy?player=agent", presses=("[data-hand=A5s]",)),
+    "web-play.png": partial(page, place="#/play?player=house", presses=(), again="[data-key=c]"),
+    "web-train.png": partial(
+        page, place="#/train?player=runs/river", presses=("[data-answer]", "#next", "[data-answer]")
+    ),
+    "web-strategy.png": partial(page, place="#/strategy?player=house", presses=("[data-hand=A5s]",)),
 }
 
 

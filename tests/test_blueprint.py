@@ -207,6 +207,36 @@ def test_exported(folder, cards, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_packed(cards, tmp_path):
+    """One file has it all; the last round's buckets are computed from strengths, and are the same."""
+    _, made = drawn(short(), cards, "1x, a; a")
+    file = tmp_path / "mine.agent"
+    made.pack(file)
+    found = Blueprint.load(file)
+    assert (found.game, found.actions, found.fingerprint) == (made.game, made.actions, made.fingerprint)
+    assert np.array_equal(found.shares, made.shares)
+    assert len(found.cards.rounds[3].table) == 0 < len(cards.rounds[3].table)
+    holes = np.array(cards.identity.deal.deck.holes(2))
+    hands = np.arange(len(holes)).reshape(-1, 1)
+    for r, board in enumerate(((), (11, 0), (11, 0, 4), (11, 0, 4, 9))):
+        free = ~np.isin(holes, board).any(axis=1)
+        expected = cards.rounds[r].row(board)[free].tolist()
+        assert found.cards.rounds[r].row(board)[free].tolist() == expected
+        boards, buckets = (
+            np.tile(np.array(board, dtype=np.int64), (len(holes), 1)),
+            np.zeros((len(holes), 1), np.uint32),
+        )
+        found.cards.look_up(r, boards, hands, buckets)
+        assert buckets[free, 0].tolist() == expected
+    found.pack(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == file.read_bytes()
+    whole = file.read_bytes()
+    for damaged in (whole[:-30], b"no archive", whole[:2000] + bytes(100) + whole[2100:]):
+        file.write_bytes(damaged)
+        with pytest.raises(ArtifactError, match="damaged"):
+            Blueprint.load(file)
+
+
 def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
     _, made = drawn(short(), cards, "a")
     shutil.copytree(folder / "cards", tmp_path / "cards")

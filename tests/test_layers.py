@@ -13,7 +13,20 @@ ROOT = Path(kilt.__file__).parent
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors"},
-    {"arrays", "records", "compiling", "jit", "draws", "lanes", "machine", "gpu", "artifact", "config", "engines"},
+    {
+        "arrays",
+        "records",
+        "compiling",
+        "jit",
+        "draws",
+        "lanes",
+        "machine",
+        "gpu",
+        "artifact",
+        "archive",
+        "config",
+        "engines",
+    },
     {"cards"},
     {"games"},
     {"tree"},

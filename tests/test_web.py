@@ -18,15 +18,19 @@ from playwright.sync_api import expect, sync_playwright
 
 from kilt.api import solve_game
 from kilt.bench import web as bench
+from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError
+from kilt.evaluate.decisions import decision_values, ranges, told
 from kilt.evaluate.players import load_holdem, load_player
+from kilt.games.game import CHANCE, TERMINAL
 from kilt.play.agent import known
+from kilt.spots.spot import Spot
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.serve import serve
 from kilt.web.server import LONGEST, Guard, State, create_app
 from kilt.web.tables import Tables, WebTable
-from kilt.web.views import abstraction_view, ranges, strategy_view
+from kilt.web.views import abstraction_view, strategy_view
 
 BROWSER = os.environ.get("KILT_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
 STORED = Path(__file__).parent / "data" / "0.1.0" / "abstract"
@@ -38,6 +42,9 @@ def folder(tmp_path_factory):
     """Runs: one that is solved, one that is broken, and something that is none."""
     folder = tmp_path_factory.mktemp("web") / "runs"
     solve_game("leduc", "cfr+", iterations=100, folder=folder / "leduc")
+    Spot("Ks7h2d4c9s", pot=10, stacks=20, ranges=("AA,KQs", "QQ,AKo"), bets="1x").solve(
+        iterations=50, save=folder / "river"
+    )
     broken = folder / "broken"
     broken.mkdir()
     broken.joinpath("run.json").write_text("{", encoding="utf-8")
@@ -108,6 +115,54 @@ def test_hands_that_differ_in_suits_are_one_cell():
     assert flop["title"] == "small blind faces 100"
 
 
+@pytest.mark.parametrize(("history", "board"), [("cr", ""), ("crc/c", "Ks")])
+def test_values_of_actions_are_those_of_playing_on(history, board):
+    """Against a walk over all deals, hand by hand."""
+    agent, game = Library([]).known(LEDUC)
+    position, board = game.replay(history), game.deck.cards(board) if board else ()
+    me = position.actor
+
+    def worth(at, seen, mine, theirs):
+        hands = (mine, theirs) if me == 0 else (theirs, mine)
+        if at.actor == TERMINAL:
+            return game.payoffs(at, hands, seen)[me]
+        if at.actor == CHANCE:
+            return sum(
+                chance * worth(at.after("/"), more, mine, theirs) for more, chance in game.reveals(at, hands, seen)
+            )
+        policy = agent.policy(at, seen)
+        return sum(
+            policy.share(action)[hands[at.actor]] * worth(at.after(action), seen, mine, theirs)
+            for action in policy.actions
+        )
+
+    found = decision_values(agent, game, position, board)
+    reach = ranges(agent, game, position, board)[1 - me]
+    for hand in set(range(6)) - set(board):
+        others = [other for other in range(6) if other not in (hand, *board)]
+        for action, values in zip(found.actions, found.values, strict=True):
+            sums = sum(reach[other] * worth(position.after(action), board, hand, other) for other in others)
+            assert values[hand] == pytest.approx(sums / reach[others].sum() + position.spent[me])
+
+
+def test_values_are_told_where_few_boards_are_to_come():
+    game = load_holdem("holdem.nolimit.2p")
+    places = ("", "cc/", "cc/cc/", "cc/cc/cc/")
+    assert [told(game, game.replay(history)) for history in places] == [False, False, False, True]
+
+
+def test_the_agent_that_ships_plays_with_nothing_built():
+    """Its river buckets go by strength: the better hand is never in a lower one."""
+    agent, game = load_player("house")
+    assert game.name == "holdem.nolimit.2p.50bb"
+    board = game.deck.cards("Ks7h2d4c9s")
+    row, strength = agent.blueprint.hand_buckets(0, 3, board), board_rows(np.array([board]))[0]
+    order = np.argsort(strength[strength >= 0], kind="stable")
+    assert (np.diff(row[strength >= 0][order]) >= 0).all()
+    view = strategy_view(agent, game, "cc/cc/cc/", board)
+    assert view["ev_known"] and abs(sum(action["share"] for action in view["actions"]) - 1) < 1e-5
+
+
 def test_buckets_of_a_board():
     agent, game = load_player(str(STORED))
     view = abstraction_view(agent, game, ())
@@ -124,7 +179,7 @@ def test_buckets_of_a_board():
 
 def test_what_is_there(client):
     names = client.get("/api/players").json()["players"]
-    assert names[:3] == ["runs/leduc", LEDUC, KUHN]
+    assert names[:4] == ["runs/leduc", "house", LEDUC, KUHN]
     runs = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
     assert runs["runs/leduc"]["solved"] and runs["runs/leduc"]["last"]["iterations"] == 100
     assert "damaged" in runs["runs/broken"]["error"]
@@ -133,9 +188,27 @@ def test_what_is_there(client):
     assert steps[-1]["exploitability"] < steps[0]["exploitability"]
 
 
+def test_a_spot_is_walked_with_what_hands_are_worth(client):
+    assert client.get("/api/players").json()["spots"] == ["runs/river"]
+    view = client.get("/api/strategy", params={"player": "runs/river", "history": "x b10"}).json()
+    assert [step["words"] for step in view["path"]] == ["check", "bet 10"]
+    assert [action["after"] for action in view["actions"]] == ["x b10 f", "x b10 c", "x b10 a"]
+    cells = {cell["name"]: cell for cell in view["cells"]}
+    assert cells.keys() == {"AA", "KQs"}
+    fold, call, raised = cells["AA"]["values"]
+    assert fold == 0 and max(call, raised) > 0  # queens are in the range that bets, or nobody is
+    hands = client.get("/api/values", params={"player": "runs/river", "history": "x b10"}).json()["hands"]
+    assert sum(hand["weight"] for hand in hands) == pytest.approx(1, abs=1e-6)
+    assert {hand["cell"] for hand in hands} == {"AA", "KQs"}
+    assert client.get("/api/strategy", params={"player": "runs/river", "history": "x x"}).json()["state"] == "over"
+
+
 @pytest.mark.parametrize(
     ("path", "words"),
     [
+        ("/api/strategy?player=runs/river&history=b3", "line"),
+        ("/api/values?player=house", "boards are to come"),
+        ("/api/tables/nobody/judged", "not open any more"),
         ("/api/strategy?player=../../etc", "there is no player"),
         ("/api/strategy?player=runs/leduc&history=rrrr", "cannot be"),
         ("/api/strategy?player=runs/leduc&history=cc/&board=Ks,Ks", "twice"),
@@ -158,7 +231,7 @@ def test_runs_are_not_controlled_unless_that_was_asked_for(client, folder):
     for path in ("/api/stop?run=runs/leduc", "/api/resume?run=runs/leduc"):
         assert "--control" in client.post(path).json()["error"]
     assert "--control" in client.post("/api/runs", json={"name": "x", "config": ""}).json()["error"]
-    assert {place.name for place in folder.iterdir()} == {"leduc", "broken", "notes"}
+    assert {place.name for place in folder.iterdir()} == {"leduc", "river", "broken", "notes"}
 
 
 def test_files_outside_the_page_are_not_served(client):
@@ -227,6 +300,13 @@ def test_a_duplicate_match_to_its_end(client):
     assert table["over"]
     assert seats == ["first to act", "second to act"] * 2
     assert table["total"] == sum(table["curve"])
+    judged = client.get(f"/api/tables/{table['table']}/judged").json()
+    assert abs(judged["deserved"]["mean"]) < 20_000 and judged["deserved"]["margin"] >= 0
+    mine = [event["words"] for event in table["events"] if event["kind"] == "acted" and event["mine"]]
+    assert [decision["taken"] for decision in judged["decisions"]] == mine
+    for decision in judged["decisions"]:
+        assert sum(option["share"] for option in decision["options"]) == pytest.approx(1, abs=1e-3)
+        assert decision["loss"] >= 0
     assert "closed" in client.post(f"/api/tables/{table['table']}", json={"text": "deal"}).json()["error"]
     again = client.get(f"/api/tables/{table['table']}").json()
     assert again["events"] == table["events"]
@@ -382,6 +462,7 @@ def test_hands_in_both_seats_and_a_reload(page, address):
             page.keyboard.press("c")
             expect(page.locator(".history")).not_to_have_text(asked, use_inner_text=True)
         assert "win" in page.inner_text(".felt") or "lose" in page.inner_text(".felt")
+        page.wait_for_selector("#decisions table")
         page.keyboard.press("n")
     assert seats == {"first", "second"}
     page.wait_for_selector("[data-key=c]")
@@ -407,6 +488,20 @@ def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
     page.select_option("select >> nth=1", LEDUC)
     expect(page.locator("section[data-player]")).to_have_count(2)
     assert "with=" in page.url
+
+
+@pytest.mark.parametrize("page", ["phone"], indirect=True)
+def test_a_decision_of_a_spot_is_looked_at_and_trained(page, address):
+    page.goto(f"{address}#/strategy?player=runs/river&hand=AA")
+    page.wait_for_selector(".each")
+    assert "EV" in page.inner_text(".beside")
+    page.click(".train")
+    for number in (1, 2):
+        page.wait_for_selector("[data-answer]:not([disabled])")
+        page.keyboard.press("1")
+        page.wait_for_selector("#verdict")
+        assert page.inner_text("#trained").startswith(f"{number} decision")
+        page.keyboard.press("n")
 
 
 @pytest.mark.parametrize("page", SIZES, indirect=True)

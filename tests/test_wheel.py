@@ -38,6 +38,9 @@ def installed(tmp_path_factory):
     venv.create(home / "env", symlinks=True)
     (packages,) = (home / "env").glob("lib/python*/site-packages")
     with ZipFile(wheel) as archive:
+        shipped = [entry for entry in archive.infolist() if entry.filename.endswith(".agent")]
+        assert [Path(entry.filename).name for entry in shipped] == ["house.agent"]
+        assert sum(entry.compress_size for entry in shipped) < 10_000_000
         archive.extractall(packages)
     (described,) = packages.glob("kilt-*.dist-info")
     for needed in required(PathDistribution(described), {}).values():

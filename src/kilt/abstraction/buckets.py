@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
@@ -27,11 +27,13 @@ from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan, plan_of
 from kilt.arrays import Array, IntArray
 from kilt.cards.deck import Deck
+from kilt.cards.equity import board_rows
 from kilt.errors import AbstractionError, ArtifactError, KiltError, file_errors
 
 KIND = "card abstraction of a round"
 CLASSES = "classes of boards"
 DESCRIPTION = "abstraction.json"
+PIECE = 512  # boards that are looked at together
 
 
 class RoundBuckets(NamedTuple):
@@ -45,6 +47,7 @@ class RoundBuckets(NamedTuple):
     figures: dict[str, Any]  # what was said when they were made
     coded: Coded | None = None  # where the table has codes: what they are in each class of boards
     folder: Path = Path()  # where they are
+    by_strength: Labels | None = None  # [2·wins + ties] where there is no table: they are computed board by board
 
     @property
     def buckets(self) -> int:
@@ -63,6 +66,9 @@ class RoundBuckets(NamedTuple):
 
     def rows(self, boards: IntArray) -> Labels:
         """[board, hand] the bucket of each hand on each of several boards, [board, card]."""
+        if self.by_strength is not None:
+            computed: Labels = self.by_strength[board_rows(boards, self.holdings.deck, self.holdings.hole_cards)]
+            return computed
         buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
         if self.coded:
             classes, of = self.coded
@@ -80,6 +86,9 @@ class RoundBuckets(NamedTuple):
 
         Where the class of all boards is `known`, it is not looked for.
         """
+        if self.by_strength is not None:
+            buckets[:] = np.take_along_axis(self.rows(boards), hands, axis=1)
+            return
         if self.coded and known is None:
             classes, of = self.coded
             coded = classes.holdings.index, classes.labels, of
@@ -106,6 +115,26 @@ class RoundBuckets(NamedTuple):
     def require_whole(self) -> None:
         """Raise AbstractionError where any entry of the table is none of its buckets, or codes."""
         self.require_below(self.entries, int(self.table.max(initial=0)))
+
+    def strengths(self) -> Labels | None:
+        """[2·wins + ties] the bucket of a hand that wins so often on a complete board, where that is all they tell.
+
+        None where hands of equal strength are in different buckets.
+        """
+        deck, hole_cards = self.holdings.deck, self.holdings.hole_cards
+        top = 2 * comb(deck.size - sum(self.holdings.dealt) - hole_cards, hole_cards)
+        met = np.zeros((top + 1, self.buckets), dtype=np.bool_)
+        for start in range(0, len(self.table), PIECE):
+            boards = self.holdings.boards[start : start + PIECE].astype(np.int64)
+            strength, bucket = board_rows(boards, deck, hole_cards), self.table[start : start + PIECE]
+            free = strength >= 0
+            met[strength[free], bucket[free]] = True
+        if (met.sum(axis=1) > 1).any():
+            return None
+        there = np.flatnonzero(met.any(axis=1))
+        nearest = there[np.searchsorted(there, np.arange(top + 1)).clip(max=len(there) - 1)]
+        found: Labels = np.argmax(met, axis=1)[nearest].astype(np.int32)
+        return found
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
         """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""
@@ -171,6 +200,16 @@ class AbstractionSpec:
         }
 
     @classmethod
+    def of(cls, said: Mapping[str, Any]) -> AbstractionSpec:
+        """Inverse of `data`; ValueError, LookupError or KiltError where it cannot be understood."""
+        deal = said["deal"]
+        cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
+        found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
+        if said["fingerprint"] != found.fingerprint:
+            raise ValueError(f"this is {found.fingerprint}, and was {said['fingerprint']}")
+        return found
+
+    @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
         """Read the spec of an abstraction on disk, finished or not."""
         place = path / DESCRIPTION
@@ -179,12 +218,7 @@ class AbstractionSpec:
         with artifact.os_errors(f"{place} cannot be read"):
             text = place.read_bytes()
         try:
-            said = json.loads(text)
-            deal = said["deal"]
-            cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
-            found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
-            if said["fingerprint"] != found.fingerprint:
-                raise ValueError(f"this is {found.fingerprint}, and was {said['fingerprint']}")
+            found = cls.of(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError, KiltError) as error:
             raise AbstractionError(f"{place} is damaged ({error}): build the abstraction in another folder") from None
         return found
@@ -229,6 +263,42 @@ class CardAbstraction:
                 raise AbstractionError(
                     f"round {r + 1} of {path} is not there yet: `kilt abstraction build … --out {path}` goes on"
                 ) from None
+        return cls(identity, tuple(rounds))
+
+    def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Its tables and its description as small as they can be: see `unpacked`.
+
+        Where buckets of the last round go by strength alone there is no table of them: strengths are soon computed.
+        """
+        arrays: dict[str, Array] = {}
+        last = len(self.rounds) - 1
+        for r, this in enumerate(self.rounds):
+            if this.coded:
+                raise AbstractionError(f"{self.name} has classes of boards, and cannot be packed: export a folder")
+            by, steps = this.by_strength, self.identity.plan.rounds[r].steps
+            if by is None and r == last and [step.feature for step in steps] == ["ehs"]:
+                by = this.strengths()
+            arrays[f"sizes-{r + 1}"] = this.sizes
+            arrays |= {f"buckets-{r + 1}": this.table} if by is None else {f"strength-{r + 1}": by}
+        return arrays, self.identity.data()
+
+    @classmethod
+    def unpacked(cls, arrays: Mapping[str, Array], said: Mapping[str, Any], source: Path) -> CardAbstraction:
+        """What `packed` gave; ValueError, KeyError or AbstractionError where that cannot be."""
+        identity = AbstractionSpec.of(said)
+        rounds = []
+        for r in range(len(identity.plan.rounds)):
+            holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))
+            by, sizes = arrays.get(f"strength-{r + 1}"), arrays[f"sizes-{r + 1}"]
+            hands = comb(holdings.deck.size, holdings.hole_cards)
+            table = np.zeros((0, hands), dtype=np.uint8) if by is not None else arrays[f"buckets-{r + 1}"]
+            this = RoundBuckets(holdings, table, sizes, None, None, {}, None, source, by)
+            if by is None:
+                _require_fitting(this)
+                this.require_whole()
+            elif by.min() < 0 or by.max() >= len(sizes) or by.shape != (identity.deal.top + 1,):
+                raise ValueError(f"strength-{r + 1} does not fit its buckets")
+            rounds.append(this)
         return cls(identity, tuple(rounds))
 
     @property

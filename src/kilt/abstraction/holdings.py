@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt.abstraction import holdings_kernels as kernels
 from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import ByteArray, IntArray
-from kilt.cards.boards import board_index, canonical_boards, hand_permutations, ways
+from kilt.cards.boards import Boards, board_index, canonical_boards, hand_permutations, ways
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
@@ -28,12 +29,31 @@ class Holdings:
     """All holdings of a round: see `holdings`."""
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
-        rounds = canonical_boards(dealt, deck)
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
-        self.boards: ByteArray = rounds[-1].cards
-        self.ways = ways(rounds)
-        self.symmetry = rounds[-1].symmetry
-        self.index = HoldingIndex(board_index(rounds, deck), hand_permutations(deck, hole_cards))
+
+    @cached_property
+    def _rounds(self) -> tuple[Boards, ...]:
+        return canonical_boards(self.dealt, self.deck)
+
+    @property
+    def boards(self) -> ByteArray:
+        """[board, card] The canonical boards."""
+        return self._rounds[-1].cards
+
+    @property
+    def symmetry(self) -> npt.NDArray[np.int32]:
+        """[board] The suit permutations that leave it as it is, one bit each."""
+        return self._rounds[-1].symmetry
+
+    @cached_property
+    def ways(self) -> IntArray:
+        """[board] How many boards it stands for."""
+        return ways(self._rounds)
+
+    @cached_property
+    def index(self) -> HoldingIndex:
+        """What finds the canonical board of any board."""
+        return HoldingIndex(board_index(self._rounds, self.deck), hand_permutations(self.deck, self.hole_cards))
 
     @cached_property
     def tables(self) -> HoldingTables:

@@ -113,11 +113,21 @@ def demo(
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of an abstract game.")],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder: the strategy and the buckets it needs.")],
+    packed: Annotated[
+        bool, typer.Option("--packed", help="One compressed file in place of a folder, for small agents.")
+    ] = False,
 ) -> None:
     """Copy an agent to a folder that can be moved to another machine and played there."""
+    from kilt.errors import ArtifactError
+    from kilt.strategy.blueprint import Blueprint
     from kilt.strategy.blueprint import export as copy
 
-    copy(run, out)
+    if packed:
+        if out.exists():
+            raise ArtifactError(f"{out} is there already: choose another file")
+        Blueprint.load(run, check=True).pack(out)
+    else:
+        copy(run, out)
     say(f"all that it needs is in {out}; play against it with: kilt play {quote(str(out))}")
 
 

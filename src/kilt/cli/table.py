@@ -47,9 +47,10 @@ def play(
         str,
         typer.Argument(
             metavar="PLAYER",
-            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B.",
+            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B. "
+            "Left out: `house`, which comes with kilt and plays no-limit hold'em.",
         ),
-    ],
+    ] = "house",
     game: Annotated[
         str | None,
         typer.Option(

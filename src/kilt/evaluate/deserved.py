@@ -22,7 +22,9 @@ MONEY, DIVAT, AIVAT = "basic", "all-cards+early-folds+bc-divat", "all-cards+aiva
 PERSON, AGENT = "person", "agent"  # what they are called here, whatever their names are
 
 
-def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequence[int] = ()) -> LogEstimates:
+def deserved(
+    game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequence[int] = (), *, learn: bool = True
+) -> LogEstimates:
     """What a person won, and what estimators say that they deserved.
 
     Parameters
@@ -35,6 +37,8 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequ
         Whom they played. Where it plays a blueprint, AIVAT learns its values from that, or reads them from the cache.
     deals : sequence of int
         The deal of each hand in a duplicate match; left out: all are different.
+    learn : bool
+        Whether AIVAT is among the estimators. The values that it takes are learnt in seconds to minutes, once.
 
     Returns
     -------
@@ -45,7 +49,7 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequ
         hand._replace(players=(PERSON, AGENT) if hand.number % 2 == 0 else (AGENT, PERSON))
         for hand in sorted(hands, key=lambda hand: deals[hand.number] if deals else hand.number)
     ]
-    states = BlueprintValues(agent.blueprint) if isinstance(agent, BlueprintAgent) else None
+    states = BlueprintValues(agent.blueprint) if learn and isinstance(agent, BlueprintAgent) else None
     rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if states else []))]
     found = estimate_from_log(game, called, AGENT, agent, estimators=rows, states=states)
     return replace(

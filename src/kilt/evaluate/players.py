@@ -4,6 +4,7 @@
 ``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
 ``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
                                  `act(observation)`
+``house``                        an agent that comes with kilt, see `kilt.strategy.blueprint.SHIPPED`
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
 ``runs/leduc``                   the strategy of a small game that `kilt solve --game` has solved with a flat tree
 ``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
@@ -44,7 +45,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.records import record_of
 from kilt.search.agent import ResolvingAgent
-from kilt.strategy.blueprint import STRATEGY, Blueprint
+from kilt.strategy.blueprint import SHIPPED, STRATEGY, Blueprint, located
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import KIND as TABLE
 from kilt.strategy.table import Strategy
@@ -74,10 +75,11 @@ def load_agent(spec: str) -> Agent:
     Parameters
     ----------
     spec : str
-        The name of a baseline; ``FILE.py:CLASS``, a class with a `name` and an `act(observation)` that is made without
-        arguments; the folder of a run or of an exported agent, as ``RUN``, ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or
-        any of these with ``@resolve`` after it; ``seats:PLAYER,PLAYER``, the player of each seat; or
-        ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200`` among them.
+        The name of a baseline, or ``house``, which comes with kilt; ``FILE.py:CLASS``, a class with a `name` and an
+        `act(observation)` that is made without arguments; the folder of a run or of an exported agent, as ``RUN``,
+        ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or any of these with ``@resolve`` after it; ``seats:PLAYER,PLAYER``, the
+        player of each seat; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200`` among
+        them.
 
     Returns
     -------
@@ -140,8 +142,8 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
     """The folder that a name such as ``RUN@RULE`` begins with, and what follows; all of it where there is none."""
     parts = spec.split("@")
     for n in range(len(parts), 0, -1):
-        if Path("@".join(parts[:n])).exists():
-            return Path("@".join(parts[:n])), parts[n:]
+        if (place := located("@".join(parts[:n]))).exists():
+            return place, parts[n:]
     return Path(spec), []
 
 
@@ -151,8 +153,8 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
     rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:
         raise PlayError(
-            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join(BASELINES)}, or FILE.py:CLASS, or "
-            f"{PORTFOLIO}PLAYER,PLAYER, or {SEATS}PLAYER,PLAYER"
+            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join([*SHIPPED, *BASELINES])}, or "
+            f"FILE.py:CLASS, or {PORTFOLIO}PLAYER,PLAYER, or {SEATS}PLAYER,PLAYER"
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]

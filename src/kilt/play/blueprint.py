@@ -17,6 +17,7 @@ probability of the translations that lead there and, for each private hand, of w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -237,11 +238,14 @@ class BlueprintAgent:
     @staticmethod
     def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
         """What is known, or is made now and remembered for a while."""
-        if key not in known:
-            if len(known) >= KEPT_TABLES:
-                known.clear()
-            known[key] = make()
-        return known[key]
+        if key in known:
+            with suppress(KeyError):  # another thread may clear it in between
+                return known[key]
+        made = make()
+        if len(known) >= KEPT_TABLES:
+            known.clear()
+        known[key] = made
+        return made
 
     def _menu(self, observation: Observation) -> ChoiceSet:
         """The actions to choose from; remembered where nothing was drawn."""

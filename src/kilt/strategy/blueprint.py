@@ -3,6 +3,7 @@
 Probabilities are whole numbers of one or two bytes, one for each slot of the abstract game, and mapped from their file:
 a strategy of many gigabytes opens at once, and what is never reached is never read. Beside them is the tree of bets.
 The card abstraction is where the manifest says; `export` puts it beside the strategy, so that the folder can move.
+A small one can be packed into a file, as the agents are that come with kilt.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt import __version__, artifact
+from kilt import __version__, archive, artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import PlayerAbstractions, load_abstractions
+from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions, load_abstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.game import CHANCE, REVEAL
@@ -30,7 +31,8 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.strategy.table import REMEDY
 from kilt.tree.betting import FOLDS, BettingNodes, call_place, label_of, require_tree
 
-KIND = "blueprint"
+KIND, PACKED = "blueprint", "packed blueprint"
+SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "shipped").glob("*.agent"))}  # come with kilt
 STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
 START = "startme.sh"  # the competition calls it with the dealer's host and port
 SCRIPT = """\
@@ -150,25 +152,73 @@ class Blueprint:
         """
         first, second = self.cards.each
         seen = player if first is not second else 0, board
-        if seen not in self._rows:
+        row = self._rows.get(seen)
+        if row is None:
             if len(self._rows) >= KEPT_ROWS:
                 self._rows.clear()
-            self._rows[seen] = self.cards.each[player].rounds[r].row(board).astype(np.int64)
-        return self._rows[seen]
+            row = self._rows[seen] = self.cards.each[player].rounds[r].row(board).astype(np.int64)
+        return row
 
     def save(self, path: Path, *cards: Path) -> None:
         """Write to a folder, with a note of where the card abstraction is, or that of each player."""
-        arrays = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
-        arrays |= {"level": self.level, "first": self.first, "shares": self.shares}
-        parameters = {
+        parameters = self._said() | {"cards": [os.path.relpath(folder, path) for folder in cards]}
+        inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
+        artifact.write(path, KIND, self._arrays(), inputs=inputs, parameters=parameters, figures=self.figures)
+
+    def pack(self, file: Path) -> None:
+        """Write all that is needed to play it, buckets included, to one compressed file, which `load` reads."""
+        if not isinstance(self.cards, CardAbstraction):
+            raise ArtifactError("an agent whose players see other buckets cannot be packed: export a folder")
+        tables, cards = self.cards.packed()
+        said = self._said() | {"cards": cards, "fingerprint": self.fingerprint, "figures": self.figures}
+        archive.write(file, PACKED, self._arrays() | tables, said)
+
+    def _arrays(self) -> dict[str, Array]:
+        """The betting tree and the probabilities, by the names that they have on disk."""
+        arrays: dict[str, Array] = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
+        return arrays | {"level": self.level, "first": self.first, "shares": self.shares}
+
+    def _said(self) -> dict[str, Any]:
+        """The game and the menu of bets, as JSON can hold them."""
+        return {
             "game": str(self.game.rules),
             "name": self.game.name,
             "actions": list(self.actions.text) if self.actions else None,
             "near": self.actions.near if self.actions else None,
-            "cards": [os.path.relpath(folder, path) for folder in cards],
         }
-        inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
-        artifact.write(path, KIND, arrays, inputs=inputs, parameters=parameters, figures=self.figures)
+
+    @classmethod
+    def _of(
+        cls,
+        path: Path,
+        arrays: Mapping[str, Array],
+        said: Mapping[str, Any],
+        cards: PlayerAbstractions,
+        fingerprint: str,
+        figures: dict[str, Any],
+    ) -> Blueprint:
+        """From what is on disk; what it raises where that cannot be is for `artifact.understood`."""
+        blueprint = cls(
+            Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
+            ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
+            cards,
+            fingerprint,
+            BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
+            np.asarray(arrays["level"]),
+            np.asarray(arrays["first"]),
+            np.asarray(arrays["shares"]),
+            figures,
+        )
+        blueprint._require_sound()
+        return blueprint
+
+    @classmethod
+    def _unpacked(cls, file: Path) -> Blueprint:
+        """What `pack` wrote."""
+        arrays, said = archive.read(file, PACKED)
+        with artifact.understood(file, "take it from where it is whole"):
+            cards = CardAbstraction.unpacked(arrays, said["cards"], file)
+            return cls._of(file, arrays, said, cards, said["fingerprint"], said["figures"])
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
@@ -177,7 +227,8 @@ class Blueprint:
         Parameters
         ----------
         path : str or Path
-            A folder that `save` or `export` has written, or the folder of a run that has ended.
+            A folder that `save` or `export` has written, the folder of a run that has ended, a file that `pack` has
+            written, or the name of an agent that comes with kilt: see `SHIPPED`.
         check : bool
             Read all of it and compare checksums, also of what was found to be right before.
 
@@ -186,7 +237,9 @@ class Blueprint:
         Blueprint
             ArtifactError is raised where the strategy or its card abstraction is missing or damaged.
         """
-        path = Path(path)
+        path = located(path)
+        if path.is_file():
+            return cls._unpacked(path)
         if artifact.exists(path / STRATEGY):
             path = path / STRATEGY
         elif path.is_dir() and not artifact.exists(path):
@@ -209,19 +262,7 @@ class Blueprint:
                 f"{cards.fingerprint}: put the right ones there, or solve again"
             )
         with artifact.understood(path, REMEDY):
-            blueprint = cls(
-                Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
-                ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
-                cards,
-                found.inputs["game"],
-                BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
-                np.asarray(arrays["level"]),
-                np.asarray(arrays["first"]),
-                np.asarray(arrays["shares"]),
-                found.figures,
-            )
-            blueprint._require_sound()
-        return blueprint
+            return cls._of(path, arrays, said, cards, found.inputs["game"], found.figures)
 
     def _require_sound(self) -> None:
         """Raise ValueError where arrays from a file do not fit each other: nobody leaves them who follows them."""
@@ -237,6 +278,12 @@ class Blueprint:
             raise ValueError("level does not fit the betting tree")
         if self.shares.ndim != 1 or self.shares.dtype.kind != "u":
             raise ValueError(f"shares are {self.shares.dtype}")
+
+
+def located(path: str | Path) -> Path:
+    """Where a blueprint is: an agent that comes with kilt by its name, unless there is something of that name here."""
+    path = Path(path)
+    return SHIPPED.get(str(path), path) if not path.exists() else path
 
 
 def card_folders(run: Path, number: int) -> list[Path]:

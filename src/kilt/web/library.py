@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kilt import artifact
 from kilt.api import solve_game
+from kilt.config import SPOT
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.holdem import Holdem
@@ -21,7 +22,9 @@ from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
-from kilt.strategy.blueprint import STRATEGY
+from kilt.spots.solution import SpotSolution
+from kilt.spots.spot import open_spot
+from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.table import Strategy
 
 SMALL = {"leduc (solved here)": "leduc", "kuhn (solved here)": "kuhn"}  # games that are solved while one looks
@@ -53,6 +56,7 @@ class Library:
                 raise ArtifactError(f"{folder} is no folder: give runs, exported agents, or folders that hold some")
         self._opening = Lock()
         self._open = lru_cache(maxsize=8)(self._load)
+        self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
     def places(self) -> dict[str, Path]:
         """Folders of runs and agents by the names that they have here."""
@@ -67,13 +71,23 @@ class Library:
 
     def players(self) -> list[str]:
         """Names of all who can be played or looked at, those of the user first."""
-        own = [name for name, place in self.places().items() if _has_strategy(place)]
-        return [*own, *SMALL, *BASELINES]
+        own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
+        return [*own, *SHIPPED, *SMALL, *BASELINES]
+
+    def spots(self) -> list[str]:
+        """Names of spots that were solved and kept: they are looked at and trained with, not played."""
+        return [name for name, place in self.places().items() if _has_strategy(place) and _is_spot(place)]
+
+    def spot(self, name: str) -> SpotSolution:
+        """The solution of a spot by name, opened once."""
+        place = self.place(name)
+        with self._opening:
+            return self._open_spot(place, _stamp(place))
 
     def player(self, name: str) -> WebPlayer:
         """A player by name, opened once; KiltError where it cannot be opened."""
         place = self.places().get(name)
-        if place is None and name not in SMALL and name not in BASELINES:
+        if place is None and name not in (*SHIPPED, *SMALL, *BASELINES):
             raise PlayError(f"there is no player {name!r} here: choose one of the list")
         with self._opening:
             return self._open(name, place, _stamp(place))
@@ -89,9 +103,9 @@ class Library:
             strategy = solve_game(game, "cfr+", iterations=SMALL_ITERATIONS).strategy
             assert isinstance(strategy, Strategy)
             return WebPlayer(StrategyAgent(name, game, strategy), game)
-        if place is None:
+        if name in BASELINES:
             return WebPlayer(*load_player(name, load_holdem(LARGE)))
-        return WebPlayer(*load_player(str(place)))
+        return WebPlayer(*load_player(str(place or SHIPPED[name])))
 
     def runs(self) -> list[dict[str, Any]]:
         """What is known of each run: where it stands, or what is wrong with it."""
@@ -141,6 +155,10 @@ def _places(folder: Path, deep: int) -> list[Path]:
 
 def _has_strategy(place: Path) -> bool:
     return artifact.exists(place / STRATEGY)
+
+
+def _is_spot(place: Path) -> bool:
+    return (place / SPOT).is_file()
 
 
 def _stamp(place: Path | None) -> float:

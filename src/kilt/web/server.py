@@ -24,10 +24,11 @@ from pydantic import BaseModel, Field
 
 from kilt import __version__
 from kilt.errors import KiltError
-from kilt.web.library import Library
+from kilt.web.library import SMALL, Library
 from kilt.web.runner import Runner
+from kilt.web.spot_views import spot_values, spot_view
 from kilt.web.tables import DEAL, Tables, WebTable
-from kilt.web.views import abstraction_view, read_board, strategy_view
+from kilt.web.views import abstraction_view, read_board, strategy_view, values_view
 
 T = TypeVar("T")
 
@@ -146,7 +147,8 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
 
     @app.get("/api/players")
     async def players() -> dict[str, Any]:
-        return {"players": await work(state.library.players), "control": state.runner is not None}
+        names, spots = await work(state.library.players), await work(state.library.spots)
+        return {"players": names, "spots": spots, "small": list(SMALL), "control": state.runner is not None}
 
     @app.post("/api/tables")
     async def open_table(asked: NewTable) -> dict[str, Any]:
@@ -172,6 +174,10 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
 
         return await work(acted)
 
+    @app.get("/api/tables/{name}/judged")
+    async def judged(name: str) -> dict[str, Any]:
+        return await work(state.tables[name].judged)
+
     @app.get("/api/tables/{name}/hands.phhs")
     async def hands(name: str) -> Response:
         return PlainTextResponse(
@@ -184,8 +190,20 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
     @app.get("/api/strategy")
     async def strategy(player: str, history: str = "", board: str = "") -> dict[str, Any]:
         def viewed() -> dict[str, Any]:
+            if player in state.library.spots():
+                return {"player": player, **spot_view(state.library.spot(player), history)}
             agent, game = state.library.known(player)
             return {"player": player, **strategy_view(agent, game, history, read_board(game, board))}
+
+        return await work(viewed)
+
+    @app.get("/api/values")
+    async def values(player: str, history: str = "", board: str = "") -> dict[str, Any]:
+        def viewed() -> dict[str, Any]:
+            if player in state.library.spots():
+                return spot_values(state.library.spot(player), history)
+            agent, game = state.library.known(player)
+            return values_view(agent, game, history, read_board(game, board))
 
         return await work(viewed)
 

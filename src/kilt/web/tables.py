@@ -15,11 +15,14 @@ from time import monotonic
 from typing import Any
 
 from kilt.errors import KiltError, PlayError
+from kilt.evaluate.decisions import judged
+from kilt.evaluate.deserved import deserved
 from kilt.evaluate.stats import estimate
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent
+from kilt.play.agent import Agent, known, tells
 from kilt.play.person import Ending, Session, TurnView, duplicate_deals
 from kilt.play.phh import write_phhs
+from kilt.web.views import judged_view
 
 MOST_TABLES = 200
 IDLE = 1800.0  # seconds after which a table is given up
@@ -186,6 +189,25 @@ class WebTable:
             "won": {"mean": won.mean, "margin": won.margin} if won else None,
             "last": {"history": hand.position.history, "board": session.game.deck.name(hand.board)} if hand else None,
         }
+
+    def judged(self) -> dict[str, Any]:
+        """The person's decisions in the last hand beside the agent's, and what they deserved in all hands so far.
+
+        ``decisions`` is None where the agent does not tell its strategy, ``deserved`` before the second hand. It is
+        what BC-DIVAT makes of the hands, in mbb/h: the luck of the cards and of the agent's draws is taken out.
+        """
+        session = self.session
+        hands = list(session.hands)
+        if not hands or not tells(session.agent, session.game):
+            return {"decisions": None, "deserved": None}
+        agent = known(session.agent)
+        decisions = judged(agent, session.game, hands[-1], hands[-1].number % 2)
+        won = None
+        if len(hands) > 1:
+            deals = session.duplicate[: len(hands)]
+            *_, found = deserved(session.game, hands, agent, deals, learn=False).rows
+            won = {"mean": found.won.mean, "margin": found.won.margin}
+        return {"decisions": [judged_view(decision) for decision in decisions], "deserved": won}
 
     def phhs(self) -> str:
         """All hands that were played to their end, in the PHH format."""

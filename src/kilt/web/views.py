@@ -21,6 +21,7 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
+from kilt.evaluate.decisions import JudgedDecision, decision_values, ranges, told
 from kilt.evaluate.self_play import apart
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -39,19 +40,6 @@ def read_board(game: Holdem, text: str) -> tuple[int, ...]:
     if len(board) > most:
         raise GameError(f"{text} has {len(board)} cards, and the board of {game.name} has {most}: leave some out")
     return board
-
-
-def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """[seat, hand] The probability that each player, who follows `agent`, plays up to `position` with each hand.
-
-    0 for hands that share a card with the board.
-    """
-    holes = game.deck.holes(game.rules.hole_cards)
-    reach: FloatArray = np.ones((2, len(holes))) * ~np.isin(holes, board).any(axis=1)
-    for before, action in game.positions.moves(position):
-        if before.actor >= 0:
-            reach[before.actor] *= agent.policy(before, board[: game.rules.board_size(before.round)]).share(action)
-    return reach
 
 
 def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
@@ -112,11 +100,74 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
                 "words": in_words(position, action),
                 "kind": KINDS.get(action, "raise"),
                 "share": round(float(share), 6),
+                "after": history + action,
             }
             for action, share in zip(policy.actions, overall, strict=True)
         ],
+        "ev_known": told(game, position),
         "cells": list(_cells(game, shares, mine, board)),
         "legal": _legal(position, policy),
+    }
+
+
+def values_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
+    """What each action of a decision is worth with every hand that comes there; PlayError where that is not known.
+
+    Parameters
+    ----------
+    agent : KnownAgent
+        Who plays in both seats.
+    game : Holdem
+        What it plays.
+    history : str
+        What was bet so far, as the ACPC writes it.
+    board : tuple of int
+        The public cards so far.
+
+    Returns
+    -------
+    dict
+        ``actions`` by label, and ``hands``: the name of each, its cell of the grid, its ``weight`` (how likely it is
+        here; they sum to 1), the ``shares`` of the actions, and their ``values`` in chips from here on.
+    """
+    position = game.replay(history)
+    board = board[: game.rules.board_size(position.round)]
+    found, reach = decision_values(agent, game, position, board), ranges(agent, game, position, board)
+    mine, theirs = reach[position.actor], reach[1 - position.actor]
+    weight = mine * (_apart(game.rules) @ theirs)
+    weight /= max(weight.sum(), 1e-300)
+    holes, (names, which) = game.deck.holes(game.rules.hole_cards), _classes(game.rules)
+    return {
+        "actions": [{"label": action} for action in found.actions],
+        "hands": [
+            {
+                "hand": game.deck.name(holes[hand].tolist()[::-1]),
+                "cell": names[which[hand]],
+                "weight": round(float(weight[hand]), 9),
+                "shares": [round(float(share), 6) for share in found.shares[:, hand]],
+                "values": [round(float(value), 3) for value in found.values[:, hand]],
+            }
+            for hand in np.flatnonzero(weight > 0).tolist()
+        ],
+    }
+
+
+def judged_view(decision: JudgedDecision) -> dict[str, Any]:
+    """A decision that a person has made, beside what the agent would have done with the same hand."""
+    position, values = decision.position, decision.values
+    return {
+        "history": position.history,
+        "taken": in_words(position, decision.taken),
+        "loss": None if decision.loss is None else round(decision.loss, 1),
+        "options": [
+            {
+                "words": in_words(position, action),
+                "share": round(share, 4),
+                "value": None if values is None else round(values[number], 1),
+                "taken": action == decision.taken,
+            }
+            for number, (action, share) in enumerate(zip(decision.actions, decision.shares, strict=True))
+        ],
     }
 
 

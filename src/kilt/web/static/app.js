@@ -3,8 +3,10 @@ import * as play from "./play.js";
 import * as strategy from "./strategy.js";
 import * as abstraction from "./abstraction.js";
 import * as runs from "./runs.js";
+import * as train from "./train.js";
 
-const ROOMS = { play, strategy, abstraction, runs };
+const ROOMS = { play, strategy, abstraction, runs, train };
+const WITHIN = { train: "play" }; // a room without a tab: that of another is marked
 let leave = () => {};
 
 export function place() {
@@ -30,7 +32,7 @@ async function enter() {
   leave();
   leave = () => {};
   for (const tab of document.querySelectorAll("nav a"))
-    if (tab.dataset.room === room) tab.setAttribute("aria-current", "page");
+    if (tab.dataset.room === (WITHIN[room] || room)) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   document.title = `kilt · ${room}`;
   const left = (await ROOMS[room].enter(document.getElementById("room"), at, () => mine === entered)) || (() => {});

@@ -40,9 +40,17 @@ export function bar(cell, colours) {
   return picture;
 }
 
+export const worth = (value) => (value === null || value === undefined ? "—" : value.toFixed(2));
+
+// What a cell is worth if the strategy is followed, in chips from here on.
+export function mean(cell) {
+  if (!cell.values) return null;
+  return cell.shares.reduce((sum, share, at) => sum + (share > 0 ? share * cell.values[at] : 0), 0);
+}
+
 function words(view, cell) {
   const shares = view.actions.map((action, at) => `${action.words} ${percent(cell.shares[at])}`);
-  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}`;
+  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}${cell.values ? `; EV ${worth(mean(cell))}` : ""}`;
 }
 
 export function grid(view, pressed, press) {
@@ -65,9 +73,10 @@ export function grid(view, pressed, press) {
 }
 
 function table(view, colours) {
-  const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), make("th", { style: "width: 35%" }, ""));
+  const priced = view.cells.some((cell) => cell.values);
+  const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), priced ? view.actions.map((action) => make("th", { class: "number" }, `EV: ${action.words}`)) : "", make("th", { style: "width: 25%" }, ""));
   const rows = view.cells.map((cell) =>
-    make("tr", { "data-hand": cell.name }, make("td", {}, cell.name), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
+    make("tr", { "data-hand": cell.name }, make("td", {}, cell.name), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, worth(cell.values?.[at]))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
   );
   return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
 }
@@ -78,8 +87,8 @@ export function legend(view, act) {
     "ul",
     { class: "legend" },
     view.actions.map((action, at) =>
-      make("li", {}, make("button", { "data-label": action.label, onclick: () => act(action.label) }, make("span", { class: "swatch", style: `background: ${colours[at].fill}` }), `${action.words} ${percent(action.share)}`)),
+      make("li", {}, make("button", { "data-label": action.label, onclick: () => act(action.after) }, make("span", { class: "swatch", style: `background: ${colours[at].fill}` }), `${action.words} ${percent(action.share)}`)),
     ),
-    (view.legal || []).map((label) => make("li", {}, make("button", { onclick: () => act(label) }, `${label === "f" ? "fold" : "call"} 0%`))),
+    (view.legal || []).map((label) => make("li", {}, make("button", { onclick: () => act(view.history + label) }, `${label === "f" ? "fold" : "call"} 0%`))),
   );
 }

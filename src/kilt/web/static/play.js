@@ -14,6 +14,14 @@ export async function enter(main, at, here) {
   let busy = false;
   let typing = false; // whether the last action was typed
 
+  // What the decisions of the last hand were worth, and what all hands deserved: asked for when a hand is over.
+  async function judge() {
+    if (!state || state.turn || !state.played || state.judged) return;
+    const mine = state;
+    mine.judged = await ask(`api/tables/${mine.table}/judged`).catch(() => ({ decisions: null, deserved: null }));
+    if (mine === state) draw();
+  }
+
   async function sit(duplicate) {
     state = await ask("api/tables", { player, duplicate });
     sessionStorage.setItem(OPEN, state.table);
@@ -42,10 +50,12 @@ export async function enter(main, at, here) {
         { class: "bar" },
         chooser(names, state?.player || player, "opponent", (name) => (sessionStorage.removeItem(OPEN), go("play", { player: name }))),
         make("button", { class: state ? "" : "main", id: "sit", onclick: () => sit(0) }, state ? "new table" : "sit down"),
+        make("a", { id: "trainer", href: link("train", {}) }, "trainer"),
         make("button", { id: "duplicate", title: "every deal comes twice, the second time with the seats swapped: luck cancels", onclick: () => sit(20) }, "duplicate match of 20 hands"),
       ),
       state ? table(state, send) : make("p", { class: "soft" }, "Choose an opponent and sit down. You swap seats every hand."),
     );
+    judge();
     if (typing) document.getElementById("typed")?.focus({ preventScroll: true });
   }
 
@@ -87,6 +97,7 @@ function table(state, send) {
         make("div", {}, make("div", { class: "cards", id: "mine" }, (begin?.hand || []).map(card)), make("div", { class: "pot" }, [begin ? `you: ${begin.seat}` : "", stacks ? chips(stacks[0]) : "", made || ""].filter(Boolean).join(" · "))),
       ),
       actions(state, send),
+      end ? decisions(state.judged) : "",
       end ? afterwards(state) : "",
     ),
     make("aside", { class: "panel" }, make("h2", {}, begin ? `hand ${begin.number + 1}${state.hands ? ` of ${state.hands}` : ""}` : ""), make("ul", { class: "history", "aria-live": "polite" }, state.events.map(line)), score(state)),
@@ -123,13 +134,30 @@ function line(event) {
 }
 
 function score(state) {
+  const less = state.judged?.deserved;
   const rate = state.won ? `${signed(Math.round(state.won.mean))} ± ${chips(Math.round(state.won.margin))} mbb/h` : "";
   return make(
     "div",
     { id: "score" },
     make("h2", {}, "score"),
     make("p", {}, `${signed(state.total)} chips in ${state.played} hand${state.played === 1 ? "" : "s"}`, make("br"), make("span", { class: "soft" }, rate ? `${rate} (95% interval)` : " ")),
+    make("p", { id: "deserved" }, less ? `${signed(Math.round(less.mean))} ± ${chips(Math.round(less.margin))} mbb/h` : " ", make("br"), make("span", { class: "soft", title: "BC-DIVAT: what you won, less the luck of the cards and of its draws" }, less ? "with the luck taken out" : " ")),
     state.played ? make("a", { href: `api/tables/${state.table}/hands.phhs`, download: "hands.phhs" }, "hands as PHH") : "",
+  );
+}
+
+// After a hand: the person's own decisions, what the strategy would have done, and what each action was worth.
+function decisions(found) {
+  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found ? "it does not tell its strategy" : "your decisions are looked at …");
+  return make(
+    "section",
+    { class: "panel scroll", id: "decisions" },
+    make("h2", {}, "your decisions, and what it would have done"),
+    make(
+      "table",
+      {},
+      make("tbody", {}, found.decisions.map((one) => make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, one.options.filter((option) => option.share > 0.005 || option.taken).map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${option.value.toFixed(1)})`}`).join(" · ")), make("td", { class: "number" }, one.loss === null ? "" : one.loss > 0 ? `${one.loss.toFixed(1)} less than the best` : "the best")))),
+    ),
   );
 }
 

@@ -1,15 +1,17 @@
 // The strategy room: walk the betting of any player, and see what they do with every hand.
 import { go, link } from "./app.js";
-import { grid, legend, paints } from "./grid.js";
-import { ask, card, chips, chooser, deckOf, make, percent, players } from "./tools.js";
+import { grid, legend, paints, worth } from "./grid.js";
+import { ask, card, chips, chooser, deckOf, make, percent, players, spots, suited } from "./tools.js";
 
 export async function enter(main, at, here) {
-  const names = await players();
+  const kept = await spots();
+  const names = [...(await players()), ...kept];
   const player = at.player || names[0];
   const history = at.history || "";
   const board = at.board || "";
   const both = [player, ...(at.with ? [at.with] : [])];
   const views = await Promise.all(both.map((name) => ask(`api/strategy?${new URLSearchParams({ player: name, history, board })}`)));
+  await Promise.all(views.map((view, n) => price(view, both[n], { history, board, hand: at.hand })));
   if (!here()) return;
   const view = views[0];
   const move = (changes) => go("strategy", { player, history, board, with: at.with, ...changes });
@@ -18,14 +20,25 @@ export async function enter(main, at, here) {
     make(
       "div",
       { class: "bar" },
-      chooser(names, player, "player", (name) => move({ player: name, history: "", board: "", hand: "" })),
-      chooser(["—", ...names], at.with || "—", "beside", (name) => move({ with: name === "—" ? "" : name })),
+      chooser(names, player, "player", (name) => move({ player: name, history: "", board: "", hand: "", with: "" })),
+      chooser(["—", ...(view.spot ? kept : names.filter((name) => !kept.includes(name)))], at.with || "—", "beside", (name) => move({ with: name === "—" ? "" : name })),
     ),
     crumbs(view, { player, board, with: at.with }),
     shown(view),
-    view.state === "cards" ? dealing(view, board, (cards) => move({ history: history + "/", board: cards })) : "",
+    view.state === "cards" ? dealing(view, board, (cards) => move(view.spot ? { history: `${history} / ${cards}` } : { history: history + "/", board: view.board.join("") + cards })) : "",
     make("div", { class: "pair" }, views.map((each, n) => panel(each, both[n], at.hand || "", move, history))),
   );
+}
+
+// What actions are worth takes longer than what is done: it is asked for where it is shown.
+async function price(view, player, { history, board, hand }) {
+  if (view.state !== "decision" || !view.ev_known || !(hand || view.private === 1)) return;
+  const { hands } = await ask(`api/values?${new URLSearchParams({ player, history, board })}`);
+  for (const cell of view.cells) {
+    cell.each = hands.filter((one) => one.cell === cell.name);
+    const whole = cell.each.reduce((sum, one) => sum + one.weight, 0);
+    if (whole > 0) cell.values = view.actions.map((_, at) => cell.each.reduce((sum, one) => sum + one.weight * one.values[at], 0) / whole);
+  }
 }
 
 function crumbs(view, at) {
@@ -54,10 +67,10 @@ function dealing(view, board, dealt) {
       make("h2", {}, rest > 0 ? `choose ${rest} card${rest > 1 ? "s" : ""} of the board` : "go on"),
       deckOf(view, view.board, chosen, (cards) => {
         chosen = cards.slice(-view.cards);
-        if (chosen.length === view.cards) dealt(view.board.join("") + chosen.join(""));
+        if (chosen.length === view.cards) dealt(chosen.join(""));
         else draw();
       }),
-      make("button", { onclick: () => dealt(view.board.join("") + drawn(view)) }, "any cards"),
+      make("button", { onclick: () => dealt(drawn(view)) }, "any cards"),
     );
   };
   draw();
@@ -76,13 +89,15 @@ function panel(view, name, hand, move, history) {
     "section",
     { class: "panel", "data-player": name },
     make("h2", {}, name),
-    legend(view, (label) => move({ history: history + label, hand: "" })),
+    legend(view, (after) => move({ history: after, hand: "" })),
+    view.worth ? make("p", { class: "soft" }, `EV: out of position ${worth(view.worth[0])}, in position ${worth(view.worth[1])} chips`) : "",
     make(
       "div",
       { class: "beside" },
       grid(view, hand, (chosen) => move({ hand: chosen === hand ? "" : chosen })),
       cell ? detail(view, cell) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
     ),
+    view.ev_known ? make("a", { class: "train", href: link("train", { player: name, history, board: view.spot ? "" : view.board.join("") }) }, "train this decision") : "",
   );
 }
 
@@ -92,6 +107,7 @@ function detail(view, cell) {
     "div",
     {},
     make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
-    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])))))),
+    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])), cell.values ? make("td", { class: "number" }, `EV ${worth(cell.values[n])}`) : "")))),
+    cell.each?.length > 1 ? make("table", { class: "each" }, make("tbody", {}, cell.each.map((one) => make("tr", {}, make("td", {}, one.hand.match(/../g).map(suited).join("")), one.shares.map((share, n) => make("td", { class: "number" }, `${percent(share)} `, make("span", { class: "soft" }, worth(one.values[n])))))))) : "",
   );
 }

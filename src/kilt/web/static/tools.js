@@ -55,10 +55,10 @@ export const chips = (amount) => Number(amount).toLocaleString("en");
 export const signed = (amount) => (amount > 0 ? "+" : amount < 0 ? "−" : "") + chips(Math.abs(amount));
 
 let everybody;
-export async function players() {
-  everybody = everybody || ask("api/players").catch((error) => ((everybody = null), Promise.reject(error)));
-  return (await everybody).players;
-}
+const known = () => (everybody = everybody || ask("api/players").catch((error) => ((everybody = null), Promise.reject(error))));
+export const players = async () => (await known()).players;
+export const spots = async () => (await known()).spots; // solved and kept: looked at and trained with, not played
+export const small = async () => (await known()).small; // games that are solved here
 
 export function chooser(names, chosen, words, changed) {
   const list = make("select", { "aria-label": words, onchange: (event) => changed(event.target.value) });

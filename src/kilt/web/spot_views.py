@@ -1,0 +1,140 @@
+"""What the page shows of a solved spot, in the form of `kilt.web.views`: the line in place of the history of bets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.games.game import CHANCE, TERMINAL
+from kilt.spots.line import action_of, described, line_words
+from kilt.spots.place import SpotTree
+from kilt.spots.solution import SpotNode, SpotSolution
+from kilt.spots.spot import SEATS
+
+KINDS = {"f": "fold", "x": "call", "c": "call"}  # of words of a line; all others are raises
+
+
+def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
+    """What a solved spot does where a line leads.
+
+    Parameters
+    ----------
+    solution : SpotSolution
+        What was found.
+    line : str
+        As in `kilt.spots.line`, such as ``"b3 c / 7d"``; RunError where the tree has no such place.
+
+    Returns
+    -------
+    dict
+        As `kilt.web.views.strategy_view` has it, with the expected value of each cell and action in chips too.
+    """
+    tree = SpotTree(solution.game)
+    place, words, deck = tree.go(line), line_words(line), tree.subgame.deck
+    rules, position = tree.subgame.rules, place.position
+    view: dict[str, Any] = {
+        "game": "spot",
+        "spot": True,
+        "history": " ".join(words),
+        "board": [deck.name((card,)) for card in place.board],
+        "round": rules.round_names[position.round],
+        "path": _path(tree, words),
+        "ranks": deck.rank_names[::-1],
+        "suits": deck.suit_names,
+        "private": rules.hole_cards,
+        "ev_known": True,
+    }
+    if position.actor == TERMINAL:
+        return view | {"pot": 0, "state": "over", "title": "the hand is over"}
+    if position.actor == CHANCE:
+        after = position.round + 1
+        title = f"the {rules.round_names[after]} comes"
+        return view | {"pot": 0, "state": "cards", "cards": rules.board_cards[after], "title": title}
+    node = solution.at(line)
+    first, second = node.mean(node.ev)
+    return view | {
+        "state": "decision",
+        "pot": _short(node.pot),
+        "seat": node.actor,
+        "title": f"{SEATS[node.actor]} to act",
+        "worth": [_short(first), _short(second)],
+        "actions": [
+            {
+                "label": action,
+                "words": said,
+                "kind": KINDS.get(action, "raise"),
+                "share": round(float(share), 6),
+                "after": " ".join([*words, action]),
+            }
+            for action, said, share in zip(node.actions, node.words, node.frequencies, strict=True)
+        ],
+        "cells": _cells(node),
+        "legal": [],
+    }
+
+
+def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
+    """Every hand of the actor where a line leads, in the form of `kilt.web.views.values_view`."""
+    node = solution.at(line)
+    chance = node.chance[node.actor]
+    return {
+        "actions": [{"label": action} for action in node.actions],
+        "hands": [
+            {
+                "hand": node.hands[hand],
+                "cell": name,
+                "weight": round(float(chance[hand]), 9),
+                "shares": [round(float(share), 6) for share in node.strategy[hand]],
+                "values": [_short(value) for value in node.action_ev[hand]],
+            }
+            for name, places in node.classes(node.actor).items()
+            for hand in places[chance[places] > 0].tolist()
+        ],
+    }
+
+
+def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
+    """The moves of a line, each with the line before it."""
+    path, done = list[dict[str, Any]](), list[str]()
+    rest = list(words)
+    while rest:
+        before, word = " ".join(done), rest.pop(0)
+        if word == "/":
+            cards = rest.pop(0)
+            done += [word, cards]
+            path.append({"history": before, "words": cards, "seat": -1})
+            continue
+        position = tree.go(before).position
+        said = described(position, action_of(position, word, tree.game.menu))
+        path.append({"history": before, "words": said, "seat": position.actor, "name": SEATS[position.actor]})
+        done.append(word)
+    return path
+
+
+def _cells(node: SpotNode) -> list[dict[str, Any]]:
+    """Hands that differ in suits alone are one cell: means over those that the actor holds."""
+    reach = node.reach[node.actor]
+
+    def mean(places: Any, values: FloatArray) -> FloatArray:
+        """[column] Over the hands of a cell whose value is known."""
+        rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
+        total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
+        return np.where(weights.any(axis=0), total, np.nan)
+
+    return [
+        {
+            "name": name,
+            "reach": round(float(reach[places].mean()), 6),
+            "hands": len(places),
+            "shares": [round(float(share), 6) for share in mean(places, node.strategy)],
+            "values": [_short(value) for value in mean(places, node.action_ev)],
+        }
+        for name, places in node.classes(node.actor).items()
+    ]
+
+
+def _short(value: float | np.floating[Any]) -> float | None:
+    """Chips to a thousandth; None where they are not known: JSON has no word for it."""
+    return None if np.isnan(value) else round(float(value), 3)

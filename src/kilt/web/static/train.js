@@ -1,0 +1,107 @@
+// The trainer: one decision, dealt again and again; each answer is scored by the chips that the best one is better.
+import { go, link } from "./app.js";
+import { paints } from "./grid.js";
+import { ask, card, chips, chooser, make, percent, players, small, spots } from "./tools.js";
+
+const GOOD = 0.005; // of the pot: a smaller loss is as good as none
+
+export async function enter(main, at, here) {
+  const names = [...(await spots()), ...(await small())];
+  const player = at.player || names[0];
+  const asked = new URLSearchParams({ player, history: at.history || "", board: at.board || "" });
+  const bar = make(
+    "div",
+    { class: "bar" },
+    chooser(names.includes(player) ? names : [player, ...names], player, "spot", (name) => go("train", { player: name })),
+    make("a", { href: link("strategy", { player, history: at.history, board: at.board }) }, "choose another decision"),
+    make("a", { href: link("play", {}) }, "back to the table"),
+  );
+  main.replaceChildren(make("h1", {}, "Trainer"), bar);
+  const view = await ask(`api/strategy?${asked}`);
+  if (!here()) return;
+  if (view.state !== "decision" || !view.ev_known) {
+    main.append(make("p", { class: "soft" }, view.state === "decision" ? "What actions are worth is not known here: choose a decision of a spot, of a small game, or of the last rounds." : "Nobody decides here: choose a decision."));
+    return;
+  }
+  const { hands } = await ask(`api/values?${asked}`);
+  if (!here()) return;
+  const score = { asked: 0, good: 0, lost: 0 };
+  const place = make("div", { class: "columns" });
+  main.append(place);
+  let dealt = draw(hands);
+  let taken = null;
+
+  function answer(number) {
+    if (taken !== null) return;
+    taken = number;
+    const lost = Math.max(...dealt.values) - dealt.values[number];
+    score.asked += 1;
+    score.lost += lost;
+    if (lost <= GOOD * view.pot) score.good += 1;
+    show();
+  }
+
+  function next() {
+    if (taken === null) return;
+    [dealt, taken] = [draw(hands), null];
+    show();
+  }
+
+  function show() {
+    if (here()) place.replaceChildren(table(view, dealt, taken, answer, next), results(view, dealt, taken, score));
+  }
+
+  const keys = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("select, input, textarea")) return;
+    const number = Number(event.key) - 1;
+    if (taken === null && number >= 0 && number < view.actions.length) answer(number);
+    else if (taken !== null && event.key.toLowerCase() === "n") next();
+    else return;
+    event.preventDefault();
+  };
+  addEventListener("keydown", keys);
+  show();
+  return () => removeEventListener("keydown", keys);
+}
+
+// A hand, as likely as it comes to the decision.
+function draw(hands) {
+  let left = Math.random() * hands.reduce((sum, hand) => sum + hand.weight, 0);
+  return hands.find((hand) => (left -= hand.weight) <= 0) || hands.at(-1);
+}
+
+function table(view, dealt, taken, answer, next) {
+  const way = view.path.map((step) => (step.seat < 0 ? step.words : `${step.name} ${step.words}`)).join(", ");
+  const buttons = view.actions.map((action, number) => make("button", { class: "main", "data-answer": action.label, disabled: taken !== null, onclick: () => answer(number) }, `${action.words} `, make("kbd", {}, String(number + 1))));
+  return make(
+    "div",
+    {},
+    make(
+      "section",
+      { class: "felt", "aria-label": "the decision" },
+      make("div", {}, make("div", { class: "pot" }, way || "nobody has acted yet")),
+      make("div", {}, make("div", { class: "cards", id: "board" }, view.board.map(card)), make("div", { class: "pot" }, `pot ${chips(view.pot)}`)),
+      make("div", {}, make("div", { class: "cards", id: "mine" }, dealt.hand.match(/../g).map(card)), make("div", { class: "pot" }, `you: ${view.title}`)),
+    ),
+    make("div", { class: "actions" }, buttons, make("button", { id: "next", disabled: taken === null, onclick: next }, "next hand ", make("kbd", {}, "n"))),
+  );
+}
+
+function results(view, dealt, taken, score) {
+  const colours = paints(view.actions);
+  const best = Math.max(...dealt.values);
+  const rows = view.actions.map((action, n) =>
+    make("tr", { class: n === taken ? "taken" : "" }, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words, n === taken ? " ← you" : ""), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2)), make("td", { class: "number" }, (dealt.values[n] - best).toFixed(2))),
+  );
+  const mean = score.asked ? score.lost / score.asked : 0;
+  return make(
+    "aside",
+    { class: "panel", "aria-live": "polite" },
+    make("h2", {}, "what it is worth"),
+    taken === null
+      ? make("p", { class: "soft" }, "press an action, or its number")
+      : make("div", { id: "verdict" }, make("p", {}, dealt.values[taken] === best ? "nothing is better" : `${(best - dealt.values[taken]).toFixed(2)} chips less than the best`), make("table", {}, make("thead", {}, make("tr", {}, ["", "action", "strategy", "EV", "less"].map((word, n) => make("th", { class: n > 1 ? "number" : "" }, word)))), make("tbody", {}, rows))),
+    make("h2", {}, "score"),
+    make("p", { id: "trained" }, `${score.asked} decision${score.asked === 1 ? "" : "s"}, ${score.good} as good as the best`, make("br"), make("span", { class: "soft" }, `${mean.toFixed(2)} chips lost a decision (${percent(mean / view.pot)} of the pot)`)),
+  );
+}
