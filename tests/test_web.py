@@ -490,7 +490,7 @@ def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
     assert "with=" in page.url
 
 
-@pytest.mark.parametrize("page", ["phone"], indirect=True)
+@pytest.mark.parametrize("page", ["desk"], indirect=True)
 def test_a_decision_of_a_spot_is_looked_at_and_trained(page, address):
     page.goto(f"{address}#/strategy?player=runs/river&hand=AA")
     page.wait_for_selector(".each")

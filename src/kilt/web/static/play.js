@@ -156,7 +156,7 @@ function decisions(found) {
     make(
       "table",
       {},
-      make("tbody", {}, found.decisions.map((one) => make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, one.options.filter((option) => option.share > 0.005 || option.taken).map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${option.value.toFixed(1)})`}`).join(" · ")), make("td", { class: "number" }, one.loss === null ? "" : one.loss > 0 ? `${one.loss.toFixed(1)} less than the best` : "the best")))),
+      make("tbody", {}, found.decisions.map((one) => make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, one.options.filter((option) => option.share > 0.005 || option.taken || option.value !== null).map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${option.value.toFixed(1)})`}`).join(" · ")), make("td", { class: "number" }, one.loss === null ? "" : one.loss > 0 ? `${one.loss.toFixed(1)} less than the best` : "the best")))),
     ),
   );
 }

@@ -90,9 +90,7 @@ function table(view, dealt, taken, answer, next) {
 function results(view, dealt, taken, score) {
   const colours = paints(view.actions);
   const best = Math.max(...dealt.values);
-  const rows = view.actions.map((action, n) =>
-    make("tr", { class: n === taken ? "taken" : "" }, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words, n === taken ? " ← you" : ""), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2)), make("td", { class: "number" }, (dealt.values[n] - best).toFixed(2))),
-  );
+  const rows = view.actions.map((action, n) => make("tr", { class: n === taken ? "mine" : "" }, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` }), ` ${action.words}`), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2))));
   const mean = score.asked ? score.lost / score.asked : 0;
   return make(
     "aside",
@@ -100,7 +98,7 @@ function results(view, dealt, taken, score) {
     make("h2", {}, "what it is worth"),
     taken === null
       ? make("p", { class: "soft" }, "press an action, or its number")
-      : make("div", { id: "verdict" }, make("p", {}, dealt.values[taken] === best ? "nothing is better" : `${(best - dealt.values[taken]).toFixed(2)} chips less than the best`), make("table", {}, make("thead", {}, make("tr", {}, ["", "action", "strategy", "EV", "less"].map((word, n) => make("th", { class: n > 1 ? "number" : "" }, word)))), make("tbody", {}, rows))),
+      : make("div", { id: "verdict", class: "scroll" }, make("p", {}, dealt.values[taken] === best ? "nothing is better" : `${(best - dealt.values[taken]).toFixed(2)} chips less than the best`), make("table", {}, make("thead", {}, make("tr", {}, ["action", "it does", "EV"].map((word, n) => make("th", { class: n ? "number" : "" }, word)))), make("tbody", {}, rows))),
     make("h2", {}, "score"),
     make("p", { id: "trained" }, `${score.asked} decision${score.asked === 1 ? "" : "s"}, ${score.good} as good as the best`, make("br"), make("span", { class: "soft" }, `${mean.toFixed(2)} chips lost a decision (${percent(mean / view.pot)} of the pot)`)),
   );
