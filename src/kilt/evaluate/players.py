@@ -153,7 +153,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
     rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:
         raise PlayError(
-            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join([*SHIPPED, *BASELINES])}, or "
+            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join([*BASELINES, *SHIPPED])}, or "
             f"FILE.py:CLASS, or {PORTFOLIO}PLAYER,PLAYER, or {SEATS}PLAYER,PLAYER"
         )
     blueprint = Blueprint.load(place)
