@@ -86,6 +86,10 @@ def solve(
             "--lock", metavar="LOCK", help="A strategy that is given: 'b50% = f: 22-66; c: rest'. May be repeated."
         ),
     ] = None,
+    compact: Annotated[
+        bool | None,
+        typer.Option("--compact/--no-compact", help="Tables of two bytes an entry: half the memory, more time."),
+    ] = None,
     target: Annotated[
         float | None,
         typer.Option("--target", "-t", metavar="E", help="Stop at an exploitability of E% of the pot. Left out: 0.5."),
@@ -113,7 +117,7 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import Spot, SpotBudget, estimate_of, read_spot, solution_of
+    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, read_spot, solution_of
 
     said = {
         "board": board,
@@ -128,6 +132,7 @@ def solve(
         "rake": rake,
         "rake_cap": rake_cap,
         "locks": locks or None,
+        "compact": compact,
     }
     said = {name: value for name, value in said.items() if value is not None}
     if resume and (file or said or save):
@@ -139,12 +144,12 @@ def solve(
     budget = SpotBudget(target, iterations, seconds)
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun)
-    estimate = estimate_of(solution_of(run, ()).game)
+    estimate = estimate_of_run(run)
     say(_words(spot, estimate, threads))
     steps, stopped = _solve(spot, run)
+    folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)
     if stopped:
-        folder = run.folder.path if run.folder else _keep(spot, run, steps)
         say(f"stopped; to go on: kilt spot solve --resume {quote(str(folder))}")
     _print_solution(spot, solution, run, estimate, as_json=as_json)
     if stopped:

@@ -31,6 +31,7 @@ from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, size_of
 from kilt.runs.run import Run
+from kilt.solve.fixed_point import FixedPointCfr, FixedPointProblem
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
@@ -46,6 +47,7 @@ TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has
 USUAL, SECONDS = 80, 1.2e-8  # iterations to the usual target, and seconds for each infoset-action in each of them
+COMPACT_SECONDS = 2e-8  # … with compact tables
 SEATS = ("out of position", "in position")
 
 
@@ -82,6 +84,9 @@ class Spot(Record):
         Chips that it takes at most; 0 for no bound.
     locks : str or sequence of str
         Strategies that are given, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
+    compact : bool
+        Whether tables have two bytes an entry in place of four, in rounds after the first: see
+        `kilt.solve.fixed_point`. It takes half the memory, and more time.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -100,6 +105,7 @@ class Spot(Record):
     rake: float = 0.0
     rake_cap: float = 0.0
     locks: tuple[str, ...] = ()
+    compact: bool = False
 
     if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
 
@@ -117,6 +123,7 @@ class Spot(Record):
             rake: float = 0.0,
             rake_cap: float = 0.0,
             locks: str | Sequence[str] = (),
+            compact: bool = False,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -152,6 +159,11 @@ class Spot(Record):
         if weights.shape != (hands,):
             raise RunError(f"a range has weights of shape {weights.shape}: give one for each of {hands} hands")
         return deck.range_text(weights.astype(np.float64), held)
+
+    def toml(self) -> str:
+        """The spot as the text of a TOML file; `compact` is there where it is true, so that older runs go on."""
+        text = super().toml()
+        return text if self.compact else text.replace("compact = false\n", "")
 
     @property
     def limit(self) -> bool:
@@ -257,10 +269,9 @@ class Spot(Record):
             The tables do not fit into memory, or the folder holds something else.
         """
         game = self.tree(threads)
-        estimate = estimate_of(game)
-        estimate.require_memory()
-        problem = VectorProblem(game, TABLES)
-        solver = make_solver(problem, DISCOUNTS)
+        compact = self.compact and len(game.tree.rows) > 1  # one round is small
+        estimate_of(game, compact=compact, kept=bool(save or begun)).require_memory()
+        problem, solver = _problem(game, compact=compact)
         identity = RunIdentity(self.name, ALGORITHM, 0, problem.form, artifact.fingerprint(self.toml()))
         run = Run(problem, solver, identity, budget.in_units(self.pot), begun, schedule=measured)
         run.judge = SpotJudge(problem)
@@ -352,18 +363,48 @@ class SpotEstimate(NamedTuple):
         if self.memory > there:
             raise RunError(
                 f"the spot takes {self.memory / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB are available: use "
-                "fewer bets, or begin on a later round"
+                "fewer bets, `compact` tables, or begin on a later round"
             )
 
 
-def estimate_of(game: VectorGame) -> SpotEstimate:
-    """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces."""
+def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False) -> SpotEstimate:
+    """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The tree of the spot.
+    compact : bool
+        Whether tables have two bytes an entry after the first round.
+    kept : bool
+        Whether the solution is written to a folder: compact tables are read out for that.
+    """
     tree, (rows, hands) = game.tree, game.shape
-    tables = 2 * rows * hands * np.dtype(TABLES).itemsize
+    whole = rows * hands * np.dtype(TABLES).itemsize
+    tables = 2 * whole
+    if compact:
+        parts = int(np.diff(tree.board_start)[1])
+        tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
     places = int(tree.nodes.place.max()) + 1
     workspaces = game.threads * 2 * places * hands * (8 + np.dtype(TABLES).itemsize)
-    seconds = USUAL * SECONDS * rows * hands
+    seconds = USUAL * (COMPACT_SECONDS if compact else SECONDS) * rows * hands
     return SpotEstimate(len(tree.nodes.kind), len(tree.weight), rows * hands, tables + workspaces, seconds)
+
+
+def estimate_of_run(run: Run) -> SpotEstimate:
+    """What a run takes that solves a spot."""
+    assert isinstance(run.problem, VectorProblem)
+    compact = isinstance(run.problem, FixedPointProblem)
+    return estimate_of(run.problem.game, compact=compact, kept=run.folder is not None)
+
+
+def _problem(game: VectorGame, *, compact: bool) -> tuple[VectorProblem, Solver]:
+    """The tree of a spot as a problem, and its solver: with compact tables or not."""
+    if compact:
+        fixed = FixedPointProblem(game, TABLES)
+        return fixed, FixedPointCfr(fixed.fixed, DISCOUNTS)
+    problem = VectorProblem(game, TABLES)
+    return problem, make_solver(problem, DISCOUNTS)
 
 
 def measured(iteration: int) -> int:
@@ -381,13 +422,16 @@ class SpotJudge(VectorJudge):
 
     def measure(self, solver: Solver) -> Figures:
         """What best responses win from a solver's average strategy."""
+        if isinstance(solver, FixedPointCfr):
+            return Figures(solver.game.exploitability(solver.average()), nan, nan, {})
         return Figures(self.exploitability(solver.average()), nan, nan, {})
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """What a run has found, after some steps."""
+    """What a run has found, after some steps; a run with compact tables is over then, and cannot go on."""
     assert isinstance(run.problem, VectorProblem)
-    return SpotSolution(run.problem.game, run.strategy(), tuple(map(in_chips, steps)))
+    table = run.solver.release() if isinstance(run.solver, FixedPointCfr) else run.strategy()
+    return SpotSolution(run.problem.game, table, tuple(map(in_chips, steps)))
 
 
 def in_chips(step: Step) -> Step:

@@ -112,7 +112,7 @@ class VectorGame:
         none = np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.bool_)
         identity = TableLayout(self.tree.rows, self.tree.table_start, *none)
         self.layouts = identity, identity  # of each player's tables
-        self._given: dict[int, FloatArray] = {}  # [action, hand] strategies by their first row
+        self.given: dict[int, FloatArray] = {}  # [action, hand] strategies by their first row
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._lock = Lock()
@@ -177,7 +177,7 @@ class VectorGame:
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
         """A table of zeros, which is the uniform strategy, but for what is given."""
         table = np.zeros(self.shape, dtype=dtype)
-        for row, strategy in self._given.items():
+        for row, strategy in self.given.items():
             table[row : row + len(strategy)] = strategy
         return table
 
@@ -190,9 +190,9 @@ class VectorGame:
             Probabilities, by the row of the first action in tables over (board, row). Suits that nothing else tells
             apart must be alike in them.
         """
-        self._given.update(strategies)
+        self.given.update(strategies)
         given = np.zeros(self.shape[0], dtype=np.bool_)
-        given[list(self._given)] = True
+        given[list(self.given)] = True
         identity = self.layouts[0]._replace(given=given)
         self.layouts = identity, identity
 
@@ -349,6 +349,14 @@ class VectorGame:
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
+    def walk_part(self, player: int, walk: CompiledWalk, number: int, of: int, dtype: npt.DTypeLike) -> FloatArray:
+        """One of 2 or more parts of a compiled walk, with vectors of a type of numbers: see `part`."""
+        return self._values(walk, self.scope(player, number, of), dtype)
+
+    def end_walk(self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike) -> float:
+        """The end of a compiled walk in parts, from the sum of their values; what the player wins in chips per game."""
+        return self._worth(player, walk, self.scope(player, 0, 0), np.zeros(self.shape[1]), dtype, values)
+
     def flop_values(self, walk: Walk, part: VectorTree) -> FloatArray:
         """[chance node of the first round, hand] what the boards of a part of the tree are worth to the player.
 
@@ -434,6 +442,11 @@ class VectorGame:
             self.walk(Walk(player, (ANSWER,), response, strategy))
         return response
 
+    @property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
+
     def exploitability(self, strategy: Table) -> float:
         """What best responses win more than the strategy itself, mean over both seats [Johanson16 §2.4].
 
@@ -448,7 +461,7 @@ class VectorGame:
             Chips per game, at least 0; times 1000 over the big blind in mbb/g.
         """
         won = sum(self.response_values(strategy))
-        if self.tree.nodes.rake.any() or self.tree.nodes.extra.size:  # what both win is not 0 then
+        if self.uneven:
             won -= sum(self.expected_values(strategy))
         return max(won / 2, 0.0)  # rounding may leave −1e-17
 

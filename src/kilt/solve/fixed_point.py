@@ -1,0 +1,310 @@
+"""CFR on public trees with tables of two bytes an entry: half the memory of single precision.
+
+The numbers of a decision on a board are multiples of a power of two, which takes one more byte, as in the tables of
+`tree.device_compact`. They are rounded at random, so that errors have mean 0. The first round stays as it is: it is
+small. What follows it falls into *parts*, one for each of its next boards. A walk takes part by part: it reads the
+entries into a table of single precision, goes on as any other walk does, and writes back what it has learnt.
+
+>>> from kilt.games import load_game
+>>> from kilt.tree.vector import VectorGame
+>>> solver = FixedPointCfr(FixedPointGame(VectorGame(load_game("leduc"))), "cfr+")
+>>> solver.step(200)
+>>> round(solver.game.exploitability(solver.average()), 2)
+0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import inf
+from mmap import mmap
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.errors import GameError
+from kilt.solve.fixed_point_kernels import EVERY, read_entries, write_entries
+from kilt.solve.problem import VectorProblem
+from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.vector import walk
+from kilt.solve.vector_kernels import PlayerTables
+from kilt.strategy.model import DecisionLayout
+from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+
+DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
+SINGLE = np.float32  # precision of the first round, and of what is read from entries
+
+
+class FixedPointTable(NamedTuple):
+    """Regrets, or sums of strategies: the first round as numbers, the rest in fixed point."""
+
+    early: Table  # [row, hand] of the first round
+    entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all rounds after it
+    powers: list[npt.NDArray[np.uint8]]  # [part][decision] entries are multiples of 2^(this − 127), nearly
+
+
+class TreePart(NamedTuple):
+    """All that follows a board of the second round, in a table of its own, after the rows of the first round."""
+
+    number: int
+    layout: TableLayout  # of that table
+    slices: list[tuple[int, int, int]]  # rows from, to of tables over (board, row), and where they begin here
+    first: IntArray  # [decision + 1] where its rows begin
+    actor: ByteArray  # [decision]
+    given: list[tuple[int, Table]]  # strategies that are given, by their first row
+
+
+def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
+    """Zeros in memory of their own, which goes back to the system as soon as they are given up."""
+    return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
+
+
+class FixedPointGame:
+    """A game on its public tree, whose tables have two bytes an entry in all rounds but the first.
+
+    Parameters
+    ----------
+    game : VectorGame
+        Of several rounds. Its threads share the parts.
+    """
+
+    def __init__(self, game: VectorGame) -> None:
+        if len(game.tree.rows) < 2:
+            raise GameError(f"{game.game.name} has one round, and tables of two bytes are for those of several")
+        self.game, self.early = game, int(game.tree.table_start[1])
+        layout = DecisionLayout.of_vectors(game)
+        starts, actors = np.asarray(layout.start, dtype=np.int64), layout.actor
+        self.parts = [self._part(number, starts, actors) for number in range(int(np.diff(game.tree.board_start)[1]))]
+        self.count = max(len(self.parts), 2)  # of parts of a walk: one alone would be the whole
+        self._draws = np.random.default_rng(0).random(DRAWS + game.shape[1], SINGLE)
+        self._rows = max(int(part.first[-1]) for part in self.parts)
+        self._pool, self._scratch = ThreadPoolExecutor(game.threads), SimpleQueue[tuple[Table, Table]]()
+        for _ in range(game.threads):
+            self._scratch.put((self._zeros(self._rows), self._zeros(self._rows)))
+
+    def _part(self, number: int, starts: IntArray, actors: ByteArray) -> TreePart:
+        """A part of the tree: where its rows are in tables over (board, row), and in its own."""
+        tree, whole = self.game.tree, self.game.layouts[0]
+        start, at = tree.table_start.copy(), self.early
+        slices, first, actor = [], [], []
+        low = int(tree.board_start[1]) + number
+        high = low + 1
+        for r in range(1, len(tree.rows)):
+            rows, before = int(tree.rows[r]), int(tree.board_start[r])
+            begin, end = (int(tree.table_start[r]) + (board - before) * rows for board in (low, high))
+            start[r] = at - (low - before) * rows
+            slices.append((begin, end, at))
+            some = slice(*np.searchsorted(starts, (begin, end)).tolist())
+            first.append(starts[some] - begin + at)
+            actor.append(actors[some])
+            at += end - begin
+            low, high = int(tree.first_board[low]), int(tree.first_board[high])
+        given = whole.given
+        if len(given):
+            given = np.concatenate([given[: self.early], *(given[begin:end] for begin, end, _ in slices)])
+        told = [
+            (row - begin + to, strategy.astype(SINGLE))
+            for row, strategy in self.game.given.items()
+            for begin, end, to in slices
+            if begin <= row < end
+        ]
+        layout = whole._replace(start=start, given=given)
+        return TreePart(number, layout, slices, np.concatenate([*first, [at]]), np.concatenate(actor), told)
+
+    def _zeros(self, rows: int) -> Table:
+        return np.zeros((rows, self.game.shape[1]), SINGLE)
+
+    def table(self) -> FixedPointTable:
+        """A table of zeros, which is the uniform strategy, but for what is given."""
+        hands = self.game.shape[1]
+        early = self._zeros(self.early)
+        for row, strategy in self.game.given.items():
+            if row < self.early:
+                early[row : row + len(strategy)] = strategy
+        entries = [_mapped(int(part.first[-1]) - self.early, hands) for part in self.parts]
+        return FixedPointTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
+
+    def on_host(self, table: FixedPointTable, *, release: bool = False) -> Table:
+        """A table over (board, row) × hand in single precision.
+
+        Parameters
+        ----------
+        table : FixedPointTable
+            In fixed point.
+        release : bool
+            Whether its entries are given up on the way, so that both are never in memory whole.
+        """
+        found = np.empty(self.game.shape, SINGLE)
+        found[: self.early] = table.early
+        for part in self.parts:
+            with self._workspace() as (own, _):
+                self.read(part, table, own)
+                for begin, end, at in part.slices:
+                    found[begin:end] = own[at : at + end - begin]
+            if release:
+                table.entries[part.number] = np.zeros((0, 0), np.uint16)
+        return found
+
+    def read(self, part: TreePart, table: FixedPointTable, own: Table, player: int = EVERY) -> None:
+        """Write the first round and a part of a table to one in single precision: decisions of a player, or all."""
+        own[: self.early] = table.early
+        entries, powers = table.entries[part.number], table.powers[part.number]
+        read_entries(entries, powers, part.first, part.actor, player, own)
+        for row, strategy in part.given:
+            own[row : row + len(strategy)] = strategy
+
+    def write(self, part: TreePart, own: Table, player: int, seed: int, table: FixedPointTable) -> None:
+        """Keep a player's decisions of a part; what is drawn to round them depends on the seed and the part alone."""
+        entries, powers = table.entries[part.number], table.powers[part.number]
+        drawn = seed * len(self.parts) + part.number
+        write_entries(own, own.view(np.int32), part.first, part.actor, player, drawn, self._draws, entries, powers)
+
+    @contextmanager
+    def _workspace(self) -> Iterator[tuple[Table, Table]]:
+        """Two tables of single precision for a part."""
+        found = self._scratch.get()
+        try:
+            yield found
+        finally:
+            self._scratch.put(found)
+
+    def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> FloatArray:
+        """The sum of what `work` finds in all parts, side by side on the game's threads, with two tables for each."""
+
+        def do(part: TreePart) -> FloatArray:
+            with self._workspace() as (first, second):
+                return work(part, first, second)
+
+        values = np.zeros((len(self.game.tree.entry_node), self.game.shape[1]))
+        for found in self._pool.map(do, self.parts):
+            values += found
+        return values
+
+    def _values(self, task: int, table: FixedPointTable) -> tuple[float, float]:
+        """What each player wins who does a task against a strategy, in chips per game."""
+
+        def worth(player: int) -> float:
+            def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
+                self.read(part, table, own)
+                walked = Walk(player, (task,), own, own, part.layout, part.layout)
+                return self.game.part(walked, part.number, self.count)
+
+            values, layout = self.over_parts(part_worth), self.game.layouts[0]
+            return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
+
+        return worth(0), worth(1)
+
+    def response_values(self, table: FixedPointTable) -> tuple[float, float]:
+        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
+        return self._values(RESPOND, table)
+
+    def exploitability(self, table: FixedPointTable) -> float:
+        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
+        won = sum(self.response_values(table))
+        if self.game.uneven:
+            won -= sum(self._values(FOLLOW, table))
+        return max(won / 2, 0.0)
+
+
+@dataclass(frozen=True)
+class FixedPointProblem(VectorProblem):
+    """A game on its public tree, whose solvers keep tables in fixed point; strategies on disk are as of all others."""
+
+    @cached_property
+    def fixed(self) -> FixedPointGame:
+        """The game as it is walked."""
+        return FixedPointGame(self.game)
+
+    def save(self, path: Path, strategy: Any, **figures: Any) -> None:
+        """Write a `FixedPointTable` to a folder, in single precision."""
+        super().save(path, self.fixed.on_host(strategy), **figures)
+
+
+class FixedPointCfr:
+    """CFR with tables of two bytes an entry: both players are updated in turn, as by `VectorCfr`.
+
+    Parameters
+    ----------
+    game : FixedPointGame
+        What is solved.
+    variant : str or Variant
+        A row of `solve.variants` that keeps no negative regrets and predicts nothing.
+    """
+
+    def __init__(self, game: FixedPointGame, variant: str | Variant = "cfr+") -> None:
+        self.game, self.variant, self.iterations = game, variant_named(variant), 0
+        if self.variant.beta != -inf or self.variant.predictive:
+            raise GameError("tables of two bytes are for variants that keep no negative regrets: use cfr+")
+        self.regret, self.total = game.table(), game.table()
+
+    def step(self, iterations: int) -> None:
+        """Run `iterations` more CFR iterations; both players are updated, in turn."""
+        for row in discounts(self.variant, self.iterations + 1, iterations):
+            discount = Discount._make([*row.tolist(), False])
+            for player in (0, 1):
+                values = self.game.over_parts(partial(self._learn, player, discount))
+                end = self._walk(player, discount, self.game.game.layouts[0], self.regret.early, self.total.early)
+                self.game.game.end_walk(player, end, values, SINGLE)
+            self.iterations += 1
+
+    def _walk(
+        self, player: int, discount: Discount, layout: TableLayout, regret: Table, total: Table
+    ) -> Callable[..., None]:
+        """The compiled walk of a player who learns, over tables of single precision."""
+        tree = self.game.game.tree
+        none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
+        tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
+        return partial(walk, tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
+
+    def _learn(self, player: int, discount: Discount, part: TreePart, regret: Table, total: Table) -> FloatArray:
+        """The walk of a player over a part, whose values it returns."""
+        game, seed = self.game, 4 * self.iterations + 2 * player
+        game.read(part, self.regret, regret)
+        game.read(part, self.total, total, 1 - player)
+        learning = self._walk(player, discount, part.layout, regret, total)
+        values = game.game.walk_part(player, learning, part.number, game.count, SINGLE)
+        game.write(part, regret, player, seed, self.regret)
+        game.write(part, total, 1 - player, seed + 1, self.total)
+        if part.number == 0:  # the walk that has averaged the first round
+            self.total.early[...] = total[: game.early]
+        return values
+
+    def average(self) -> Any:
+        """The average strategy, which converges: a `FixedPointTable`."""
+        return self.total
+
+    def release(self) -> Table:
+        """The average strategy over (board, row) × hand, in place of the solver's tables, which it gives up."""
+        self.regret.entries.clear()
+        return self.game.on_host(self.total, release=True)
+
+    def current(self) -> Any:
+        """The strategy that the next iteration starts from: a `FixedPointTable`."""
+        return self.regret
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that must be kept to go on later as if nothing had happened."""
+        kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
+        for name, table in (("regret", self.regret), ("total", self.total)):
+            kept[name] = table.early
+            for part in self.game.parts:
+                kept[f"{name}_entries_{part.number}"] = table.entries[part.number]
+                kept[f"{name}_powers_{part.number}"] = table.powers[part.number]
+        return kept
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from what `state` gave."""
+        for name, mine in self.state().items():
+            if mine.shape != state[name].shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")
+            mine[...] = state[name]
+        self.iterations = int(state["iterations"])
