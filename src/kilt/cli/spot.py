@@ -88,7 +88,7 @@ def solve(
     ] = None,
     compact: Annotated[
         bool | None,
-        typer.Option("--compact/--no-compact", help="Tables of two bytes an entry: half the memory, more time."),
+        typer.Option("--compact/--no-compact", help="Tables of two bytes an entry: some 40% less memory, more time."),
     ] = None,
     target: Annotated[
         float | None,
