@@ -88,7 +88,8 @@ class Ending(NamedTuple):
     said: str
 
 
-kilt.cli.app = typer.main.get_command(kilt.cli.app)  # made once: a process that is forked would take longest for that
+# Commands are made once: a process that is forked would take longest for that.
+typer.main.get_command = cache(typer.main.get_command)
 
 
 def begin(arguments: list[str], prepare: Callable[[], None] = lambda: None) -> Command:
