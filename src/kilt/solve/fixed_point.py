@@ -1,4 +1,4 @@
-"""CFR on public trees with tables of two bytes an entry: half the memory of single precision.
+"""CFR on public trees with tables of two bytes an entry, in place of four in single precision.
 
 The numbers of a decision on a board are multiples of a power of two, which takes one more byte, as in the tables of
 `tree.device_compact`. They are rounded at random, so that errors have mean 0. The first round stays as it is: it is
@@ -34,10 +34,10 @@ from kilt.errors import GameError
 from kilt.solve.fixed_point_kernels import EVERY, read_entries, write_entries
 from kilt.solve.problem import VectorProblem
 from kilt.solve.variants import Discount, Variant, discounts, variant_named
-from kilt.solve.vector import walk
+from kilt.solve.vector import learning_walk
 from kilt.solve.vector_kernels import PlayerTables
 from kilt.strategy.model import DecisionLayout
-from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector import CompiledWalk, VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
 DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
@@ -253,17 +253,15 @@ class FixedPointCfr:
             for player in (0, 1):
                 values = self.game.over_parts(partial(self._learn, player, discount))
                 end = self._walk(player, discount, self.game.game.layouts[0], self.regret.early, self.total.early)
-                self.game.game.end_walk(player, end, values, SINGLE)
+                self.game.game.conclude_walk(player, end, values, SINGLE)
             self.iterations += 1
 
-    def _walk(
-        self, player: int, discount: Discount, layout: TableLayout, regret: Table, total: Table
-    ) -> Callable[..., None]:
+    def _walk(self, player: int, discount: Discount, layout: TableLayout, regret: Table, total: Table) -> CompiledWalk:
         """The compiled walk of a player who learns, over tables of single precision."""
         tree = self.game.game.tree
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
         tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
-        return partial(walk, tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
+        return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
 
     def _learn(self, player: int, discount: Discount, part: TreePart, regret: Table, total: Table) -> FloatArray:
         """The walk of a player over a part, whose values it returns."""

@@ -353,10 +353,6 @@ class VectorGame:
         """One of 2 or more parts of a compiled walk, with vectors of a type of numbers: see `part`."""
         return self._values(walk, self.scope(player, number, of), dtype)
 
-    def end_walk(self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike) -> float:
-        """The end of a compiled walk in parts, from the sum of their values; what the player wins in chips per game."""
-        return self._worth(player, walk, self.scope(player, 0, 0), np.zeros(self.shape[1]), dtype, values)
-
     def flop_values(self, walk: Walk, part: VectorTree) -> FloatArray:
         """[chance node of the first round, hand] what the boards of a part of the tree are worth to the player.
 
