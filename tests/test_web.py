@@ -20,7 +20,7 @@ from kilt.api import solve_game
 from kilt.bench import web as bench
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError
-from kilt.evaluate.decisions import decision_values, ranges, told
+from kilt.evaluate.decisions import decision_values, exact, ranges
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.play.agent import known
@@ -145,10 +145,33 @@ def test_values_of_actions_are_those_of_playing_on(history, board):
             assert values[hand] == pytest.approx(sums / reach[others].sum() + position.spent[me])
 
 
-def test_values_are_told_where_few_boards_are_to_come():
+def test_values_are_exact_where_few_boards_are_to_come():
     game = load_holdem("holdem.nolimit.2p")
     places = ("", "cc/", "cc/cc/", "cc/cc/cc/")
-    assert [told(game, game.replay(history)) for history in places] == [False, False, False, True]
+    assert [exact(game, game.replay(history)) for history in places] == [False, False, True, True]
+
+
+def test_values_on_drawn_boards_are_those_on_all(monkeypatch):
+    """Within their intervals, which who would win at a showdown makes narrower; nothing drawn, nothing uncertain."""
+    agent, game = load_player("always-call", load_holdem("royal.limit.2p"))
+    position, board = game.replay("cc/"), game.deck.cards("AsKhTd")
+    monkeypatch.setattr("kilt.evaluate.decisions.MOST_BOARDS", 10_000)
+    sure = decision_values(agent, game, position, board, ("r",))
+    monkeypatch.setattr("kilt.evaluate.decisions.MOST_BOARDS", 1)
+    found = decision_values(agent, game, position, board, ("r",))
+    known = ~np.isnan(sure.values[0])
+    assert not sure.margins.any()
+    # who always calls is shown down: the control variate leaves no luck at all
+    assert found.values[:, known] == pytest.approx(sure.values[:, known], abs=1e-9)
+    assert found.margins[:, known].max() < 1e-9
+    assert sure.losses[:, known].min(axis=0) == pytest.approx(0)
+    monkeypatch.setattr("kilt.evaluate.decisions._less_luck", lambda worth, *_: worth)
+    plain = decision_values(agent, game, position, board, ("r",))
+    off = np.abs(plain.values - sure.values)[:, known] / plain.margins[:, known]
+    assert (off < 1).mean() > 0.8
+    monkeypatch.setattr("kilt.evaluate.decisions.MOST_DECISIONS", 3)
+    with pytest.raises(PlayError, match="more than 3 decisions"):
+        decision_values(agent, game, position, board)
 
 
 def test_the_agent_that_ships_plays_with_nothing_built():
@@ -208,6 +231,7 @@ def test_a_spot_is_walked_with_what_hands_are_worth(client):
     [
         ("/api/strategy?player=runs/river&history=b3", "line"),
         ("/api/values?player=house", "boards are to come"),
+        ("/api/values?player=house&cell=XYs", "no hand"),
         ("/api/tables/nobody/judged", "not open any more"),
         ("/api/strategy?player=../../etc", "there is no player"),
         ("/api/strategy?player=runs/leduc&history=rrrr", "cannot be"),
@@ -304,9 +328,18 @@ def test_a_duplicate_match_to_its_end(client):
     assert abs(judged["deserved"]["mean"]) < 20_000 and judged["deserved"]["margin"] >= 0
     mine = [event["words"] for event in table["events"] if event["kind"] == "acted" and event["mine"]]
     assert [decision["taken"] for decision in judged["decisions"]] == mine
-    for decision in judged["decisions"]:
+    assert judged["deserved"]["by"] == "AIVAT" and judged["won"]["by"] == "money"
+    assert judged["won"]["mean"] == pytest.approx(1000 * table["total"] / 4)
+    for place, decision in enumerate(judged["decisions"]):
         assert sum(option["share"] for option in decision["options"]) == pytest.approx(1, abs=1e-3)
-        assert decision["loss"] >= 0
+        assert {option["value"] for option in decision["options"]} == {None}  # told by and by
+        asked = {"hand": judged["hand"], "decision": place}
+        worth = client.get(f"/api/tables/{table['table']}/worth", params=asked).json()
+        assert worth["taken"] == decision["taken"]
+        assert min(option["loss"] for option in worth["options"]) == 0
+        assert {option["margin"] for option in worth["options"]} == {0}
+    late = client.get(f"/api/tables/{table['table']}/worth", params={"hand": 3, "decision": 0})
+    assert late.status_code == 200 and late.json() == {}
     assert "closed" in client.post(f"/api/tables/{table['table']}", json={"text": "deal"}).json()["error"]
     again = client.get(f"/api/tables/{table['table']}").json()
     assert again["events"] == table["events"]

@@ -1,7 +1,9 @@
 """What each action of a decision is worth with every hand, where both players follow a known strategy afterwards.
 
-Values are chips from the decision on: what is won of the pot, less what is still put in; a fold is worth 0. They are
-exact where few boards are still to come, and are not told elsewhere.
+Values are chips from the decision on: what is won of the pot, less what is still put in; a fold is worth 0. The betting
+is walked with all hands at once, on all boards that may come where these are few (in small games, on the river and on
+the turn): values are exact there. Elsewhere the boards are drawn, and values have an interval. What the hands would
+win at a showdown on these boards, whose mean over all boards is known, takes much of the luck of the draw away.
 
 >>> from kilt.api import solve_game
 >>> from kilt.evaluate.players import load_holdem
@@ -15,24 +17,32 @@ exact where few boards are still to come, and are not told elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
-from kilt.arrays import FloatArray
+from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.deck import subsets
-from kilt.cards.equity import rank_hands
+from kilt.cards.edges import pair_edges
+from kilt.cards.equity import hand_strength, rank_hands
 from kilt.cards.equity_kernels import Ranking, showdown
 from kilt.errors import PlayError
+from kilt.evaluate.stats import WIDTH
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.play.agent import KnownAgent
+from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
-MOST_BOARDS = 16  # that may still come where values are told
+MOST_BOARDS = 48  # that may still come where values are exact
+DRAWN = 32  # boards that stand for all where more may come
+MOST_DECISIONS = 3_000  # that a walk looks at
 
 
 class DecisionValues(NamedTuple):
@@ -46,27 +56,43 @@ class DecisionValues(NamedTuple):
         Probabilities of the strategy; 0 for actions that it does not have.
     values : ndarray, shape (actions, hands)
         Chips from the decision on, against the opponent's range; nan for hands that meet no hand of it.
+    margins : ndarray, shape (actions, hands)
+        Half-widths of the values' 95% intervals, in chips; 0 where they are exact.
+    losses : ndarray, shape (actions, hands)
+        Chips by which the best action is better.
+    loss_margins : ndarray, shape (actions, hands)
+        Half-widths of their 95% intervals: actions are compared on the same boards.
     """
 
     actions: tuple[str, ...]
     shares: FloatArray
     values: FloatArray
+    margins: FloatArray
+    losses: FloatArray
+    loss_margins: FloatArray
+
+
+class OptionValue(NamedTuple):
+    """An action with one hand: the probability that the strategy takes it, and what it is worth.
+
+    ``value`` is in chips from the decision on, and so are ``loss``, how much better the best action is, and the
+    half-widths of their 95% intervals. Where values are not told, they are nan.
+    """
+
+    action: str
+    share: float
+    value: float
+    margin: float
+    loss: float
+    loss_margin: float
 
 
 class JudgedDecision(NamedTuple):
     """A decision that somebody has made, beside what a strategy would have done."""
 
     position: Betting
-    board: tuple[int, ...]
     taken: str  # the action
-    actions: tuple[str, ...]  # those of the strategy, and `taken`
-    shares: tuple[float, ...]  # [action] the strategy's probabilities with the same hand
-    values: tuple[float, ...] | None  # [action] chips from the decision on; None where they are not told
-
-    @property
-    def loss(self) -> float | None:
-        """Chips by which the best action is better than the one that was taken; None where values are not told."""
-        return None if self.values is None else max(self.values) - self.values[self.actions.index(self.taken)]
+    options: tuple[OptionValue, ...]  # those of the strategy, and `taken`
 
 
 def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
@@ -82,16 +108,27 @@ def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int,
     return reach
 
 
-def told(game: Holdem, position: Betting) -> bool:
-    """Whether `decision_values` tells what actions are worth at a position: few boards are still to come."""
+def boards_to_come(game: Holdem, position: Betting) -> int:
+    """How many boards may still come after a position."""
     left, boards = game.deck.size - game.rules.board_size(position.round), 1
     for count in game.rules.board_cards[position.round + 1 :]:
         boards, left = boards * comb(left, count), left - count
-    return boards <= MOST_BOARDS
+    return boards
+
+
+def exact(game: Holdem, position: Betting) -> bool:
+    """Whether `decision_values` are exact at a position: few boards are still to come."""
+    return boards_to_come(game, position) <= MOST_BOARDS
 
 
 def decision_values(
-    agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...], also: tuple[str, ...] = ()
+    agent: KnownAgent,
+    game: Holdem,
+    position: Betting,
+    board: tuple[int, ...],
+    also: tuple[str, ...] = (),
+    *,
+    hands: Sequence[int] | None = None,
 ) -> DecisionValues:
     """What each action of a decision is worth with every hand, if both players follow an agent before and afterwards.
 
@@ -102,93 +139,200 @@ def decision_values(
     game : Holdem
         What it plays.
     position : Betting
-        A decision; PlayError where `told` says no.
+        A decision; PlayError where more than `MOST_DECISIONS` may follow it.
     board : tuple of int
         The public cards so far.
     also : tuple of str
         Actions to look at beside those of the agent.
+    hands : sequence of int, optional
+        Numbers of the only private hands that matter, which takes less time; values of others mean nothing then.
 
     Returns
     -------
     DecisionValues
     """
-    if position.actor < 0 or not told(game, position):
-        raise PlayError(f"what actions are worth is told where at most {MOST_BOARDS} boards are to come: go on")
+    if position.actor < 0:
+        raise PlayError("nobody decides there: choose a decision")
     policy, me = agent.policy(position, board), position.actor
     actions = tuple(dict.fromkeys([*policy.actions, *also]))
     theirs = ranges(agent, game, position, board)[1 - me]
-    met = rivals(theirs, game.deck.holes(game.rules.hole_cards), game.deck.size)
-    walk = _Walk(agent, game, me)
-    sums = np.stack([walk.worth(game.positions.after(position, action), board, theirs) for action in actions])
-    values = np.divide(sums, met, out=np.full_like(sums, np.nan), where=met > 0) + position.spent[me]
-    return DecisionValues(actions, np.stack([policy.share(action) for action in actions]), values)
+    walk = _Walk(agent, game, me, _boards(game, position, board), hands)
+    reach, met = theirs * walk.free, walk.met(theirs * walk.free)
+    worth = np.stack([walk.worth(game.positions.after(position, action), reach) for action in actions])
+    if not exact(game, position):
+        worth = _less_luck(worth, met, walk.shown_down(reach), _mean_edges(game, board, theirs))
+    values, margins = _means(worth, met)
+    best = np.take_along_axis(worth, np.nan_to_num(values, nan=-np.inf).argmax(axis=0)[None, None], axis=0)
+    losses, loss_margins = _means(best - worth, met)
+    if exact(game, position):
+        margins, loss_margins = np.zeros_like(margins), np.zeros_like(margins)
+    shares = np.stack([policy.share(action) for action in actions])
+    return DecisionValues(actions, shares, values + position.spent[me], margins, losses, loss_margins)
 
 
-def judged(agent: KnownAgent, game: Holdem, hand: Hand, seat: int) -> list[JudgedDecision]:
-    """The decisions of the player in a seat of a hand, beside what an agent, their opponent, would have done there."""
-    found, holding = [], game.deck.hole_index(hand.cards.holes[seat])
-    for position, taken in game.positions.moves(hand.position):
-        if position.actor != seat:
-            continue
-        board = hand.board[: game.rules.board_size(position.round)]
-        if told(game, position):
-            actions, shares, values = decision_values(agent, game, position, board, (taken,))
-            worth = tuple(values[:, holding].tolist())
-            said = worth if not np.isnan(worth).any() else None
-        else:
-            policy = agent.policy(position, board)
-            actions, said = tuple(dict.fromkeys([*policy.actions, taken])), None
-            shares = np.stack([policy.share(action) for action in actions])
-        found.append(JudgedDecision(position, board, taken, actions, tuple(shares[:, holding].tolist()), said))
-    return found
+def state_value(
+    agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+) -> FloatArray:
+    """[hand] Chips that the player in `seat` wins in the whole hand from a position on, if both play by an agent.
+
+    Against the opponent's cards, on all boards that may come, or on `DRAWN` of them: see `kilt.evaluate.aivat`. 0 where
+    a hand shares a card with these or with the board.
+    """
+    reach = np.zeros(comb(game.deck.size, game.rules.hole_cards))
+    reach[game.deck.hole_index(opponent)] = 1.0
+    walk = _Walk(agent, game, seat, _boards(game, position, board))
+    means, _ = _means(walk.worth(position, reach * walk.free)[None], walk.met(reach * walk.free))
+    return np.asarray(np.nan_to_num(means[0]))
+
+
+def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
+    """The decisions of the player in a seat of a hand, and what was done there."""
+    return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
+
+
+def judged(
+    agent: KnownAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
+) -> JudgedDecision:
+    """A decision of a hand, and what was done there, beside what an agent, the opponent, would have done.
+
+    Without `worth`, or where too much may follow, values are nan.
+    """
+    holding = game.deck.hole_index(hand.cards.holes[position.actor])
+    board = hand.board[: game.rules.board_size(position.round)]
+    policy = agent.policy(position, board)
+    actions = tuple(dict.fromkeys([*policy.actions, taken]))
+    values: FloatArray = np.full((4, len(actions)), np.nan)
+    if worth:
+        with suppress(PlayError):
+            found = decision_values(agent, game, position, board, (taken,), hands=(holding,))
+            values = np.stack(found[2:])[:, :, holding]
+    shares = [float(policy.share(action)[holding]) for action in actions]
+    options = zip(actions, shares, *values.tolist(), strict=True)
+    return JudgedDecision(position, taken, tuple(OptionValue(*option) for option in options))
+
+
+def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Complete boards that may come after a position: all, or `DRAWN` of them; the draw is the same each time."""
+    counts = game.rules.board_cards[position.round + 1 :]
+    rest = np.setdiff1d(np.arange(game.deck.size), board)
+    if exact(game, position):
+        found = [board]
+        for count in counts:
+            found = [
+                (*some, *cards)
+                for some in found
+                for cards in np.setdiff1d(rest, some)[subsets(game.deck.size - len(some), count)].tolist()
+            ]
+        return found
+    rng = np.random.default_rng([position.round, *board])
+    return [(*board, *rng.permutation(rest)[: sum(counts)].tolist()) for _ in range(DRAWN)]
+
+
+def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> FloatArray:
+    """[hand] How much more of the opponent's range a hand beats than loses to, mean over all boards; nan: unknown."""
+    rules, holes = game.rules, game.deck.holes(game.rules.hole_cards)
+    size = rules.board_size(rules.rounds - 1)
+    if board:
+        return 2 * hand_strength(board, theirs, game.deck, board_size=size, hole_cards=rules.hole_cards) - 1
+    met = rivals(theirs, holes, game.deck.size)
+    sums = pair_edges(game.deck, rules.hole_cards, size) @ theirs
+    return np.divide(sums, met, out=np.full_like(sums, np.nan), where=met > 0)
+
+
+def _less_luck(worth: FloatArray, met: FloatArray, shown: FloatArray, edge: FloatArray) -> FloatArray:
+    """[action, board, hand] Values less what follows from who would win at a showdown on the boards that were drawn.
+
+    A control variate: `shown` [board, hand] less its known mean, times the coefficient that leaves the least variance.
+    """
+    all_of_them = np.concatenate([worth, shown[None]])
+    *apart, lucky = np.nan_to_num(all_of_them - _means(all_of_them, met)[0][:, None] * met)
+    weight = (apart * lucky).sum(axis=1) / np.maximum((lucky**2).sum(axis=0), 1e-300)
+    less: FloatArray = worth - weight[:, None] * (shown - np.nan_to_num(edge) * met)
+    return less
+
+
+def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """[action, hand] Sums over boards of `worth` [action, board, hand] for each of `met` [board, hand], and margins."""
+    whole, count = met.sum(axis=0), np.maximum((met > 0).sum(axis=0), 2)
+    means = np.divide(worth.sum(axis=1), whole, out=np.full_like(worth[:, 0], np.nan), where=whole > 0)
+    square = ((worth - means[:, None] * met) ** 2).sum(axis=1)
+    return means, WIDTH * np.sqrt(square * count / (count - 1)) / np.maximum(whole, 1e-300)
 
 
 @dataclass
 class _Walk:
-    """A walk over all that may follow a position, with vectors over the hands of the player in seat `me`."""
+    """A walk over all that may follow a position, on some boards, with vectors over the hands of the player `me`."""
 
     agent: KnownAgent
     game: Holdem
     me: int
-    _rankings: dict[tuple[int, ...], Ranking] = field(default_factory=dict)
+    boards: list[tuple[int, ...]]  # complete
+    hands: Sequence[int] | None = None  # the only ones of `me` that matter
+    decisions: int = 0  # looked at so far
+    _rankings: dict[int, Ranking] = field(default_factory=dict)
 
-    def worth(self, position: Betting, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
-        """[hand] Chips to `me`, summed over the opponent's hands, which come here with probabilities `reach`."""
-        positions = self.game.positions
-        if position.actor == TERMINAL:
-            return self._leaf(position, board, reach)
+    @cached_property
+    def holes(self) -> IntArray:
+        """[hand, card] All private hands."""
+        return self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
+
+    @cached_property
+    def free(self) -> BoolArray:
+        """[board, hand] Whether a hand can be held there."""
+        return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
+
+    def worth(self, position: Betting, reach: FloatArray) -> FloatArray:
+        """[board, hand] Chips to `me`, summed over the opponent's hands, which come here with probabilities `reach`."""
+        positions, mine = self.game.positions, position.actor == self.me
         if position.actor == CHANCE:
-            return self._dealt(position, board, reach)
-        policy = self.agent.policy(position, board)
-        total: FloatArray = np.zeros(len(reach))
-        for action in policy.actions:
-            share, after = policy.share(action), positions.after(position, action)
-            if position.actor == self.me:
-                total += share * self.worth(after, board, reach)
-            elif (share * reach).any():
-                total += self.worth(after, board, share * reach)
+            return self.worth(positions.after(position, REVEAL), reach)
+        if position.folded is not None:
+            return (-1 if position.folded == self.me else 1) * position.stake * self.met(reach)
+        if position.actor == TERMINAL:
+            return position.stake * self.shown_down(reach)
+        self.decisions += 1
+        if self.decisions > MOST_DECISIONS:
+            raise PlayError(f"more than {MOST_DECISIONS:,} decisions may follow: what actions are worth is not told")
+        total: FloatArray = np.zeros(reach.shape)
+        for action, share in self._shares(position):
+            if mine and (share if self.hands is None else share[:, self.hands]).any():
+                total += share * self.worth(positions.after(position, action), reach)
+            elif not mine and (kept := share * reach).any():
+                total += self.worth(positions.after(position, action), kept)
         return total
 
-    def _dealt(self, position: Betting, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
-        """The mean over the next public cards, which neither player holds."""
-        game = self.game
-        after, holes = game.positions.after(position, REVEAL), game.deck.holes(game.rules.hole_cards)
-        count = game.rules.board_cards[after.round]
-        rest = np.setdiff1d(np.arange(game.deck.size), board)
-        total: FloatArray = np.zeros(len(reach))
-        for cards in rest[subsets(len(rest), count)].tolist():
-            free = ~np.isin(holes, cards).any(axis=1)
-            total += free * self.worth(after, (*board, *cards), reach * free)
-        return total / comb(len(rest) - 2 * game.rules.hole_cards, count)
+    def met(self, reach: FloatArray) -> FloatArray:
+        """[board, hand] How much of the opponent's `reach` [board, hand] shares no card with each hand."""
+        by_card = reach @ self._holds
+        left = reach.sum(axis=1, keepdims=True) - by_card[:, self.holes].sum(axis=2)
+        left += (self.holes.shape[1] - 1) * reach
+        return np.where(self.free & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
-    def _leaf(self, position: Betting, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
-        """What the end of a hand pays."""
-        game = self.game
-        if position.folded is not None:
-            sign = -1 if position.folded == self.me else 1
-            return sign * position.stake * rivals(reach, game.deck.holes(game.rules.hole_cards), game.deck.size)
-        if board not in self._rankings:
-            self._rankings[board] = rank_hands(board, game.deck, game.rules.hole_cards)
-        ranking, won = self._rankings[board], np.empty(len(reach))
-        showdown(ranking, len(ranking.ends), np.ascontiguousarray(reach), won)
-        return position.stake * won
+    def shown_down(self, reach: FloatArray) -> FloatArray:
+        """[board, hand] How much of the opponent's `reach` a hand beats, less what beats it."""
+        won = np.empty(reach.shape)
+        for number, board in enumerate(self.boards):
+            if number not in self._rankings:
+                self._rankings[number] = rank_hands(board, self.game.deck, self.game.rules.hole_cards)
+            ranking = self._rankings[number]
+            showdown(ranking, len(ranking.ends), np.ascontiguousarray(reach[number]), won[number])
+        return won
+
+    def _shares(self, position: Betting) -> list[tuple[str, FloatArray]]:
+        """Actions at a decision, and [board, hand] their probabilities; one row where all boards are the same."""
+        seen = self.game.rules.board_size(position.round)
+        boards = list(dict.fromkeys(board[:seen] for board in self.boards))
+        if len(boards) > 1:
+            boards = [board[:seen] for board in self.boards]
+        if isinstance(self.agent, BlueprintAgent):
+            return list(zip(*self.agent.shares_on(position, boards), strict=True))
+        policies = [self.agent.policy(position, board) for board in boards]
+        actions = dict.fromkeys(action for policy in policies for action in policy.actions)
+        return [(action, np.stack([policy.share(action) for policy in policies])) for action in actions]
+
+    @cached_property
+    def _holds(self) -> FloatArray:
+        """[hand, card] 1 where a hand has a card."""
+        held = np.zeros((len(self.holes), self.game.deck.size))
+        np.put_along_axis(held, self.holes, 1.0, axis=1)
+        return held

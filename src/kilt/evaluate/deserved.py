@@ -7,12 +7,15 @@ luck of the agent's cards and of what it drew is taken out, and with BC-DIVAT or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 
-from kilt.evaluate.aivat import BlueprintValues
+from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
+from kilt.evaluate.decisions import exact, state_value
 from kilt.evaluate.estimators import estimator_named
-from kilt.evaluate.log_estimates import LogEstimates, estimate_from_log
+from kilt.evaluate.log_estimates import JudgedHands, LogEstimates, LogJudge
 from kilt.evaluate.stats import Estimate
+from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.agent import KnownAgent
 from kilt.play.blueprint import BlueprintAgent
@@ -20,11 +23,74 @@ from kilt.play.dealer import Hand
 
 MONEY, DIVAT, AIVAT = "basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"
 PERSON, AGENT = "person", "agent"  # what they are called here, whatever their names are
+MOST_NODES = 100_000  # of the betting of a blueprint from which values of states are learnt here
 
 
-def deserved(
-    game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequence[int] = (), *, learn: bool = True
-) -> LogEstimates:
+def states_of(agent: KnownAgent, game: Holdem, *, learn: bool = True) -> StateValues | None:
+    """Values of states for AIVAT; None where there are none.
+
+    Parameters
+    ----------
+    agent : KnownAgent
+        In small games the values are exact, for any agent. In others they are learnt from the blueprint that it plays,
+        if it plays one of at most `MOST_NODES`, in seconds to minutes, once; then they are read from the cache.
+    game : Holdem
+        What it plays.
+    learn : bool
+        Whether to learn values that are not there.
+
+    Returns
+    -------
+    StateValues or None
+    """
+    if exact(game, game.start()):
+        return EnumeratedValues(game, lru_cache(maxsize=1 << 14)(partial(state_value, agent, game)))
+    if not isinstance(agent, BlueprintAgent) or not can_learn(agent):
+        return None
+    return BlueprintValues(agent.blueprint) if learn or is_learnt(agent.blueprint) else None
+
+
+def can_learn(agent: KnownAgent) -> bool:
+    """Whether values of states can be learnt from what an agent plays."""
+    return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
+
+
+@dataclass
+class DeservedScore:
+    """Judges the hands of a person against an agent, each once.
+
+    Parameters
+    ----------
+    game : Holdem
+        What is played.
+    agent : KnownAgent
+        Whom they play.
+    states : StateValues, optional
+        Where AIVAT takes its values from; left out: it is not among the estimators.
+    """
+
+    game: Holdem
+    agent: KnownAgent
+    states: StateValues | None = None
+    _judged: dict[int, JudgedHands] = field(default_factory=dict, repr=False)  # by the number of the hand
+
+    def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
+        """What the person won, and what estimators say that they deserved: see `deserved`."""
+        rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
+        judge = LogJudge(self.game, AGENT, self.agent, self.agent, rows, self.states)
+        for hand in hands:
+            if hand.number not in self._judged:
+                players = (PERSON, AGENT) if hand.number % 2 == 0 else (AGENT, PERSON)
+                self._judged[hand.number] = judge.judge([hand._replace(players=players)])
+        order = sorted((hand.number for hand in hands), key=lambda number: deals[number] if deals else number)
+        found = judge.summary([self._judged[number] for number in order])
+        return replace(
+            found,
+            rows=[replace(row, won=Estimate(0.0 - row.won.mean, row.won.margin)) for row in found.rows],
+        )
+
+
+def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequence[int] = ()) -> LogEstimates:
     """What a person won, and what estimators say that they deserved.
 
     Parameters
@@ -34,25 +100,13 @@ def deserved(
     hands : sequence of Hand
         In the order of their numbers; the person sits in seat 0 in even ones.
     agent : KnownAgent
-        Whom they played. Where it plays a blueprint, AIVAT learns its values from that, or reads them from the cache.
+        Whom they played. Where `states_of` has values for it, AIVAT is among the estimators.
     deals : sequence of int
         The deal of each hand in a duplicate match; left out: all are different.
-    learn : bool
-        Whether AIVAT is among the estimators. The values that it takes are learnt in seconds to minutes, once.
 
     Returns
     -------
     LogEstimates
         Win rates of the person in mbb/h: money first. The two hands of a deal are one unit if all came twice.
     """
-    called = [
-        hand._replace(players=(PERSON, AGENT) if hand.number % 2 == 0 else (AGENT, PERSON))
-        for hand in sorted(hands, key=lambda hand: deals[hand.number] if deals else hand.number)
-    ]
-    states = BlueprintValues(agent.blueprint) if learn and isinstance(agent, BlueprintAgent) else None
-    rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if states else []))]
-    found = estimate_from_log(game, called, AGENT, agent, estimators=rows, states=states)
-    return replace(
-        found,
-        rows=[replace(row, won=Estimate(0.0 - row.won.mean, row.won.margin)) for row in found.rows],
-    )
+    return DeservedScore(game, agent, states_of(agent, game)).estimates(hands, deals)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 from kilt import artifact
 from kilt.api import solve_game
 from kilt.config import SPOT
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
+from kilt.evaluate.deserved import can_learn, states_of
 from kilt.evaluate.players import load_holdem, load_player
+from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.strategy_agent import StrategyAgent
@@ -55,6 +57,9 @@ class Library:
             if not folder.is_dir():
                 raise ArtifactError(f"{folder} is no folder: give runs, exported agents, or folders that hold some")
         self._opening = Lock()
+        self._states: dict[tuple[str, int], StateValues | None] = {}  # by name and agent
+        self._at_work: set[tuple[str, int]] = set()
+        self._learning, self._one_learns = Lock(), Lock()
         self._open = lru_cache(maxsize=8)(self._load)
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
@@ -96,6 +101,27 @@ class Library:
         """A player who tells their strategy."""
         agent, game = self.player(name)
         return known(agent), game
+
+    def states(self, name: str, agent: KnownAgent, game: Holdem) -> tuple[StateValues | None, bool]:
+        """Values of states for AIVAT, None where there are none (yet), and whether they are being learnt.
+
+        They are learnt on a thread of their own, once for each player, while the page goes on.
+        """
+        key = name, id(agent)
+        with self._learning:
+            if key not in self._states:
+                self._states[key] = states_of(agent, game, learn=False)
+                if self._states[key] is None and can_learn(agent):
+                    Thread(target=self._learn, args=(key, agent, game), daemon=True, name=f"AIVAT of {name}").start()
+                    self._at_work.add(key)
+            return self._states[key], key in self._at_work
+
+    def _learn(self, key: tuple[str, int], agent: KnownAgent, game: Holdem) -> None:
+        try:
+            with self._one_learns:
+                self._states[key] = states_of(agent, game)
+        finally:
+            self._at_work.discard(key)
 
     def _load(self, name: str, place: Path | None, stamp: float) -> WebPlayer:
         if name in SMALL:

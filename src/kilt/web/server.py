@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field
 
 from kilt import __version__
 from kilt.errors import KiltError
+from kilt.play.agent import known, tells
 from kilt.web.library import SMALL, Library
 from kilt.web.runner import Runner
 from kilt.web.spot_views import spot_values, spot_view
@@ -35,6 +36,7 @@ T = TypeVar("T")
 STATIC = Path(__file__).parent / "static"
 LONGEST = 20_000  # bytes of a request, and of its address
 AT_ONCE = 16  # requests that are worked on; the others wait
+HEAVY = 2  # of those that take seconds
 POLL = 0.5  # seconds between looks at the log of a run that is watched
 COOKIE = "kilt-token"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -121,10 +123,14 @@ class State:
 def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, a constant
     """The application: pages, and what they ask."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    busy = CapacityLimiter(AT_ONCE)
+    busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
 
     async def work(function: Callable[..., T], *arguments: Any) -> T:
         return await run_sync(function, *arguments, limiter=busy)
+
+    async def work_hard(function: Callable[..., T], *arguments: Any) -> T:
+        """What takes seconds waits in a line of its own: the others are answered meanwhile."""
+        return await run_sync(function, *arguments, limiter=heavy)
 
     @app.middleware("http")
     async def guarded(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -176,7 +182,19 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
 
     @app.get("/api/tables/{name}/judged")
     async def judged(name: str) -> dict[str, Any]:
-        return await work(state.tables[name].judged)
+        def looked() -> dict[str, Any]:
+            table = state.tables[name]
+            agent, game = table.session.agent, table.session.game
+            states, learning = None, False
+            if tells(agent, game):
+                states, learning = state.library.states(table.player, known(agent), game)
+            return {**table.judged(states), "learning": learning}
+
+        return await work_hard(looked)
+
+    @app.get("/api/tables/{name}/worth")
+    async def worth(name: str, hand: int, decision: int) -> dict[str, Any]:
+        return await work_hard(state.tables[name].worth, hand, decision)
 
     @app.get("/api/tables/{name}/hands.phhs")
     async def hands(name: str) -> Response:
@@ -198,14 +216,14 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
         return await work(viewed)
 
     @app.get("/api/values")
-    async def values(player: str, history: str = "", board: str = "") -> dict[str, Any]:
+    async def values(player: str, history: str = "", board: str = "", cell: str = "") -> dict[str, Any]:
         def viewed() -> dict[str, Any]:
             if player in state.library.spots():
                 return spot_values(state.library.spot(player), history)
             agent, game = state.library.known(player)
-            return values_view(agent, game, history, read_board(game, board))
+            return values_view(agent, game, history, read_board(game, board), cell)
 
-        return await work(viewed)
+        return await work_hard(viewed)
 
     @app.get("/api/abstraction")
     async def abstraction(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from queue import Empty, Full, Queue
 from threading import Condition, Lock, Thread
 from time import monotonic
 from typing import Any
 
 from kilt.errors import KiltError, PlayError
-from kilt.evaluate.decisions import judged
-from kilt.evaluate.deserved import deserved
+from kilt.evaluate.decisions import decisions_of, judged
+from kilt.evaluate.deserved import DeservedScore
+from kilt.evaluate.log_estimates import LogEstimate
 from kilt.evaluate.stats import estimate
+from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, known, tells
+from kilt.play.agent import Agent, KnownAgent, known, tells
+from kilt.play.dealer import Hand
 from kilt.play.person import Ending, Session, TurnView, duplicate_deals
 from kilt.play.phh import write_phhs
 from kilt.web.views import judged_view
@@ -114,6 +118,8 @@ class WebTable:
     touched: float = field(default_factory=monotonic)
     over: bool = False
     _sending: Lock = field(default_factory=Lock, repr=False)
+    _judging: Lock = field(default_factory=Lock, repr=False)
+    _score: DeservedScore | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, player: str, agent: Agent, game: Holdem, seed: int, hands: int = 0) -> WebTable:
@@ -190,28 +196,67 @@ class WebTable:
             "last": {"history": hand.position.history, "board": session.game.deck.name(hand.board)} if hand else None,
         }
 
-    def judged(self) -> dict[str, Any]:
+    def judged(self, states: StateValues | None) -> dict[str, Any]:
         """The person's decisions in the last hand beside the agent's, and what they deserved in all hands so far.
 
-        ``decisions`` is None where the agent does not tell its strategy, ``deserved`` before the second hand. It is
-        what BC-DIVAT makes of the hands, in mbb/h: the luck of the cards and of the agent's draws is taken out.
+        Parameters
+        ----------
+        states : StateValues or None
+            Where AIVAT takes its values from; without them it is BC-DIVAT that takes the luck out.
+
+        Returns
+        -------
+        dict
+            ``decisions`` is None where the agent does not tell its strategy. Each has what the agent would do; what
+            actions are worth takes longer, and `worth` has it. ``won`` and ``deserved`` are mbb/h with 95% intervals,
+            None before the second hand; the latter is what an estimator, ``by``, makes of the hands: the luck of the
+            cards and of the agent's draws is taken out.
         """
         session = self.session
         hands = list(session.hands)
         if not hands or not tells(session.agent, session.game):
-            return {"decisions": None, "deserved": None}
+            return {"hand": len(hands), "decisions": None, "won": None, "deserved": None}
         agent = known(session.agent)
-        decisions = judged(agent, session.game, hands[-1], hands[-1].number % 2)
-        won = None
+        found = {"hand": len(hands), "decisions": self._decisions(agent, hands[-1]), "won": None, "deserved": None}
         if len(hands) > 1:
-            deals = session.duplicate[: len(hands)]
-            *_, found = deserved(session.game, hands, agent, deals, learn=False).rows
-            won = {"mean": found.won.mean, "margin": found.won.margin}
-        return {"decisions": [judged_view(decision) for decision in decisions], "deserved": won}
+            with self._judging:
+                if self._score is None or self._score.states is not states:
+                    self._score = DeservedScore(session.game, agent, states)
+                won, *_, less = self._score.estimates(hands, session.duplicate[: len(hands)]).rows
+            found |= {"won": _rate(won), "deserved": _rate(less)}
+        return found
+
+    def _decisions(self, agent: KnownAgent, hand: Hand) -> list[dict[str, Any]]:
+        game, seat = self.session.game, hand.number % 2
+        return [
+            judged_view(judged(agent, game, hand, position, taken, worth=False))
+            for position, taken in decisions_of(game, hand, seat)
+        ]
+
+    def worth(self, number: int, decision: int) -> dict[str, Any]:
+        """What the actions of a decision of the person in the last hand were worth; PlayError where there is none.
+
+        `number` says how many hands were played when it was asked. Empty where another was played since then: nobody
+        wants to know any more, and those who wait in line need not wait for it.
+        """
+        session, hands = self.session, list(self.session.hands)
+        if len(hands) != number or not tells(session.agent, session.game):
+            return {}
+        places = decisions_of(session.game, hands[-1], hands[-1].number % 2)
+        if not 0 <= decision < len(places):
+            raise PlayError(f"there is no decision {decision} in this hand: it has {len(places)}")
+        return judged_view(judged(known(session.agent), session.game, hands[-1], *places[decision]))
 
     def phhs(self) -> str:
         """All hands that were played to their end, in the PHH format."""
         return "".join(write_phhs(self.session.hands))
+
+
+def _rate(row: LogEstimate) -> dict[str, Any]:
+    """An estimate as JSON has it, which knows no infinity."""
+    margin = row.won.margin
+    by = {"money": "money", "aivat": "AIVAT"}.get(row.estimator.value, "BC-DIVAT")
+    return {"mean": row.won.mean, "margin": margin if isfinite(margin) else None, "by": by}
 
 
 class Tables:

@@ -21,7 +21,7 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.decisions import JudgedDecision, decision_values, ranges, told
+from kilt.evaluate.decisions import JudgedDecision, decision_values, exact, ranges
 from kilt.evaluate.self_play import apart
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -104,13 +104,15 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
             }
             for action, share in zip(policy.actions, overall, strict=True)
         ],
-        "ev_known": told(game, position),
+        "ev_known": exact(game, position),
         "cells": list(_cells(game, shares, mine, board)),
         "legal": _legal(position, policy),
     }
 
 
-def values_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
+def values_view(
+    agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
+) -> dict[str, Any]:
     """What each action of a decision is worth with every hand that comes there; PlayError where that is not known.
 
     Parameters
@@ -123,20 +125,30 @@ def values_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int,
         What was bet so far, as the ACPC writes it.
     board : tuple of int
         The public cards so far.
+    cell : str
+        The only cell of the grid that matters, such as ``AKs``, which takes less time; empty: all.
 
     Returns
     -------
     dict
         ``actions`` by label, and ``hands``: the name of each, its cell of the grid, its ``weight`` (how likely it is
-        here; they sum to 1), the ``shares`` of the actions, and their ``values`` in chips from here on.
+        here; they sum to 1), the ``shares`` of the actions, their ``values`` in chips from here on, and the
+        ``margins`` of these: half-widths of 95% intervals, 0 where they are exact.
     """
     position = game.replay(history)
     board = board[: game.rules.board_size(position.round)]
-    found, reach = decision_values(agent, game, position, board), ranges(agent, game, position, board)
+    names, which = _classes(game.rules)
+    if cell and cell not in names:
+        raise PlayError(f"there is no hand {cell[:20]!r} in {game.name}: choose one of the grid")
+    if not cell and not exact(game, position):
+        raise PlayError("many boards are to come: what actions are worth is estimated for one cell of the grid")
+    asked = np.flatnonzero(which == names.index(cell)) if cell else np.arange(len(which))
+    found = decision_values(agent, game, position, board, hands=asked.tolist() if cell else None)
+    reach = ranges(agent, game, position, board)
     mine, theirs = reach[position.actor], reach[1 - position.actor]
     weight = mine * (_apart(game.rules) @ theirs)
     weight /= max(weight.sum(), 1e-300)
-    holes, (names, which) = game.deck.holes(game.rules.hole_cards), _classes(game.rules)
+    holes = game.deck.holes(game.rules.hole_cards)
     return {
         "actions": [{"label": action} for action in found.actions],
         "hands": [
@@ -146,29 +158,41 @@ def values_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int,
                 "weight": round(float(weight[hand]), 9),
                 "shares": [round(float(share), 6) for share in found.shares[:, hand]],
                 "values": [round(float(value), 3) for value in found.values[:, hand]],
+                "margins": [round(float(margin), 3) for margin in found.margins[:, hand]],
             }
-            for hand in np.flatnonzero(weight > 0).tolist()
+            for hand in asked[weight[asked] > 0].tolist()
         ],
     }
 
 
 def judged_view(decision: JudgedDecision) -> dict[str, Any]:
-    """A decision that a person has made, beside what the agent would have done with the same hand."""
-    position, values = decision.position, decision.values
+    """A decision that a person has made, beside what the agent would have done with the same hand.
+
+    Each of its ``options`` has the agent's ``share``, the ``value`` in chips from there on and the ``loss`` against the
+    best one, with half-widths of their 95% intervals, which are 0 where they are exact; None where they are not known.
+    """
+    position = decision.position
     return {
         "history": position.history,
         "taken": in_words(position, decision.taken),
-        "loss": None if decision.loss is None else round(decision.loss, 1),
         "options": [
             {
-                "words": in_words(position, action),
-                "share": round(share, 4),
-                "value": None if values is None else round(values[number], 1),
-                "taken": action == decision.taken,
+                "words": in_words(position, option.action),
+                "share": round(option.share, 4),
+                "value": _short(option.value),
+                "margin": _short(option.margin),
+                "loss": _short(option.loss),
+                "loss_margin": _short(option.loss_margin),
+                "taken": option.action == decision.taken,
             }
-            for number, (action, share) in enumerate(zip(decision.actions, decision.shares, strict=True))
+            for option in decision.options
         ],
     }
+
+
+def _short(value: float) -> float | None:
+    """Chips to a tenth; None where they are not known: JSON has no word for it."""
+    return None if np.isnan(value) else round(value, 1)
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:

@@ -18,8 +18,25 @@ export async function enter(main, at, here) {
   async function judge() {
     if (!state || state.turn || !state.played || state.judged) return;
     const mine = state;
-    mine.judged = await ask(`api/tables/${mine.table}/judged`).catch(() => ({ decisions: null, deserved: null }));
+    const nothing = { decisions: null, deserved: null };
+    const look = async () => (mine.judged = { ...(await ask(`api/tables/${mine.table}/judged`).catch(() => nothing)) });
+    mine.judged = nothing;
+    await look();
     if (mine === state) draw();
+    const decisions = mine.judged.decisions || [];
+    for (let at = 0; at < decisions.length && mine === state && here(); at += 1) {
+      const asked = new URLSearchParams({ hand: mine.judged.hand, decision: at });
+      decisions[at] = { ...(await ask(`api/tables/${mine.table}/worth?${asked}`).catch(() => ({}))), told: true };
+      if (!decisions[at].options) break;
+      if (mine === state) draw();
+    }
+    while (mine === state && here() && mine.judged.learning) {
+      await new Promise((again) => setTimeout(again, 3000));
+      if (mine !== state || !here()) return;
+      await look();
+      mine.judged.decisions = decisions.length ? decisions : mine.judged.decisions;
+      if (mine === state) draw();
+    }
   }
 
   async function sit(duplicate) {
@@ -133,32 +150,46 @@ function line(event) {
   return make("li", { class: event.mine ? "mine" : event.kind === "told" ? "soft" : "" }, words ? words() : event.kind);
 }
 
+const rate = (found) => `${signed(Math.round(found.mean))}${found.margin === null ? "" : ` ± ${chips(Math.round(found.margin))}`} mbb/h`;
+const WAYS = {
+  AIVAT: "AIVAT: what you won, less the luck of the cards and of its draws, by what its strategy makes of each state",
+  "BC-DIVAT": "BC-DIVAT: what you won, less the luck of the cards and of its draws, as if each round had one bet that is called",
+};
+
 function score(state) {
-  const less = state.judged?.deserved;
-  const rate = state.won ? `${signed(Math.round(state.won.mean))} ± ${chips(Math.round(state.won.margin))} mbb/h` : "";
+  const [won, less] = [state.judged?.won || state.won, state.judged?.deserved];
+  const waits = state.judged?.learning ? "; AIVAT learns from its strategy …" : "";
   return make(
     "div",
     { id: "score" },
     make("h2", {}, "score"),
-    make("p", {}, `${signed(state.total)} chips in ${state.played} hand${state.played === 1 ? "" : "s"}`, make("br"), make("span", { class: "soft" }, rate ? `${rate} (95% interval)` : " ")),
-    make("p", { id: "deserved" }, less ? `${signed(Math.round(less.mean))} ± ${chips(Math.round(less.margin))} mbb/h` : " ", make("br"), make("span", { class: "soft", title: "BC-DIVAT: what you won, less the luck of the cards and of its draws" }, less ? "with the luck taken out" : " ")),
+    make("p", {}, `${signed(state.total)} chips in ${state.played} hand${state.played === 1 ? "" : "s"}`, make("br"), make("span", { class: "soft" }, won ? `${rate(won)} (95% interval)` : "\u00a0")),
+    make("p", { id: "deserved" }, less ? rate(less) : "\u00a0", make("br"), make("span", { class: "soft", title: less ? WAYS[less.by] : null }, less ? `with the luck taken out by ${less.by}${waits}` : "\u00a0")),
     state.played ? make("a", { href: `api/tables/${state.table}/hands.phhs`, download: "hands.phhs" }, "hands as PHH") : "",
   );
 }
 
+const around = (value, margin) => `${value.toFixed(margin ? 0 : 1)}${margin ? ` ± ${margin.toFixed(0)}` : ""}`;
+
 // After a hand: the person's own decisions, what the strategy would have done, and what each action was worth.
 function decisions(found) {
-  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found ? "it does not tell its strategy" : "your decisions are looked at …");
+  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found?.hand ? "it does not tell its strategy" : "your decisions are looked at …");
+  const guessed = found.decisions.some((one) => one.options.some((option) => option.margin));
   return make(
     "section",
     { class: "panel scroll", id: "decisions" },
     make("h2", {}, "your decisions, and what it would have done"),
-    make(
-      "table",
-      {},
-      make("tbody", {}, found.decisions.map((one) => make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, one.options.filter((option) => option.share > 0.005 || option.taken || option.value !== null).map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${option.value.toFixed(1)})`}`).join(" · ")), make("td", { class: "number" }, one.loss === null ? "" : one.loss > 0 ? `${one.loss.toFixed(1)} less than the best` : "the best")))),
-    ),
+    make("table", {}, make("tbody", {}, found.decisions.map(decision))),
+    make("p", { class: "soft" }, `EV: chips from there on, if both go on as it does${guessed ? "; with ±: estimated on boards that were drawn, 95% interval" : ""}`),
   );
+}
+
+function decision(one) {
+  const taken = one.options.find((option) => option.taken);
+  const shown = one.options.filter((option) => option.share > 0.005 || option.taken || option.value !== null);
+  const words = shown.map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${around(option.value, option.margin)})`}`);
+  const verdict = taken.loss === null ? (one.told ? "EV not known" : "…") : taken.loss > 0 ? `${around(taken.loss, taken.loss_margin)} less than the best` : "the best";
+  return make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, words.join(" · ")), make("td", { class: "number verdict" }, verdict));
 }
 
 // After a hand: every decision of it, as the strategy has it with all hands.

@@ -33,11 +33,16 @@ export async function enter(main, at, here) {
 // What actions are worth takes longer than what is done: it is asked for where it is shown.
 async function price(view, player, { history, board, hand }) {
   if (view.state !== "decision" || !view.ev_known || !(hand || view.private === 1)) return;
-  const { hands } = await ask(`api/values?${new URLSearchParams({ player, history, board })}`);
+  value(view, (await ask(`api/values?${new URLSearchParams({ player, history, board })}`)).hands);
+}
+
+function value(view, hands) {
   for (const cell of view.cells) {
     cell.each = hands.filter((one) => one.cell === cell.name);
     const whole = cell.each.reduce((sum, one) => sum + one.weight, 0);
-    if (whole > 0) cell.values = view.actions.map((_, at) => cell.each.reduce((sum, one) => sum + one.weight * one.values[at], 0) / whole);
+    if (!(whole > 0)) continue;
+    const mean = (what) => view.actions.map((_, at) => cell.each.reduce((sum, one) => sum + one.weight * (one[what]?.[at] || 0), 0) / whole);
+    [cell.values, cell.margins] = [mean("values"), mean("margins")];
   }
 }
 
@@ -95,19 +100,37 @@ function panel(view, name, hand, move, history) {
       "div",
       { class: "beside" },
       grid(view, hand, (chosen) => move({ hand: chosen === hand ? "" : chosen })),
-      cell ? detail(view, cell) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
+      cell ? detail(view, cell, name, history) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
     ),
     view.ev_known ? make("a", { class: "train", href: link("train", { player: name, history, board: view.spot ? "" : view.board.join("") }) }, "train this decision") : "",
   );
 }
 
-function detail(view, cell) {
+// Where many boards are to come, what a hand is worth is estimated when somebody asks.
+function estimating(view, cell, player, history, place) {
+  const button = make("button", { class: "estimate" }, "estimate what it is worth");
+  button.addEventListener("click", async () => {
+    [button.disabled, button.textContent] = [true, "boards are drawn …"];
+    const asked = new URLSearchParams({ player, history, board: view.board.join(""), cell: cell.name });
+    const found = await ask(`api/values?${asked}`).catch(() => null);
+    if (!found) return (button.textContent = "not known here");
+    value(view, found.hands);
+    if (place().isConnected) place().replaceWith(detail(view, cell, player, history));
+  });
+  return button;
+}
+
+function detail(view, cell, player, history) {
   const colours = paints(view.actions);
-  return make(
+  const within = (n) => (cell.margins?.[n] ? ` ± ${worth(cell.margins[n])}` : "");
+  const place = make(
     "div",
-    {},
+    { class: "detail" },
     make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
-    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])), cell.values ? make("td", { class: "number" }, `EV ${worth(cell.values[n])}`) : "")))),
+    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])), cell.values ? make("td", { class: "number" }, `EV ${worth(cell.values[n])}${within(n)}`) : "")))),
     cell.each?.length > 1 ? make("table", { class: "each" }, make("tbody", {}, cell.each.map((one) => make("tr", {}, make("td", {}, one.hand.match(/../g).map(suited).join("")), one.shares.map((share, n) => make("td", { class: "number" }, `${percent(share)} `, make("span", { class: "soft" }, worth(one.values[n])))))))) : "",
+    cell.values?.length ? make("p", { class: "soft" }, cell.margins?.some(Boolean) ? "EV: chips from here on, if both go on so; estimated on boards that were drawn, 95% interval" : "EV: chips from here on, if both go on so; exact") : "",
+    view.ev_known || cell.values ? "" : estimating(view, cell, player, history, () => place),
   );
+  return place;
 }
