@@ -1,5 +1,6 @@
 """Estimators on logs: unbiased by enumeration of whole games, and the identities of [Johanson16 §7]."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,10 +27,10 @@ from kilt.evaluate.estimators import (
     follow,
     hand_values,
 )
-from kilt.evaluate.log_estimates import LogCase, estimate_by_name, estimate_from_log
+from kilt.evaluate.log_estimates import LogCase, LogJudge, estimate_by_name, estimate_from_log
 from kilt.evaluate.matchup import meet
 from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
-from kilt.evaluate.values import SeenHand, baseline_luck
+from kilt.evaluate.values import SeenHands, baseline_luck
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
@@ -51,8 +52,8 @@ def moments(game, seat, played, judged, other, estimators, aivat={}, **options):
     agents = (played, other) if seat == 0 else (other, played)
     chances, found = [], []
     for hand, chance in ends(game, agents):
-        seen = SeenHand(game, hand, seat, **options)
-        found.append(hand_values(seen, follow(seen, played, judged), estimators, **aivat))
+        seen = SeenHands(game, [hand], seat, **options)
+        found.append(hand_values(seen, follow(seen, played, judged), estimators, **aivat)[:, :, 0])
         chances.append(chance)
     values, weights = np.stack(found, axis=1)
     mean = chances @ values
@@ -170,8 +171,8 @@ def hand_of(game, history, holes, board=()):
 
 
 def values_of(hand, seat, played, judged, estimators=ROWS, *, game=LEDUC, **options):
-    seen = SeenHand(game, hand, seat, **options)
-    return hand_values(seen, follow(seen, played, judged), estimators)[0]
+    seen = SeenHands(game, [hand], seat, **options)
+    return hand_values(seen, follow(seen, played, judged), estimators)[0, :, 0]
 
 
 def test_basic_on_policy_is_money():
@@ -200,14 +201,27 @@ def test_bet_call_divat_is_zero_where_all_rounds_go_bet_and_call():
         assert values_of(checked, 0, PLAYED, PLAYED, rows)[0] != 0 or checked.payoffs[0] == 0
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_hands_with_the_same_betting_are_judged_as_if_each_were_alone(partial):
+    """Those that the playing strategy never plays so are left out, whatever hands they are judged with."""
+    played = Drawn("played", 4, gaps=0.3)
+    hands = [hand for hand, _ in ends(LEDUC, (PLAYED, OTHER))][::7]
+    judge = LogJudge(LEDUC, NAMES[0], played, JUDGED, [row for row in ROWS if not row.slow], partial=partial)
+    together, alone = judge.judge(hands), [judge.judge([hand]) for hand in hands]
+    assert together.found == pytest.approx(np.concatenate([one.found for one in alone], axis=2), abs=1e-12)
+    assert together.kept == [hand for one in alone for hand in one.kept]
+    assert together.left_out == sum((one.left_out for one in alone), Counter())
+    assert 0 < together.left_out.total() < len(hands)
+
+
 def test_what_is_missing_without_support_is_told():
     """Weights and what is missing add up to 1, and the bias is what the judged strategy wins there."""
     game, played, judged = load_game("kuhn"), Drawn("played", 4, gaps=0.4), PLAYED
     lines = []
     for hand, chance in ends(game, (played, OTHER)):
-        seen = SeenHand(game, hand, 0)
+        seen = SeenHands(game, [hand], 0)
         line = follow(seen, played, judged)
-        lines.append((chance, hand_values(seen, line, ROWS)[1], [line.missing[row[:2]] for row in ROWS]))
+        lines.append((chance, hand_values(seen, line, ROWS)[1, :, 0], [line.missing[row[:2]][0] for row in ROWS]))
     chance, weight, missing = (np.array(part) for part in zip(*lines, strict=True))
     assert chance @ (weight + missing) == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
     lost = dict(zip(NAMES_OF_ROWS, chance @ missing, strict=True))

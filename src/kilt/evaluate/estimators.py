@@ -36,7 +36,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.values import VALUES, SeenHand, StateValues, folded_money
+from kilt.evaluate.values import VALUES, HandValues, SeenHands, StateValues, folded_money
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting
 from kilt.play.agent import KnownAgent, PublicPolicy
@@ -46,7 +46,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are i
     "early-folds": (FOLD,),
     "game-endings": (FOLD, CALL),
 }
-NOTHING_MISSING = {(cards, endings): 0.0 for cards in (False, True) for endings in ENDINGS}  # see `Line.missing`
+RULES = [(cards, endings) for cards in (False, True) for endings in ENDINGS]  # which ends a hand stands for
 ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", "aivat"
 
 
@@ -88,111 +88,115 @@ def estimator_named(name: str) -> Estimator:
     raise PlayError(f"unknown estimator {name!r}: use {', '.join(known)}, several with + between them")
 
 
-# One hand ------------------------------------------------------------------------------------------------------------
+# Hands with the same betting -----------------------------------------------------------------------------------------
 
 
 class Outcome(NamedTuple):
-    """An end of a hand that the seen one stands for, with every private hand of the judged player.
+    """An end that seen hands stand for, with every private hand of the judged player.
 
     `played` goes up to the state from which on all hands stand for this end: the end itself, or the decision before
-    the action that ends it.
+    the action that ends it. Rows are those of `SeenHands`.
     """
 
     position: Betting  # at the end
     action: str  # that ends it, where it is imagined at a decision of the player; "" for the end that was seen
-    judged: FloatArray  # [hand] probability that the judged strategy plays up to the end, π_i^σ(z')
-    played: FloatArray  # [hand] probability that the playing strategy plays up to that state
+    judged: FloatArray  # [1 or row, hand] probability that the judged strategy plays up to the end, π_i^σ(z')
+    played: FloatArray  # [1 or row, hand] probability that the playing strategy plays up to that state
 
 
 class LineStep(NamedTuple):
-    """An action of a hand, of any player or of chance, and how likely the judged player comes to it."""
+    """An action of seen hands, of any player or of chance, and how likely the judged player comes to it."""
 
     position: Betting  # before it
     action: str
-    judged: FloatArray  # [hand] probability that the judged strategy plays up to the position
-    played: FloatArray  # [hand] probability that the playing strategy does
-    policy: PublicPolicy | None  # of the judged strategy, where the player acts
+    judged: FloatArray  # [1 or row, hand] probability that the judged strategy plays up to the position
+    played: FloatArray  # [1 or row, hand] probability that the playing strategy does
+    policies: list[PublicPolicy] | None  # [1 or row] of the judged strategy, where the player acts
 
 
 class Line(NamedTuple):
-    """A seen hand as a line of play of the judged player."""
+    """Seen hands as a line of play of the judged player."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # all that any estimator may need; the end that was seen comes first
-    closing: str  # the action by which the player has ended the hand, if it was theirs
-    missing: dict[tuple[bool, str], float]  # by cards and endings: see `LogEstimate.missing`
+    closing: str  # the action by which the player has ended the hands, if it was theirs
+    missing: dict[tuple[bool, str], FloatArray]  # [row] by cards and endings: see `LogEstimate.missing`
 
 
 def follow(
-    seen: SeenHand, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
+    seen: SeenHands, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Follow a hand with both strategies: reach probabilities of every private hand, and the ends that it stands for.
+    """Follow hands with both strategies: reach probabilities of every private hand, and the ends that they stand for.
 
     `endings` are the actions that estimators will imagine. PlayError is raised where the playing strategy never plays
-    so.
+    one of the hands so.
     """
     agents = (played,) if judged is played else (played, judged)
-    reach = [np.ones(seen.hands) for _ in agents]  # the last is that of the judged strategy
+    reach = [np.ones((1, seen.hands)) for _ in agents]  # the last is that of the judged strategy
     outcomes: list[Outcome] = []
-    missing = dict(NOTHING_MISSING)
+    missing = {rule: np.zeros(len(seen)) for rule in RULES}
     steps: list[LineStep] = []
     for before, action in seen.moves():
         if before.actor != seen.seat:
             steps.append(LineStep(before, action, reach[-1], reach[0], None))
             continue
-        board = seen.board_of(before.round)
-        said = [agent.policy(before, board) for agent in agents]
+        said = [seen.policies(agent, before) for agent in agents]
         steps.append(LineStep(before, action, reach[-1], reach[0], said[-1]))
         for ends in endings:
             if ends == CALL or before.facing:
                 after = seen.after(before, ends)
-                if after.actor == TERMINAL and (ends == action or said[-1].ever(ends)):
-                    outcomes.append(Outcome(after, ends, reach[-1] * said[-1].share(ends), reach[0]))
+                if after.actor == TERMINAL and (ends == action or any(policy.ever(ends) for policy in said[-1])):
+                    outcomes.append(Outcome(after, ends, reach[-1] * _shares(said[-1], ends), reach[0]))
         if len(agents) > 1:
             _add_missing(missing, seen, before, reach, said)
-        reach = [upto * policy.share(action) for upto, policy in zip(reach, said, strict=True)]
-    if not reach[0][seen.own] > 0:
-        raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
+        reach = [upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True)]
+        if not (seen.held(reach[0]) > 0).all():
+            raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
     closing = steps[-1].action if steps and steps[-1].position.actor == seen.seat else ""
     return Line(steps, [Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
 
 
+def _shares(policies: Sequence[PublicPolicy], action: str) -> FloatArray:
+    """[1 or row, hand] Probability of an action."""
+    return np.stack([policy.share(action) for policy in policies])
+
+
 def _add_missing(
-    missing: dict[tuple[bool, str], float],
-    seen: SeenHand,
+    missing: dict[tuple[bool, str], FloatArray],
+    seen: SeenHands,
     position: Betting,
     reach: Sequence[FloatArray],
-    said: Sequence[PublicPolicy],
+    said: Sequence[Sequence[PublicPolicy]],
 ) -> None:
     """Add the weight of what the judged strategy does at a decision and the playing one never does."""
     free = seen.free(position.round)
-    for action in said[1].actions:
-        theirs, mine = (before * policy.share(action) for before, policy in zip(reach, said, strict=True))
+    for action in dict.fromkeys(action for policy in said[1] for action in policy.actions):
+        theirs, mine = (upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True))
         ends = action in (FOLD, CALL) and seen.after(position, action).actor == TERMINAL
+        never = {True: np.vecdot(theirs, free) == 0, False: seen.held(theirs) == 0}  # by whether all cards count
         for cards, endings in missing:
             if ends and action in ENDINGS[endings]:
                 continue  # the weight of such an end does not ask what the playing strategy does here
-            if cards and not theirs[free].any():
-                missing[cards, endings] += float(mine[free].sum() / reach[0][free].sum())
-            elif not cards and not theirs[seen.own]:
-                missing[cards, endings] += float(mine[seen.own] / reach[0][seen.own])
+            if never[cards].any():
+                lost = seen.weight(mine, reach[0], position.round, all_cards=cards)
+                missing[cards, endings] += np.where(never[cards], lost, 0.0)
 
 
 def hand_values(
-    seen: SeenHand,
+    seen: SeenHands,
     line: Line,
     estimators: Sequence[Estimator],
     states: StateValues | None = None,
     opponent: KnownAgent | None = None,
 ) -> FloatArray:
-    """What estimators make of one hand.
+    """What estimators make of hands.
 
     Parameters
     ----------
-    seen : SeenHand
-        The hand.
+    seen : SeenHands
+        The hands.
     line : Line
-        What `follow` has found in it.
+        What `follow` has found in them.
     estimators : sequence of Estimator
         Rows of `ESTIMATORS`.
     states : StateValues, optional
@@ -202,15 +206,15 @@ def hand_values(
 
     Returns
     -------
-    ndarray, shape (2, estimators)
+    ndarray, shape (2, estimators, rows)
         Values in chips, and weights: what the values would be if all ends were worth 1. The mean of either over hands
         that were played is an estimate: of what the judged strategy wins, and of 1.
     """
-    known: dict[tuple[int, bool, str], float] = {}  # what an outcome adds; estimators have many in common
-    found = np.zeros((2, len(estimators)))
+    known: dict[tuple[int, bool, str], FloatArray] = {}  # what an outcome adds; estimators have many in common
+    found = np.zeros((2, len(estimators), len(seen)))
     for place, row in enumerate(estimators):
-        value = row.value if seen.opponent is not None and row.value != AIVAT else MONEY
-        for number in _chosen(line, row, opponent_seen=seen.opponent is not None):
+        value = row.value if seen.opponents is not None and row.value != AIVAT else MONEY
+        for number in _chosen(line, row, opponent_seen=seen.opponents is not None):
             (end, _, judged, played), cards = line.outcomes[number], row.all_cards
             if (number, cards, "") not in known:
                 known[number, cards, ""] = seen.weight(judged, played, end.round, all_cards=cards)
@@ -218,14 +222,14 @@ def hand_values(
                 if value == MONEY and end.folded is not None:
                     worth = folded_money(seen, end) * known[number, cards, ""]
                 elif cards:
-                    worths = VALUES[value](seen, end, seen.all_hands)
-                    worth = float(seen.weights(judged, played, end.round, all_cards=True) @ worths)
+                    weights = seen.weights(judged, played, end.round, all_cards=True)
+                    worth = np.vecdot(weights, VALUES[value](seen, end, True))
                 else:
-                    worth = float(VALUES[value](seen, end, seen.own_hand)[0]) * known[number, cards, ""]
+                    worth = VALUES[value](seen, end, False) * known[number, cards, ""]
                 known[number, cards, value] = worth
             found[0, place] += known[number, cards, value]
             found[1, place] += known[number, cards, ""]
-        if row.value == AIVAT and seen.opponent is not None:
+        if row.value == AIVAT and seen.opponents is not None:
             if states is None:
                 raise PlayError("AIVAT needs values of states: give a blueprint that they are made from")
             found[0, place] += correction(seen, line, states, opponent, all_cards=row.all_cards)
@@ -233,9 +237,9 @@ def hand_values(
 
 
 def correction(
-    seen: SeenHand, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
-) -> float:
-    """What AIVAT adds to the money of a hand: chips, with mean 0 whatever the values of `states` are [Burch18].
+    seen: SeenHands, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
+) -> FloatArray:
+    """[row] What AIVAT adds to the money of hands: chips, with mean 0 whatever the values of `states` are [Burch18].
 
     For each step whose probabilities are known (of chance, of the judged player, of the opponent where it is known):
     the mean of the values of what may follow, less the value of what did. Both are means over the private hands that
@@ -243,25 +247,46 @@ def correction(
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
     weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
-    values = [seen.state_value(states, at.position) for at in path]
-    total = states.start(seen.seat) - values[0].times(weights[0])
+    total = np.full(len(seen), states.start(seen.seat))
+    for number in range(len(seen)):
+        total[number] += _row_correction(seen, number, line, [weight[number] for weight in weights], states, opponent)
+    return total
+
+
+def _row_correction(
+    seen: SeenHands,
+    row: int,
+    line: Line,
+    weights: Sequence[FloatArray],
+    states: StateValues,
+    opponent: KnownAgent | None,
+) -> float:
+    """`correction` of one hand, less the value at the start; `weights` are [hand] at each of its states."""
+
+    def value(position: Betting) -> HandValues:
+        return seen.state_value(states, position, row)
+
+    total = -value(line.steps[0].position if line.steps else seen.position).times(weights[0])
     for place, (step, weight) in enumerate(zip(line.steps, weights, strict=False)):
-        before, policy = step.position, step.policy
+        before = step.position
         if before.actor == CHANCE:
-            total += float(weight @ seen.expected_value(states, before))
-        elif policy is not None:
+            total += float(weight @ seen.expected_value(states, before, row))
+        elif step.policies is not None:
+            policy = step.policies[row if len(step.policies) > 1 else 0]
             by_column = np.asarray(np.bincount(policy.column, weight, policy.table.shape[1]), dtype=np.float64)
             for action in policy.actions:
-                after = seen.state_value(states, seen.after(before, action))
-                total += after.mixed(policy, action, weight, by_column)
+                total += value(seen.after(before, action)).mixed(policy, action, weight, by_column)
         elif opponent is not None:
-            policy = opponent.policy(before, seen.board_of(before.round))
-            for action, share in zip(policy.actions, policy.table[:, policy.column[seen.their_hand]], strict=True):
+            board = seen.boards[row][: before.rules.board_size(before.round)]
+            policy = opponent.policy(before, board)
+            shares = policy.table[:, policy.column[seen.their_hands[row]]]
+            for action, share in zip(policy.actions, shares, strict=True):
                 if share:
-                    total += float(share) * seen.state_value(states, seen.after(before, action)).times(weight)
+                    total += float(share) * value(seen.after(before, action)).times(weight)
         else:
             continue
-        total -= values[place + 1].times(weights[place + 1])
+        after = line.steps[place + 1].position if place + 1 < len(line.steps) else seen.position
+        total -= value(after).times(weights[place + 1])
     return total
 
 

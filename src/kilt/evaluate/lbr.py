@@ -102,7 +102,7 @@ class LocalBestResponse:
         PlayError where no hand is left: the opponent has done what its `policy` says that it never does.
         """
         position, rules = observation.position, observation.position.rules
-        chances = hands_apart(rules, (*observation.hand, *observation.board)).astype(np.float64)
+        chances = hands_apart(rules, [(*observation.hand, *observation.board)])[0].astype(np.float64)
         for before, action in positions_of(rules).moves(position):
             if before.actor == 1 - position.actor:
                 seen = observation.board[: rules.board_size(before.round)]
@@ -119,7 +119,7 @@ class LocalBestResponse:
         after, board = positions_of(rules).after, hand.board[:0]
         deal_values = self._start_values(rules, seat)
         luck = float(deal_values[rules.deck.hole_index(hole)] - deal_values.mean())
-        chances = self._normalised(hands_apart(rules, hole).astype(np.float64), positions_of(rules).start)
+        chances = self._normalised(hands_apart(rules, [hole])[0].astype(np.float64), positions_of(rules).start)
         edge, end = -edges_over(rules, hole, ()), hand.position
         for before, action in positions_of(rules).moves(hand.position):
             at = after(before, action)
@@ -128,7 +128,7 @@ class LocalBestResponse:
                     break
                 luck -= at.stake * float(chances @ edge)
                 board = hand.board[: rules.board_size(at.round)]
-                chances = self._normalised(chances * hands_apart(rules, board), before)
+                chances = self._normalised(chances * hands_apart(rules, [board])[0], before)
                 edge = -edges_over(rules, hole, board)
                 luck += at.stake * float(chances @ edge)
             elif before.actor == 1 - seat:
@@ -181,7 +181,7 @@ class LocalBestResponse:
             start, deck = positions_of(rules).start, rules.deck
             holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
             edge = -np.array([edges_over(rules, hole, ()) for hole in holes])
-            chances = np.array([hands_apart(rules, hole) for hole in holes], dtype=np.float64)
+            chances = hands_apart(rules, holes).astype(np.float64)
             chances /= chances.sum(axis=1, keepdims=True)
             self._starts[rules, seat] = (
                 self._state_value(start, (), chances, edge, seat)

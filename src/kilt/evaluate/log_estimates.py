@@ -1,7 +1,7 @@
 """What estimators make of a whole log: win rates with intervals, and what they should not be relied on for.
 
-The hands of a log are judged one by one (`LogJudge`), here or on several processes; those that cannot be judged are
-counted with their reasons.
+The hands of a log are judged (`LogJudge`) here or on several processes, those with the same betting together; those
+that cannot be judged are counted with their reasons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
-from kilt.evaluate.values import SeenHand, StateValues, large
+from kilt.evaluate.values import SeenHands, StateValues, alike, large
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, KnownAgent, known
 from kilt.play.blueprint import BlueprintAgent
@@ -31,7 +31,7 @@ from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
 
 FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
-LINES = 256  # of a log, that a process judges before it reports
+LINES = 1024  # of a log, that a process judges before it reports: many have their betting in common
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class LogEstimates:
 
 
 class JudgedHands(NamedTuple):
-    """What estimators make of some hands, one by one."""
+    """What estimators make of some hands, in their order."""
 
     found: FloatArray  # [3, estimator, hand] value in chips, weight, and what is missing
     kept: list[Hand]  # those that were judged
@@ -134,28 +134,40 @@ class LogJudge:
 
     def judge(self, hands: Iterable[Hand]) -> JudgedHands:
         """What the estimators make of each hand."""
-        found, missing, kept, left_out = [], [], [], Counter[str]()
+        left_out = Counter[str]()
         players: set[str] = set()
-        endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
+        theirs: list[Hand] = []
         for hand in hands:
             players.update(hand.players)
-            if self.player not in hand.players:
+            if self.player in hand.players:
+                theirs.append(hand)
+            else:
                 left_out[f"{self.player} does not take part"] += 1
-                continue
+        seats = [hand.players.index(self.player) for hand in theirs]
+        found = np.full((3, len(self.estimators), len(theirs)), np.nan)
+        judged = np.zeros(len(theirs), dtype=bool)
+        groups = list(alike(theirs, seats))
+        while groups:
+            numbers = groups.pop()
             try:
-                seen = SeenHand(self.game, hand, hand.players.index(self.player), partial=self.partial)
-                line = follow(seen, self.played, self.judged, endings)
-                values = hand_values(seen, line, self.estimators, self.states, self.opponent)
+                found[:, :, numbers] = self._judge([theirs[number] for number in numbers], seats[numbers[0]])
+                judged[numbers] = True
             except (PlayError, GameError) as error:
-                left_out[str(error).replace(repr(hand.position.history), "such a line")] += 1
-                continue
-            found.append(values)
-            missing.append([line.missing[row.all_cards, row.endings] for row in self.estimators])
-            kept.append(hand)
-        rows = np.zeros((3, len(self.estimators), len(kept)))
-        if kept:
-            rows[:2], rows[2] = np.stack(found, axis=2), np.transpose(missing)
-        return JudgedHands(rows, kept, left_out, players)
+                if len(numbers) > 1:  # for the cards of one of them, perhaps
+                    groups += [[number] for number in numbers]
+                else:
+                    line = repr(theirs[numbers[0]].position.history)
+                    left_out[str(error).replace(line, "such a line")] += 1
+        kept = [hand for hand, there in zip(theirs, judged, strict=True) if there]
+        return JudgedHands(found[:, :, judged], kept, left_out, players)
+
+    def _judge(self, hands: Sequence[Hand], seat: int) -> FloatArray:
+        """[3, estimator, hand] What the estimators make of hands that are alike, as in `JudgedHands`."""
+        endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
+        seen = SeenHands(self.game, hands, seat, partial=self.partial)
+        line = follow(seen, self.played, self.judged, endings)
+        missing = [line.missing[row.all_cards, row.endings] for row in self.estimators]
+        return np.stack([*hand_values(seen, line, self.estimators, self.states, self.opponent), missing])
 
     def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
         """Means and intervals over all hands."""

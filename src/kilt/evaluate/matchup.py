@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from kilt.engines import Engine
 from kilt.errors import PlayError
 from kilt.evaluate.aivat import BlueprintValues, is_learnt
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, in_one_tree
 from kilt.evaluate.resolving import of_one_blueprint, resolving_match
-from kilt.evaluate.values import SeenHand
+from kilt.evaluate.values import SeenHands, alike
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent, tells
 from kilt.play.batch import BatchMatch
@@ -155,13 +157,12 @@ class AivatJudge:
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
         """[hand] Chips to the first player."""
         player, states, opponent = self.values(agents)
-        found = []
-        for hand in hands:
-            seen = SeenHand(self.game, hand, (hand.number + self.judged) % 2)
+        found, seats = np.empty(len(hands)), [(hand.number + self.judged) % 2 for hand in hands]
+        for numbers in alike(hands, seats):
+            seen = SeenHands(self.game, [hands[number] for number in numbers], seats[numbers[0]])
             line = follow(seen, player, player, ())
-            value = float(hand_values(seen, line, (ALL_CARDS_AIVAT,), states, opponent)[0, 0])
-            found.append(value if self.judged == 0 else -value)
-        return found
+            found[numbers] = hand_values(seen, line, (ALL_CARDS_AIVAT,), states, opponent)[0, 0]
+        return [float(value) for value in (found if self.judged == 0 else -found)]
 
     def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, KnownAgent | None]:
         """The judged player, values of states that are learnt from it, and the other one where it is known."""

@@ -30,7 +30,7 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import AIVAT, ENDINGS, Estimator, estimator_named, follow, hand_values
-from kilt.evaluate.values import SeenHand
+from kilt.evaluate.values import SeenHands
 from kilt.games.holdem import Holdem
 from kilt.play.agent import KnownAgent, Observation, PlayedHand
 from kilt.play.dealer import Cards, Hand
@@ -67,12 +67,13 @@ def score(
     """
     holes = (hand.hand, hand.shown) if hand.seat == 0 else (hand.shown, hand.hand)
     payoffs = (hand.won, -hand.won) if hand.seat == 0 else (-hand.won, hand.won)
-    seen = SeenHand(game, Hand(0, hand.position, Cards(holes, hand.board), payoffs, ("", "")), hand.seat, partial=True)
+    played_hand = Hand(0, hand.position, Cards(holes, hand.board), payoffs, ("", ""))
+    seen = SeenHands(game, [played_hand], hand.seat, partial=True)
     found = np.ones((6, len(components)))
     for place, judged in enumerate(components):
         line = follow(seen, played, judged, ENDINGS[estimator.endings])
-        (value,), (weight,) = hand_values(seen, line, [estimator])
-        missing = line.missing[estimator.all_cards, estimator.endings]
+        value, weight = hand_values(seen, line, [estimator])[:, 0, 0]
+        (missing,) = line.missing[estimator.all_cards, estimator.endings]
         found[1:, place] = value, value**2, weight, weight**2, missing
     return found
 

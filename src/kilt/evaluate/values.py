@@ -1,6 +1,7 @@
 """What the end of a hand is worth to a player, with luck taken out or not [Johanson16 §7.2.3]: `VALUES` has all.
 
-A value function takes a seen hand, an end that it stands for, and private hands of the judged player; it gives chips.
+A value function takes seen hands, an end that they stand for, and whether all private hands of the judged player are
+meant or those that were held; it gives chips.
 Money is what the end pays. DIVAT values take away the luck of the cards: for any function W of what has happened,
 
     Ṽ(z) = u(z) − Σ (W(after) − E W)        over the chance events on the way to z
@@ -13,7 +14,7 @@ DIVAT is what they are worth if the round goes as a baseline has it, in which be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import comb
 from typing import NamedTuple, Protocol, TypeAlias
@@ -29,10 +30,12 @@ from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, rai
 from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
-from kilt.play.agent import PublicPolicy
+from kilt.play.agent import KnownAgent, PublicPolicy
+from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
 KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
+TOGETHER = 32  # hands that are judged together at most: their arrays stay in the cache
 KEPT_LUCK = 4_096  # of DIVAT: all that Leduc hold'em has
 MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come is taken over DRAWN of them, at random
 
@@ -79,131 +82,162 @@ class StateValues(Protocol):
         """Mean of `classed` over all deals of private cards, before anybody has acted: exact."""
 
 
-class SeenHand:
-    """A hand of a log as the judged player's: cards that are known, and what follows from them for all private hands.
+class SeenHands:
+    """Hands of a log with the same betting and the judged player in the same seat: they are judged together.
+
+    What follows from their cards for all private hands of the player is in arrays with a row for each hand of the log.
+    Where all rows are equal there may be one for all of them: [1 or row, hand].
 
     Parameters
     ----------
     game : Holdem
-    hand : Hand
+    hands : sequence of Hand
+        At least one, all with the same betting.
     seat : int
         Where the judged player sits.
     partial : bool
         Whether the opponent's cards are seen at a showdown alone.
     """
 
-    def __init__(self, game: Holdem, hand: Hand, seat: int, *, partial: bool = False) -> None:
-        rules, holes = game.rules, hand.cards.holes
-        self.game, self.seat, self.position, self.board = game, seat, hand.position, hand.board
-        self.hole = holes[seat]
-        self.own = rules.deck.hole_index(holes[seat])
-        self.own_hand: IntArray = np.array([self.own])
-        hidden = partial and hand.position.folded is not None
-        self.opponent: tuple[int, ...] | None = None if hidden else holes[1 - seat]
-        self._values: dict[str, HandValues] = {}
-        self._means: dict[str, FloatArray] = {}
-        self._free: dict[int, BoolArray] = {}
-        self._masks: dict[int, FloatArray] = {}
+    def __init__(self, game: Holdem, hands: Sequence[Hand], seat: int, *, partial: bool = False) -> None:
+        self.game, self.seat, self.position = game, seat, hands[0].position
+        self.boards = [hand.board for hand in hands]
+        self.holes = [hand.cards.holes[seat] for hand in hands]
+        hidden = partial and self.position.folded is not None
+        self.opponents = None if hidden else [hand.cards.holes[1 - seat] for hand in hands]
+        self._rows = np.arange(len(hands))
+        self._values: dict[tuple[int, str], HandValues] = {}
+        self._means: dict[tuple[int, str], FloatArray] = {}
+        self._free: dict[int, FloatArray] = {}
         self._edges: dict[int, FloatArray] = {}
-        self._edge: dict[int, float] = {}
+        self._held_edges: dict[int, FloatArray] = {}
 
-    def moves(self) -> tuple[tuple[Betting, str], ...]:
-        """Each action of the hand with the position before it; chance's ``/`` is among them."""
-        return self.game.positions.moves(self.position)
-
-    def after(self, position: Betting, action: str) -> Betting:
-        """The position after an action."""
-        return self.game.positions.after(position, action)
-
-    @cached_property
-    def their_hand(self) -> int:
-        """The number of the opponent's private hand, where it is known."""
-        assert self.opponent is not None
-        return self.game.deck.hole_index(self.opponent)
-
-    def state_value(self, states: StateValues, position: Betting) -> HandValues:
-        """What a state of this hand is worth: what it pays where it is an end, else what `states` say."""
-        known = self._values.get(position.history)
-        if known is None:
-            assert self.opponent is not None
-            if position.actor != TERMINAL:
-                known = states.classed(position, self.board_of(position.round), self.seat, self.opponent)
-            elif position.folded is not None:
-                known = HandValues(np.array([folded_money(self, position)]))
-            else:
-                known = HandValues(money(self, position, self.all_hands))
-            self._values[position.history] = known
-        return known
-
-    def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """[hand] Weights of private hands at a state of round `r`: `judged` over the sum of `played` (equation 7.20).
-
-        Both are [hand] probabilities to come there. Without `all_cards` it is their ratio at the hand that was held.
-        """
-        if all_cards:
-            free = self.free_mask(r)
-            weighed: FloatArray = judged * free
-            weighed /= float(played @ free)
-            return weighed
-        weights = np.zeros(len(judged))
-        weights[self.own] = judged[self.own] / played[self.own]
-        return weights
-
-    def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> float:
-        """The sum of `weights` over all private hands: 1 where the strategy that played is judged."""
-        if judged is played:
-            return 1.0
-        if all_cards:
-            free = self.free_mask(r)
-            return float(judged @ free) / float(played @ free)
-        return float(judged[self.own] / played[self.own])
-
-    def expected_value(self, states: StateValues, position: Betting) -> FloatArray:
-        """[hand] Mean of what follows a state in which public cards come next."""
-        name = position.history + REVEAL
-        if name not in self._means:
-            assert self.opponent is not None
-            self._means[name] = states.expected(position, self.board_of(position.round), self.seat, self.opponent)
-        return self._means[name]
-
-    @cached_property
-    def all_hands(self) -> IntArray:
-        """Numbers of all private hands, those that cannot be held too."""
-        return np.arange(self.hands)
+    def __len__(self) -> int:
+        return len(self.boards)
 
     @property
     def hands(self) -> int:
         """Number of all private hands, those that cannot be held too."""
         return len(self.game.holes)
 
-    def board_of(self, r: int) -> tuple[int, ...]:
-        """The public cards that are dealt up to round `r`."""
-        return self.board[: self.game.rules.board_size(r)]
+    @cached_property
+    def own(self) -> IntArray:
+        """[row] The number of the private hand that the player held."""
+        return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
-    def free(self, r: int) -> BoolArray:
-        """[hand] Whether the player can hold it: no card of it is on the board of round `r` or seen in another hand."""
+    @cached_property
+    def their_hands(self) -> IntArray:
+        """[row] The number of the opponent's private hand, where it is known."""
+        assert self.opponents is not None
+        return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
+
+    def moves(self) -> tuple[tuple[Betting, str], ...]:
+        """Each action of the hands with the position before it; chance's ``/`` is among them."""
+        return self.game.positions.moves(self.position)
+
+    def after(self, position: Betting, action: str) -> Betting:
+        """The position after an action."""
+        return self.game.positions.after(position, action)
+
+    def boards_of(self, r: int) -> list[tuple[int, ...]]:
+        """[row] The public cards that are dealt up to round `r`."""
+        size = self.game.rules.board_size(r)
+        return [board[:size] for board in self.boards]
+
+    def policies(self, agent: KnownAgent, position: Betting) -> list[PublicPolicy]:
+        """[1 or row] What an agent does at a position on the way."""
+        boards = self.boards_of(position.round)
+        boards = boards if boards[0] else boards[:1]
+        if isinstance(agent, BlueprintAgent):
+            return agent.policies(position, boards)
+        return [agent.policy(position, board) for board in boards]
+
+    def held(self, by_hand: FloatArray) -> FloatArray:
+        """[row] The entries of [1 or row, hand] at the private hand that the player held."""
+        found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own]
+        return found
+
+    def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+        """[row, hand] Weights of private hands at a state of round `r`: `judged` over the sum of `played` (7.20).
+
+        Both are [1 or row, hand] probabilities to come there. Without `all_cards` it is their ratio at the hand that
+        was held.
+        """
+        if all_cards:
+            free = self.free(r)
+            weighed: FloatArray = judged * free
+            weighed /= np.vecdot(played, free)[:, None]
+            return weighed
+        weights = np.zeros((len(self), self.hands))
+        weights[self._rows, self.own] = self.held(judged) / self.held(played)
+        return weights
+
+    def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+        """[row] The sum of `weights` over all private hands: 1 where the strategy that played is judged."""
+        if judged is played:
+            return np.ones(len(self))
+        if all_cards:
+            free = self.free(r)
+            return np.asarray(np.vecdot(judged, free) / np.vecdot(played, free))
+        return self.held(judged) / self.held(played)
+
+    def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
+        """What a state of one of the hands is worth: what it pays where it is an end, else what `states` say."""
+        known = self._values.get((row, position.history))
+        if known is None:
+            assert self.opponents is not None
+            if position.actor != TERMINAL:
+                board = self.boards[row][: self.game.rules.board_size(position.round)]
+                known = states.classed(position, board, self.seat, self.opponents[row])
+            elif position.folded is not None:
+                known = HandValues(np.array([folded_money(self, position)]))
+            else:
+                known = HandValues(position.stake * self.edge(position.round, all_cards=True)[row])
+            self._values[row, position.history] = known
+        return known
+
+    def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
+        """[hand] Mean of what follows a state of one of the hands, in which public cards come next."""
+        name = row, position.history + REVEAL
+        if name not in self._means:
+            assert self.opponents is not None
+            board = self.boards[row][: self.game.rules.board_size(position.round)]
+            self._means[name] = states.expected(position, board, self.seat, self.opponents[row])
+        return self._means[name]
+
+    def free(self, r: int) -> FloatArray:
+        """[row, hand] 1 where the player can hold it; 0 where a card is on the board of round `r` or the opponent's."""
         if r not in self._free:
-            self._free[r] = hands_apart(self.game.rules, (*self.board_of(r), *(self.opponent or ())))
+            theirs = self.opponents or [()] * len(self)
+            seen = [(*board, *hole) for board, hole in zip(self.boards_of(r), theirs, strict=True)]
+            self._free[r] = hands_apart(self.game.rules, seen).astype(np.float64)
         return self._free[r]
 
-    def free_mask(self, r: int) -> FloatArray:
-        """[hand] `free` as numbers, 0 or 1: products with them are several times as fast."""
-        if r not in self._masks:
-            self._masks[r] = self.free(r).astype(np.float64)
-        return self._masks[r]
+    def edge(self, r: int, *, all_cards: bool) -> FloatArray:
+        """Edges over the opponent's hands, given the boards of round `r`: see `kilt.cards.edges`.
 
-    def edge(self, r: int, hands: IntArray) -> FloatArray:
-        """Edge of private `hands` over the opponent's, given the board of round `r`: see `kilt.cards.edges`."""
+        [row, hand] of every private hand with `all_cards`, else [row] of the one that was held.
+        """
         rules, last = self.game.rules, self.game.rules.rounds - 1
-        assert self.opponent is not None
-        if hands is self.own_hand and 0 < r < last and r not in self._edges:
-            if r not in self._edge:
-                board, size = self.board_of(r), rules.board_size(last)
-                self._edge[r] = edge(self.hole, self.opponent, board, rules.deck, board_size=size)
-            return np.array([self._edge[r]])
+        assert self.opponents is not None
+        if not all_cards and 0 < r < last and r not in self._edges:
+            if r not in self._held_edges:
+                size, deals = rules.board_size(last), zip(self.holes, self.opponents, self.boards_of(r), strict=True)
+                self._held_edges[r] = np.array([edge(*deal, rules.deck, board_size=size) for deal in deals])
+            return self._held_edges[r]
         if r not in self._edges:
-            self._edges[r] = edges_over(rules, self.opponent, self.board_of(r))
-        return self._edges[r] if hands is self.all_hands else self._edges[r][hands]
+            others = zip(self.opponents, self.boards_of(r), strict=True)
+            self._edges[r] = np.stack([edges_over(rules, *other) for other in others])
+        return self._edges[r] if all_cards else self.held(self._edges[r])
+
+
+def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of hands that are judged together: those with the same betting and seat, `TOGETHER` at a time."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
+        groups.setdefault((hand.position.history, seat), []).append(number)
+    for numbers in groups.values():
+        yield from (numbers[start : start + TOGETHER] for start in range(0, len(numbers), TOGETHER))
 
 
 def large(rules: GameDef) -> bool:
@@ -211,10 +245,11 @@ def large(rules: GameDef) -> bool:
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
-def hands_apart(rules: GameDef, cards: Sequence[int]) -> BoolArray:
-    """[hand] Whether a private hand has none of some cards."""
+def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
+    """[set, hand] Whether a private hand has none of the cards of each of some sets."""
     bits, card_bit = _bits(rules)
-    return np.asarray(bits & sum(card_bit[card] for card in cards) == 0)
+    sets = np.array([sum([card_bit[card] for card in some]) for some in cards], dtype=bits.dtype)
+    return np.asarray(bits & sets[:, None] == 0)
 
 
 @lru_cache(maxsize=KEPT_EDGES)
@@ -236,59 +271,61 @@ def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
     )
 
 
-ValueFunction: TypeAlias = Callable[[SeenHand, Betting, IntArray], FloatArray]
+ValueFunction: TypeAlias = Callable[[SeenHands, Betting, bool], FloatArray]
 
 
-def money(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
-    """[hand] Chips that the player wins at an end with each of some private hands.
+def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+    """Chips that the player wins at an end.
 
     Parameters
     ----------
-    seen : SeenHand
-        Whose board and opponent's cards count.
+    seen : SeenHands
+        Whose boards and opponents' cards count.
     end : Betting
         Where the hand is over.
-    hands : ndarray of int
-        Numbers of private hands.
+    all_cards : bool
+        Whether to tell it for every private hand, or for the one that was held.
 
     Returns
     -------
-    ndarray of float64, shape (hands,)
+    ndarray of float64, shape (rows, hands) with all cards, else (rows,)
     """
     if end.folded is not None:
-        return np.full(len(hands), folded_money(seen, end))
-    return end.stake * seen.edge(end.round, hands)
+        return np.full((len(seen), seen.hands) if all_cards else len(seen), folded_money(seen, end))
+    return end.stake * seen.edge(end.round, all_cards=all_cards)
 
 
-def folded_money(seen: SeenHand, end: Betting) -> float:
+def folded_money(seen: SeenHands, end: Betting) -> float:
     """Chips that the player wins where somebody has folded, whatever the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
-def bet_call_divat(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
-    """[hand] Chips that the player wins, less the luck of the cards if the rest of each hand went bet and call.
+def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+    """Chips that the player wins, less the luck of the cards if the rest of each hand went bet and call.
 
-    Before any card is dealt both players stand alike: the mean of W is 0. Parameters as of `money`; the opponent's
+    Before any card is dealt both players stand alike: the mean of W is 0. Parameters as of `money`; the opponents'
     cards must be known.
     """
-    value, before = money(seen, end, hands), np.zeros(len(hands))
+    value, before = money(seen, end, all_cards), np.zeros(1)
     for r, level in enumerate(opening_levels(end.rules, end.history)):
-        now = seen.edge(r, hands)
+        now = seen.edge(r, all_cards=all_cards)
         value = value - bet_call_stake(end.rules, level, r) * (now - before)
         before = now
     return value
 
 
-def divat(seen: SeenHand, end: Betting, hands: IntArray) -> FloatArray:
-    """[hand] Chips that the player wins, less the luck of the cards if each round went as the baseline has it.
+def divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+    """Chips that the player wins, less the luck of the cards if each round went as the baseline has it.
 
-    Parameters as of `money`; the opponent's cards must be known.
+    Parameters as of `money`; the opponents' cards must be known.
     """
-    value, hole = money(seen, end, hands), seen.hole if hands is seen.own_hand else None
-    assert seen.opponent is not None
+    value = money(seen, end, all_cards)
+    assert seen.opponents is not None
+    holes = [None] * len(seen) if all_cards else seen.holes
     for r, level in enumerate(opening_levels(end.rules, end.history)):
-        luck = baseline_luck(end.rules, seen.seat, r, level, seen.opponent, hole, seen.board_of(r))
-        value = value - (luck if hole or hands is seen.all_hands else luck[hands])
+        deals = zip(seen.opponents, holes, seen.boards_of(r), strict=True)
+        luck = np.stack([baseline_luck(end.rules, seen.seat, r, level, *deal) for deal in deals])
+        value = value - (luck if all_cards else luck[:, 0])
     return value
 
 
@@ -363,7 +400,7 @@ def _edges_on(
     """Boards as an array; [board, hand] edges over the opponent's hand, and whether a hand can be held there."""
     rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
     if hole is None:
-        free = np.array([hands_apart(rules, (*board, *opponent)) for board in boards])
+        free = hands_apart(rules, [(*board, *opponent) for board in boards])
         return rows, np.array([edges_over(rules, opponent, board) for board in boards]), free
     size = rules.board_size(rules.rounds - 1)
     if rows.shape[1] or not size:

@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from kilt.arrays import BoolArray, FloatArray
+from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
@@ -149,10 +149,19 @@ class BlueprintAgent:
         Where the agent may have taken bets for one or another of its tree, it is the mean over these branches, given
         what it has done so far with the same hand. Hands that never come there are weighted by translations alone.
         """
-        before, turn, tables = self._spots.get(position.history) or self._spot(position)
-        column = self.blueprint.hand_buckets(position.actor, position.round, board)
-        if len(tables) == 1:
-            return PublicPolicy(*tables[0], column)
+        return self.policies(position, [board])[0]
+
+    def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
+        """[board] `policy` on many boards, whose buckets are looked up together."""
+        spot = self._spots.get(position.history) or self._spot(position)
+        columns = self.blueprint.hand_buckets_on(position.actor, position.round, boards)
+        if len(spot.tables) == 1:
+            return [PublicPolicy(*spot.tables[0], column) for column in columns]
+        return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
+
+    def _mixed(self, spot: OwnSpot, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
+        """The mean over the branches of a spot, on a board on which hands have these buckets."""
+        before, turn, tables = spot
         actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
         weights = self._weights(before, turn, board)
         apart = weights.shape[1] > 1  # hands of a bucket may have come here in other ways
@@ -169,12 +178,7 @@ class BlueprintAgent:
 
     def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
         """`policy` on many boards at once: the actions, and [action, board, hand] their probabilities."""
-        *_, tables = self._spot(position)
-        if len(tables) == 1:
-            actions, table = tables[0]
-            columns = [self.blueprint.hand_buckets(position.actor, position.round, board) for board in boards]
-            return actions, table.take(np.stack(columns), axis=1)
-        policies = [self.policy(position, board) for board in boards]
+        policies = self.policies(position, boards)
         return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
     def _spot(self, position: Betting) -> OwnSpot:

@@ -37,7 +37,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import estimate
-from kilt.evaluate.values import SeenHand
+from kilt.evaluate.values import SeenHands, alike
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.play.acpc import log_line
@@ -209,14 +209,15 @@ def judge_hands(task: LogTask, text: str) -> FloatArray:
     rows = [estimator_named(name) for name in task.estimators]
     found = np.zeros((2, len(task.judged), 2, len(rows), len(hands)))
     played = known(_loaded(task.played))
-    for number, hand in enumerate(hands):
-        seat = hand.players.index(task.played)
-        whole = SeenHand(task.game, hand, seat)
-        hidden = SeenHand(task.game, hand, seat, partial=True) if hand.position.folded is not None else whole
+    seats = [hand.players.index(task.played) for hand in hands]
+    for numbers in alike(hands, seats):
+        some, seat = [hands[number] for number in numbers], seats[numbers[0]]
+        whole = SeenHands(task.game, some, seat)
+        hidden = SeenHands(task.game, some, seat, partial=True) if whole.position.folded is not None else whole
         for place, name in enumerate(task.judged):
             line = follow(whole, played, known(_loaded(name)))
             for part, seen in enumerate((whole, hidden)):
-                found[part, place, :, :, number] = hand_values(seen, line, rows)
+                found[part, place][:, :, numbers] = hand_values(seen, line, rows)
     return found
 
 

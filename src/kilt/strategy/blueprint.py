@@ -47,7 +47,7 @@ startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition
 strategy has its probabilities, cards its buckets of hands. `kilt play .` plays against it.
 """
 REMEMBERED = 4096  # buckets of hands
-KEPT_ROWS = 64  # buckets of all hands on a board
+KEPT_ROWS = 256  # buckets of all hands on a board
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,25 @@ class Blueprint:
 
         For hands that share a card with the board it means nothing.
         """
-        first, second = self.cards.each
-        seen = player if first is not second else 0, board
-        row = self._rows.get(seen)
-        if row is None:
-            if len(self._rows) >= KEPT_ROWS:
+        row = self._rows.get((self._viewer(player), board))
+        return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
+
+    def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
+        """[board][hand] `hand_buckets` on many boards: those that are not remembered are looked up together."""
+        viewer = self._viewer(player)
+        rows = [self._rows.get((viewer, board)) for board in boards]
+        if new := [number for number, row in enumerate(rows) if row is None]:
+            if len(self._rows) + len(new) > KEPT_ROWS:
                 self._rows.clear()
-            row = self._rows[seen] = self.cards.each[player].rounds[r].row(board).astype(np.int64)
-        return row
+            wanted = np.array([boards[number] for number in new], dtype=np.int64)
+            for number, row in zip(new, self.cards.each[player].rounds[r].rows(wanted).astype(np.int64), strict=True):
+                rows[number] = self._rows[viewer, boards[number]] = row
+        return [row for row in rows if row is not None]
+
+    def _viewer(self, player: int) -> int:
+        """The first player who sees the same buckets as `player`."""
+        first, second = self.cards.each
+        return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path) -> None:
         """Write to a folder, with a note of where the card abstraction is, or that of each player."""
