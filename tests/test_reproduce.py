@@ -25,6 +25,7 @@ from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.reproduce import (
     REPRODUCTIONS,
+    claims,
     convergence,
     figure_2_6,
     figure_5_2,
@@ -35,6 +36,7 @@ from kilt.reproduce import (
     tartanian7_table_2,
     tilts,
 )
+from kilt.reproduce.claims import Claim, Row
 from kilt.reproduce.reproduction import Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
@@ -388,14 +390,14 @@ def test_time_is_that_of_solving(monkeypatch):
 def test_the_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for figure, game in (("figure-3.2", "leduc"), ("figure-3.5", "bluff-1-1")):
-        result = answer("reproduce", figure, "--game", game, "--minutes", 0.002)
+        result = answer("reproduce", figure, "--game", game, "--minutes", 0.002, "--runs", 1)
         assert [row["name"] for row in result["rows"]] == list(REPRODUCTIONS[figure].rows)
         assert result["picture"] == f"kilt-{figure}.png"
         assert (tmp_path / result["picture"]).read_bytes().startswith(b"\x89PNG")
         assert game in result["what"]
-    (row,) = answer("reproduce", "figure-3.5", "-g", "bluff-1-1", "-m", 0.002, "--only", "cfr+", "-o", "one.png")[
-        "rows"
-    ]
+    (row,) = answer(
+        "reproduce", "figure-3.5", "-g", "bluff-1-1", "-m", 0.002, "--only", "cfr+", "-o", "one.png", "--runs", 1
+    )["rows"]
     assert (row["name"], row["paper"]) == ("cfr+", None)
     assert (tmp_path / "one.png").exists()
 
@@ -523,7 +525,7 @@ def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
     """Table 2 of [Brown15]: every rule against both opponents, on a deck of 12 cards; agents are kept."""
     for name, value in {
         "GAME": no_limit,
-        "HANDS": 200,
+        "HANDS": 2000,
         "AGENT": ("IR-PHS-PHS 10-4-4-4", "1x, a"),
         "CLASSES": PublicPlan(2, 3, base="IR-PHS-PHS 10-6-6-6", codes=6),
         "OPPONENTS": {"A": ("IR-PHS-PHS 10-5-5-5", "75%, a"), "B": ("IR-KE-KO 10-6-6-6", "50%, 2x, a")},
@@ -532,7 +534,7 @@ def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
     asked = "reproduce", "tartanian7-table-2", "--minutes", 0.01, "--threads", 1, "--out", tmp_path / "out"
     rows = answer(*asked)["rows"]
     assert [row["name"] for row in rows] == list(REPRODUCTIONS["tartanian7-table-2"].rows)
-    assert [row["paper"] for row in rows] == [30, 10, 55, 19, 35, 19, 39, 103]
+    assert [row["paper"] for row in rows] == [30, 10, 55, 19, 35, 19, None, None, 39, 103]
     for row in rows:
         low, high = row["ci95"]
         assert low < row["ours"] < high
@@ -643,3 +645,46 @@ def test_tilts_and_overfitting(tmp_path, monkeypatch):
         assert [point[0] for point in row.more["curve"]] == [1, 2, 4]
         assert row.ours == pytest.approx(row.more["end"] - row.more["lowest"])
         assert all(inside <= real for _, real, inside in row.more["curve"])
+
+
+def test_claims_are_decided_by_intervals():
+    """Above 0, below 0 or neither; run by run where rows have runs; one false part makes the whole false."""
+    rows = [
+        Row.of_runs("low", [1.0, 5.0, 9.0], "chips"),
+        Row.of_runs("high", [2.0, 6.1, 9.9], "chips"),
+        Row.of_runs("once", [100.0], "chips"),
+        Row("exact", 3.0, 3.004, "chips", 0.0, {}),
+    ]
+
+    def verdict(slack):
+        return Claim("", "", slack).verdict(rows).verdict
+
+    assert verdict(claims.lower("low", "high")) == "holds"  # by about 1 in each run, whatever the runs come to
+    assert verdict(claims.higher("low", "high")) == "does not hold"
+    assert verdict(claims.lower("low", "exact")) == "not decided"
+    assert verdict(claims.lower("exact", "once")) == "not decided"  # of a single run nobody knows the error
+    assert verdict(claims.lower("low", "nonesuch")) == "not decided"
+    assert verdict(claims.as_printed("exact", 0.005)) == "holds"
+    assert verdict(claims.as_printed("exact", 0.001)) == "does not hold"
+    assert verdict(claims.every(claims.lower("low", "high"), claims.positive("exact"))) == "holds"
+    assert verdict(claims.every(claims.lower("high", "low"), claims.positive("nonesuch"))) == "does not hold"
+    assert verdict(claims.every(claims.lower("low", "high"), claims.positive("nonesuch"))) == "not decided"
+
+
+def test_everything_in_small(tmp_path, monkeypatch):
+    """Claims and verdicts of all, in one table; one that fails does not end the others. Every entry has claims."""
+    assert all(entry.claims for entry in REPRODUCTIONS.values())
+    small = {name: REPRODUCTIONS[name] for name in ("table-4.1", "figure-3.2", "table-2.1")}
+    small["figure-3.2"] = replace(small["figure-3.2"], quick=Request(("cs",), "leduc", 0.001, runs=2))
+    small["table-2.1"] = replace(small["table-2.1"], quick=Request(device="nonesuch"))
+    monkeypatch.setattr("kilt.reproduce.REPRODUCTIONS", small)
+    result = kilt("reproduce", "--all", "--quick", "--out", tmp_path / "here", "--json", code=1)
+    said = json.loads(result.stdout)
+    assert [one["name"] for one in said["reproductions"]] == ["table-4.1", "figure-3.2"]
+    assert "nonesuch" in said["failed"]["table-2.1"]
+    counted, curves = said["reproductions"]
+    assert {one["verdict"] for one in counted["claims"]} == {"does not hold"}
+    assert [one["verdict"] for one in curves["claims"]] == ["not decided"] * 3  # two runs have no interval
+    assert {len(row["runs"]) for row in curves["rows"]} == {2}
+    assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2.png")
+    assert "goes with" in refused("reproduce", "--all", "--minutes", 1)

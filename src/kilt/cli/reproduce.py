@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, duration, print_json, print_table, say, watching
+from kilt.cli.show import AsJson, complain, duration, print_json, print_table, say, watching
 
 if TYPE_CHECKING:
-    from kilt.reproduce.reproduction import ReproductionResult
+    from kilt.reproduce.claims import Verdict
+    from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+
+QUICK = "kilt-quick"  # the folder of quick looks
 
 
 def reproduce(
@@ -42,9 +47,18 @@ def reproduce(
     device: Annotated[
         str | None, typer.Option("--device", metavar="D", help="Tables: `gpu` for walks on an NVIDIA graphics card.")
     ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option("--runs", metavar="N", help="How many runs with other seeds; an interval needs 3 or more."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Do all there are, and say which claims hold.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="In small: smaller games, less time. All of them take some 20 min of two cores."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find published numbers again: paper, ours, difference.
+    """Find published numbers again: paper, ours, difference; and which of the paper's claims hold here.
 
     Long ones say first how long they take. Ctrl-C stops a table so that the same command goes on with it.
     """
@@ -52,18 +66,81 @@ def reproduce(
     from kilt.reproduce import reproduction_named
     from kilt.reproduce.reproduction import Request
 
-    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out, device)
+    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out, device, runs)
+    if everything:
+        if name is not None or asked.given().keys() - {"out"}:
+            raise RunError("--all does everything as it stands: it goes with --quick, --out and --json alone")
+        _print_all(out or Path(QUICK if quick else "."), quick=quick, as_json=as_json)
+        return
     if name is None:
-        if asked != Request():
+        if asked != Request() or quick:
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
         _print_list(as_json=as_json)
         return
     reproduction = reproduction_named(name)
     with watching() as watcher:
-        found = reproduction.reproduce(asked, watcher)
+        found = reproduction.reproduce(_small(reproduction, asked, Path(QUICK)) if quick else asked, watcher)
     if watcher.signals:
         raise typer.Exit(128 + watcher.signals[0])
-    _print(name, found, as_json=as_json)
+    verdicts = reproduction.verdicts(found)
+    if as_json:
+        print_json(_figures(name, found, verdicts))
+        return
+    _print(found)
+    if verdicts:
+        _print_claims("Claims", {name: verdicts})
+
+
+def _small(reproduction: Reproduction, asked: Request, folder: Path) -> Request:
+    """A quick look, for which a folder of its own is made."""
+    from kilt import artifact
+
+    if reproduction.keeps:
+        with artifact.os_errors(f"{folder} cannot be made"):
+            folder.mkdir(parents=True, exist_ok=True)
+    return reproduction.in_small(asked, folder)
+
+
+def _print_all(folder: Path, *, quick: bool, as_json: bool) -> None:
+    """Do all reproductions, one after another, and print a table of claims; one that fails does not end the others."""
+    from kilt.errors import KiltError
+    from kilt.reproduce import REPRODUCTIONS
+    from kilt.reproduce.reproduction import Request
+
+    said: list[dict[str, Any]] = []
+    verdicts: dict[str, list[Verdict]] = {}
+    failed: dict[str, str] = {}
+    for name, entry in REPRODUCTIONS.items():
+        began = monotonic()
+        kept = Request(out=folder / entry.keeps) if entry.keeps else Request()
+        with watching() as watcher:
+            try:
+                found = entry.reproduce(_small(entry, kept, folder) if quick else kept, watcher)
+            except KiltError as error:
+                failed[name] = str(error)
+                complain(f"{name}:", str(error))
+                continue
+        if watcher.signals:
+            raise typer.Exit(128 + watcher.signals[0])
+        seconds = monotonic() - began
+        say(f"{name}: done in {duration(seconds)} min")
+        verdicts[name] = entry.verdicts(found)
+        said.append(_figures(name, found, verdicts[name]) | {"wall_seconds": seconds})
+    if as_json:
+        print_json({"quick": quick, "reproductions": said, "failed": failed})
+    else:
+        _print_claims("Claims, in small" if quick else "Claims", verdicts)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_claims(title: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
+    rows = [
+        [name, f"{verdict.says} {verdict.source}", verdict.verdict]
+        for name, those in verdicts.items()
+        for verdict in those
+    ]
+    print_table(title, ["reproduction", "claim", "verdict"], rows)
 
 
 def _print_list(*, as_json: bool) -> None:
@@ -71,20 +148,34 @@ def _print_list(*, as_json: bool) -> None:
 
     if as_json:
         said = ("what", "hint", "time", "rows", "options")
-        print_json({name: {key: getattr(entry, key) for key in said} for name, entry in REPRODUCTIONS.items()})
+        print_json(
+            {
+                name: {key: getattr(entry, key) for key in said}
+                | {"claims": [{"claim": claim.says, "source": claim.source} for claim in entry.claims]}
+                for name, entry in REPRODUCTIONS.items()
+            }
+        )
         return
     rows = [
-        [name, "; ".join(filter(None, (entry.what, entry.hint))), entry.time] for name, entry in REPRODUCTIONS.items()
+        [
+            name,
+            "\n".join(["; ".join(filter(None, (entry.what, entry.hint))), *(f"· {one.says}" for one in entry.claims)]),
+            entry.time,
+        ]
+        for name, entry in REPRODUCTIONS.items()
     ]
-    print_table("Reproductions", ["name", "what it is", "how long it takes"], rows)
+    print_table("Reproductions", ["name", "what it is, and what the paper claims", "how long it takes"], rows)
 
 
-def _print(name: str, found: ReproductionResult, *, as_json: bool) -> None:
-    if as_json:
-        said = [row.figures() for row in found.rows]
-        picture = {"picture": str(found.picture)} if found.picture else {}
-        print_json({"name": name, "what": found.title, "rows": said} | picture)
-        return
+def _figures(name: str, found: ReproductionResult, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """A reproduction as an object for JSON."""
+    picture = {"picture": str(found.picture)} if found.picture else {}
+    rows = [row.figures() for row in found.rows]
+    claims = [verdict.figures() for verdict in verdicts]
+    return {"name": name, "what": found.title, "rows": rows, "claims": claims} | picture
+
+
+def _print(found: ReproductionResult) -> None:
     rows = [
         [
             row.name,

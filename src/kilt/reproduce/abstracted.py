@@ -22,7 +22,9 @@ from kilt.evaluate.flops import Watcher
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Row
+from kilt.reproduce.convergence import mean_curve
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract import BucketedGame
@@ -49,7 +51,7 @@ class Case:
         return self.way if short else f"{self.plan} {self.way}"
 
 
-def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None) -> BucketedGame:
+def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None, seed: int = 0) -> BucketedGame:
     """A game as players with an abstraction see it, which is built for that.
 
     Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come.
@@ -64,13 +66,13 @@ def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = 
     rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
     with TemporaryDirectory() as folder:
         unseen = (replace(later, recall=False) for later in rounds[kept:])
-        identity = AbstractionSpec(plan, deal, Plan((*rounds[:kept], *unseen)))
+        identity = AbstractionSpec(plan, deal, Plan((*rounds[:kept], *unseen), seed=seed))
         cards = build(identity, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads)
         return BucketedGame.by(game, cards.of_first_rounds(own))
 
 
 def converge(
-    seen: BucketedGame, way: str, seconds: float, watcher: Watcher, *, trunk: int = 1, curve: bool = True
+    seen: BucketedGame, way: str, seconds: float, watcher: Watcher, *, trunk: int = 1, curve: bool = True, seed: int = 0
 ) -> list[Step]:
     """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
 
@@ -80,7 +82,7 @@ def converge(
     rules = seen.game.game
     assert isinstance(rules, Holdem)
     scale = 1000 / rules.rules.big_blind
-    solver = VectorCfr(seen, "cfr", scheme="pcs", opponent=WAYS[way], trunk=trunk)
+    solver = VectorCfr(seen, "cfr", scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed)
     steps, spent, pace = list[Step](), 0.0, CHUNK
     while not watcher.stopped():
         before, began = solver.iterations, perf_counter()
@@ -110,8 +112,10 @@ def cases(
     game: str = GAME,
     rolled_out: str | None = None,
     trunk: int = 1,
+    claims: tuple[Claim, ...],
+    quick: Request,
 ) -> Reproduction:
-    """A table or figure of some cases, `minutes` for each; a picture of their curves where they belong together.
+    """A table or figure of some cases, `minutes` for each run; a picture of their curves where they belong together.
 
     Unless `asked` for another game, hands may be sorted as in one with more rounds: see `seen_by`.
     """
@@ -123,29 +127,35 @@ def cases(
             require_drawable(path)
         threads = cores() if asked.threads is None else asked.threads
         real = VectorGame(load_game(asked.game or game), threads=threads)
-        found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[str, BucketedGame]()
+        found, drawn, seen = list[Row](), dict[str, list[Step]](), dict[tuple[str, int], BucketedGame]()
+        budget, runs = 60 * (minutes if asked.minutes is None else asked.minutes), asked.runs or 1
         for row in asked.only or named:
-            case = named[row]
-            if watcher.stopped():
+            case, done = named[row], list[list[Step]]()
+            seen = {key: game for key, game in seen.items() if key[0] == case.plan}
+            for seed in range(runs):
+                if watcher.stopped():
+                    break
+                if (case.plan, seed) not in seen:
+                    watcher.say(f"building {case.plan}")
+                    rounds = None if asked.game else rolled_out
+                    seen[case.plan, seed] = seen_by(case.plan, real, threads, rounds, seed)
+                watcher.say(f"{case.plan}, {case.way}, run {seed + 1} of {runs}", budget)
+                depth = min(trunk, len(real.tree.rows) - 1)
+                here = seen[case.plan, seed]
+                done.append(converge(here, case.way, budget, watcher, trunk=depth, curve=curves, seed=seed))
+            if not done or not all(done):
                 break
-            if case.plan not in seen:
-                watcher.say(f"building {case.plan}")
-                seen = {case.plan: seen_by(case.plan, real, threads, None if asked.game else rolled_out)}
-                counts = {case.plan: seen[case.plan].infosets}
-            budget = 60 * (minutes if asked.minutes is None else asked.minutes)
-            watcher.say(f"{case.plan}, {case.way}", budget)
-            rounds = min(trunk, len(real.tree.rows) - 1)
-            drawn[row] = converge(seen[case.plan], case.way, budget, watcher, trunk=rounds, curve=curves)
-            if not drawn[row]:
-                break
+            ends = [steps[-1] for steps in done]
+            drawn[row] = mean_curve(done).steps
             last = drawn[row][-1]
             more = {
                 "current": last.current_exploitability,
                 "iterations": last.iterations,
-                "information_sets": counts[case.plan],
+                "information_sets": here.infosets,
                 "limit_holdem": case.elsewhere,
             }
-            found.append(Row(row, case.paper, last.exploitability, "mbb/g", last.seconds, more))
+            spent = sum(end.seconds for end in ends)
+            found.append(Row.of_runs(row, [end.exploitability for end in ends], "mbb/g", spent, more, case.paper))
             if curves:
                 plot_convergence(drawn, f"{what.partition(':')[0]}: {case.plan}", path, "mbb/g")
         return ReproductionResult(what, found, path if curves and found else None)
@@ -155,5 +165,9 @@ def cases(
         time=f"{minutes:g} min for each of {len(named)} rows, and time to measure",
         rows=tuple(named),
         run=reproduce,
-        options=("only", "game", "minutes", "threads", *["out"] * curves),
+        options=("only", "game", "minutes", "threads", "runs", *["out"] * curves),
+        hint="each of --runs has buckets and seeds of its own",
+        claims=claims,
+        quick=quick,
+        keeps=f"kilt-{name}.png" if curves else "",
     )

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
 
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.judge import UNIT, judge_of
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Row
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.loop import run
 from kilt.solve.forms import load_problem
@@ -22,11 +26,22 @@ from kilt.solve.registry import make_solver
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 
+RUNS = 5  # with different seeds, as in the paper
 REDRAW = 20.0  # seconds after which the picture is drawn anew while others are still to come
 
 
-def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str, ...], minutes: float) -> Reproduction:
-    """A figure: `minutes` for each of the algorithms on a game, unless something else is asked for."""
+def figure(
+    name: str,
+    *,
+    what: str,
+    hint: str,
+    game: str,
+    algorithms: tuple[str, ...],
+    minutes: float,
+    claims: tuple[Claim, ...],
+    quick: Request,
+) -> Reproduction:
+    """A figure: `minutes` for each of `RUNS` runs of the algorithms on a game, unless something else is asked for."""
 
     def reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         path = asked.out or Path(f"kilt-{name}.png")
@@ -34,51 +49,88 @@ def figure(name: str, *, what: str, hint: str, game: str, algorithms: tuple[str,
         budget = Budget(seconds=60 * (minutes if asked.minutes is None else asked.minutes))
         contestants, chosen = asked.only or algorithms, asked.game or game
         title = f"{what.partition(':')[0]}: {chosen}"
-        return race(chosen, contestants, budget, title, path, watcher)
+        return race(chosen, contestants, budget, title, path, watcher, RUNS if asked.runs is None else asked.runs)
 
     return Reproduction(
         what=what,
         hint=hint,
-        time=f"{minutes:g} min for each of {len(algorithms)} algorithms, and time to measure",
+        time=f"{minutes:g} min for each of {RUNS} runs of {len(algorithms)} algorithms, and time to measure",
         rows=algorithms,
         run=reproduce,
-        options=("only", "game", "minutes", "out"),
+        options=("only", "game", "minutes", "out", "runs"),
+        claims=claims,
+        quick=quick,
+        keeps=f"kilt-{name}.png",
     )
 
 
 def race(
-    game: str, algorithms: Sequence[str], budget: Budget, title: str, path: Path, watcher: Watcher
+    game: str, algorithms: Sequence[str], budget: Budget, title: str, path: Path, watcher: Watcher, runs: int = 1
 ) -> ReproductionResult:
-    """Run algorithms one after another until the budget is spent, and draw their curves into a picture."""
+    """Run algorithms one after another until the budget is spent, and draw their mean curves into a picture."""
     rows: list[Row] = []
-    curves: dict[str, list[Step]] = {}
-    drawn = monotonic()
+    curves: dict[str, MeanCurve] = {}
+    drawn, unit = monotonic(), UNIT
+
+    def draw() -> None:
+        means = {name: curve.steps for name, curve in curves.items()}
+        plot_convergence(means, title, path, unit, {name: curve.margins for name, curve in curves.items()})
+
     for algorithm in algorithms:
         if watcher.stopped():
             break
         problem = load_problem(game, algorithm, form=VECTOR)
-        watcher.say(f"{algorithm} on {game}: {budget} of solving, and time to measure")
         unit, scale = (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
-        steps = converge(problem, algorithm, budget, watcher)
-        curves[algorithm] = [_scaled(step, scale) for step in steps]
-        last = curves[algorithm][-1]
-        curve = [step._asdict() for step in curves[algorithm]]
-        more = {"iterations": last.iterations, "curve": curve}
-        rows.append(Row(algorithm, None, last.exploitability, unit, last.seconds, more))
+        found = list[list[Step]]()
+        for seed in range(runs):
+            if seed == 0 or not watcher.stopped():
+                watcher.say(
+                    f"{algorithm} on {game}, run {seed + 1} of {runs}: {budget} of solving, and time to measure"
+                )
+                steps = converge(problem, algorithm, budget, watcher, seed)
+                found.append([_scaled(step, scale) for step in steps])
+        curves[algorithm] = mean_curve(found)
+        curve = [step._asdict() for step in curves[algorithm].steps]
+        ends = [steps[-1] for steps in found]
+        more = {"iterations": round(np.mean([last.iterations for last in ends])), "curve": curve}
+        seconds = sum(last.seconds for last in ends)
+        rows.append(Row.of_runs(algorithm, [last.exploitability for last in ends], unit, seconds, more))
         if monotonic() - drawn > REDRAW:
-            plot_convergence(curves, title, path, unit)
+            draw()
             drawn = monotonic()
     if rows:
-        plot_convergence(curves, title, path, rows[-1].unit)
+        draw()
     if watcher.stopped():
         watcher.say(f"stopped; the curves so far are in {path}")
     return ReproductionResult(title, rows, path)
 
 
-def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher) -> list[Step]:
+class MeanCurve(NamedTuple):
+    """The mean of some runs, point by point."""
+
+    steps: list[Step]
+    margins: list[float]  # of exploitability: how far its 95% interval reaches to each side; inf for a single run
+
+
+def mean_curve(curves: Sequence[Sequence[Step]]) -> MeanCurve:
+    """The mean of runs where all of them were measured after as many iterations, and then that of their ends."""
+    points = [list(steps) for steps in zip(*(curve[:-1] for curve in curves), strict=False)]
+    points = [steps for steps in points if len({step.iterations for step in steps}) == 1]
+    means, margins = list[Step](), list[float]()
+    for steps in [*points, [curve[-1] for curve in curves]]:
+        here = Row.of_runs("", [step.exploitability for step in steps], "")
+        iterations, seconds, current, value = np.mean(
+            [(step.iterations, step.seconds, step.current_exploitability, step.value) for step in steps], axis=0
+        ).tolist()
+        means.append(Step(round(iterations), seconds, here.ours, current, value))
+        margins.append(here.margin or 0.0)
+    return MeanCurve(means, margins)
+
+
+def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher, seed: int = 0) -> list[Step]:
     """Where a solver stands at each point of the schedule. Seconds are those of solving alone, in the budget too."""
     make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
-    solver, judge, steps = make_solver(problem, algorithm), judge_of(problem), list[Step]()
+    solver, judge, steps = make_solver(problem, algorithm, seed), judge_of(problem), list[Step]()
     ticked, measuring = 0.0, 0.0  # seconds at the end of the last chunk of iterations; those that went into measuring
 
     def tick(iterations: int, seconds: float) -> None:

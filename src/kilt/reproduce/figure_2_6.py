@@ -17,11 +17,13 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.evaluate.stats import student_width
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, decided
+from kilt.reproduce.claims import Claim, Row, positive
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, decided
 from kilt.reproduce.tilts import GAME, PLANS, Abstracted, abstracted
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
 
+MEAN = "mean of these"
 DOUBLINGS = 13  # of the iterations
 WHAT = "[Johanson16 figure 2.6], on [2-1] hold'em: real exploitability at the end, less its lowest point"
 
@@ -68,7 +70,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
         said = decided(float(rises.mean()), margin)
         more = {"rises_in": int((rises > 0).sum()), "abstractions": len(rises), "decided": said}
         spent = sum(row.seconds for row in rows)
-        rows.append(Row("mean of these", None, float(rises.mean()), "mbb/g", spent, more, margin))
+        rows.append(Row(MEAN, None, float(rises.mean()), "mbb/g", spent, more, margin))
     return ReproductionResult(WHAT, rows, path if rows else None)
 
 
@@ -78,4 +80,13 @@ FIGURE = Reproduction(
     rows=PLANS,
     run=_reproduce,
     options=("only", "game", "threads", "out"),
+    claims=(
+        Claim(
+            "CFR overfits: while exploitability in the abstraction falls, the real one rises again",
+            "[Johanson16 figure 2.6]",
+            positive(MEAN),
+        ),
+    ),
+    quick=Request(only=PLANS[:4]),
+    keeps="kilt-figure-2.6.png",
 )

@@ -3,7 +3,11 @@
 The paper finds PCS much faster than CS, and OPCS and SPCS slower; its curves are means of five runs.
 """
 
+from kilt.reproduce.claims import Claim, lower
 from kilt.reproduce.convergence import figure
+from kilt.reproduce.reproduction import Request
+
+SOURCE = "[Johanson16 figure 3.2]"
 
 FIGURE = figure(
     "figure-3.2",
@@ -12,4 +16,10 @@ FIGURE = figure(
     game="holdem.2-1",
     algorithms=("cs", "opcs", "spcs", "pcs", "cfr+"),
     minutes=2,
+    claims=(
+        Claim("PCS converges much faster than CS: it is below half of it", SOURCE, lower("pcs", "cs", factor=0.5)),
+        Claim("OPCS converges slower than CS", SOURCE, lower("cs", "opcs")),
+        Claim("SPCS converges slower than CS", SOURCE, lower("cs", "spcs")),
+    ),
+    quick=Request(only=("cs", "opcs", "spcs", "pcs"), minutes=0.05, runs=3),
 )

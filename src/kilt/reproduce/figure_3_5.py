@@ -3,7 +3,9 @@
 Bluff has no public chance events: a walk of PCS is one of CFR. The paper finds it much faster than CS.
 """
 
+from kilt.reproduce.claims import Claim, lower
 from kilt.reproduce.convergence import figure
+from kilt.reproduce.reproduction import Request
 
 FIGURE = figure(
     "figure-3.5",
@@ -12,4 +14,12 @@ FIGURE = figure(
     game="bluff-2-2",
     algorithms=("cs", "opcs", "spcs", "pcs", "cfr+"),
     minutes=30,
+    claims=(
+        Claim(
+            "PCS, a walk of CFR here, converges much faster than CS: it is below half of it",
+            "[Johanson16 figure 3.5]",
+            lower("pcs", "cs", factor=0.5),
+        ),
+    ),
+    quick=Request(only=("cs", "pcs"), game="bluff-2-1", minutes=0.05, runs=3),
 )

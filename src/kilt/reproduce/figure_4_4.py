@@ -6,10 +6,22 @@ cards are to come after the flop, by percentiles of E[HS²] and by clusters of h
 """
 
 from kilt.reproduce.abstracted import Case, cases
+from kilt.reproduce.claims import Claim, lower
+from kilt.reproduce.reproduction import Request
 
 PERFECT = "PR-PHS-PHS 5-5"
 IMPERFECT = "IR-KE-KO 169-570"
 LONGER = "holdem.limit.2p"
+
+
+def claims(figure: str) -> tuple[Claim, ...]:
+    """What both figures claim."""
+    source = f"[Johanson16 {figure}]"
+    return (
+        Claim("against a player without abstraction CFR finds a less exploitable one", source, lower("one", "both")),
+        Claim("CFR-BR finds a less exploitable strategy than CFR", source, lower("cfr-br", "both")),
+    )
+
 
 FIGURE = cases(
     "figure-4.4",
@@ -17,6 +29,8 @@ FIGURE = cases(
     [Case(PERFECT, "both", 144.0), Case(PERFECT, "one", 81.0), Case(PERFECT, "cfr-br", 81.0)],
     minutes=4,
     curves=True,
+    claims=claims("figure 4.4"),
+    quick=Request(minutes=0.1, runs=3),
     rolled_out=LONGER,
 )
 FIGURE_4_5 = cases(
@@ -25,5 +39,7 @@ FIGURE_4_5 = cases(
     [Case(IMPERFECT, "both", 103.0), Case(IMPERFECT, "one", 25.0), Case(IMPERFECT, "cfr-br", 25.0)],
     minutes=8,
     curves=True,
+    claims=claims("figure 4.5"),
+    quick=Request(minutes=0.1, runs=3),
     rolled_out=LONGER,
 )

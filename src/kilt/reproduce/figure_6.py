@@ -24,6 +24,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
+from kilt.reproduce.claims import Claim, Row, positive
 from kilt.reproduce.figure_6_holdem import (
     RNR,
     SELF,
@@ -34,7 +35,7 @@ from kilt.reproduce.figure_6_holdem import (
     kept_folder,
     tables_of,
 )
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.solve.cfr import FullWidth
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem
@@ -121,7 +122,7 @@ class OrangeGame:
 
     def model(self, setting: Setting) -> OpponentModel:
         """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
-        rng, nodes = np.random.default_rng(SEED), self.tree.nodes
+        rng, nodes = np.random.default_rng(SEED + setting.run), self.tree.nodes
         partner = self.orange if setting.against == SELF else probe(self.tree)
         counts = np.zeros(len(self.orange))
         for seat in (0, 1):
@@ -198,28 +199,25 @@ def likely_ends(tree: FlatTree, profile: FloatArray) -> FloatArray:
     return np.asarray(ends / ends.sum())
 
 
-def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict[str, bool]:
-    """Which of the shapes of the figure came out, in words."""
+def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict[str, float]:
+    """By how much the shapes of the figure came out, in words and chips per game: below 0 where they did not."""
     games = sorted({setting.games for setting in found})
     most, few = Setting(games=games[-1]), Setting(games=games[0])
     own = most._replace(against=SELF)
-    said: dict[str, bool] = {}
+    said: dict[str, float] = {}
 
-    def rises(points: list[Point]) -> bool:
-        return points[-1].model > points[0].model
-
-    def overfits(points: list[Point]) -> bool:
-        return points[-1].won < max(point.won for point in points) - 0.01 * bound
+    def overfits(points: list[Point]) -> float:
+        return best(points) - 0.01 * bound - points[-1].won
 
     if figure == "figure-6.1":
-        said["a: the model is exploited more as p grows"] = rises(found[most])
+        said["a: the model is exploited more as p grows"] = found[most][-1].model - found[most][0].model
         said["a: Orange less again in the end"] = overfits(found[most])
         if few != most:
-            said["b: few games, higher p: more exploitable"] = found[few][-1].risk > found[few][0].risk
-            said["b: … and less exploitive"] = found[few][-1].won < found[few][0].won
-            said["b: many games exploit more than few"] = best(found[most]) > best(found[few])
+            said["b: few games, higher p: more exploitable"] = found[few][-1].risk - found[few][0].risk
+            said["b: … and less exploitive"] = found[few][0].won - found[few][-1].won
+            said["b: many games exploit more than few"] = best(found[most]) - best(found[few])
         if own in found:
-            said["c: games against itself are worth less"] = best(found[own]) < best(found[most])
+            said["c: games against itself are worth less"] = best(found[most]) - best(found[own])
         return said
     linear = most._replace(confidence="0-10-linear")
     if most in found:
@@ -227,16 +225,38 @@ def shapes(figure: str, found: dict[Setting, list[Point]], bound: float) -> dict
             said[f"a: {name or 'RNR'} overfits as P grows"] = overfits(found[most._replace(confidence=name)])
         for name in ("10-step", "0-10-linear", "s-curve"):
             curve = found[most._replace(confidence=name)]
-            said[f"a: {name} does not, or less"] = not overfits(curve) or curve[-1].won > found[most][-1].won
+            said[f"a: {name} does not, or less"] = max(-overfits(curve), curve[-1].won - found[most][-1].won)
     if len(games) > 1:
         curves = [found[linear._replace(games=number)] for number in games]
-        said["b: never worse than no model below P_max = 1"] = all(
-            point.won > points[0].won - 0.02 * bound for points in curves for point in points[:-1]
+        said["b: never worse than no model below P_max = 1"] = 0.02 * bound + min(
+            point.won - points[0].won for points in curves for point in points[:-1]
         )
-        said["b: the gain grows with data"] = best(curves[-1]) > best(curves[0])
+        said["b: the gain grows with data"] = best(curves[-1]) - best(curves[0])
     if linear._replace(against=SELF) in found:
-        said["c: games against Probe are better"] = best(found[linear]) > best(found[linear._replace(against=SELF)])
+        said["c: games against Probe are better"] = best(found[linear]) - best(found[linear._replace(against=SELF)])
     return said
+
+
+SHAPES = {  # that `shapes` looks for
+    "figure-6.1": (
+        "a: the model is exploited more as p grows",
+        "a: Orange less again in the end",
+        "b: few games, higher p: more exploitable",
+        "b: … and less exploitive",
+        "b: many games exploit more than few",
+        "c: games against itself are worth less",
+    ),
+    "figure-6.2": (
+        "a: RNR overfits as P grows",
+        "a: 1-step overfits as P grows",
+        "a: 10-step does not, or less",
+        "a: 0-10-linear does not, or less",
+        "a: s-curve does not, or less",
+        "b: never worse than no model below P_max = 1",
+        "b: the gain grows with data",
+        "c: games against Probe are better",
+    ),
+}
 
 
 def best(points: list[Point]) -> float:
@@ -272,15 +292,16 @@ def _contest(asked: Request, watcher: Watcher) -> OrangeContest:
 def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult:
     large = asked.game == LARGE
     shown = panels(figure, THESIS_GAMES if large else GAMES)
-    out = asked.out or Path(f"{figure}.png")
+    out, runs = asked.out or Path(f"{figure}.png"), range(asked.runs or 1)
     require_drawable(out)
     wanted = [name for name in shown if not asked.only or name in asked.only]
     settings = list(dict.fromkeys(setting for name in wanted for setting in shown[name]))
-    contest, rows, found = _contest(asked, watcher), list[Row](), dict[Setting, list[Point]]()
-    left = contest.missing(settings, SHARES)
-    known = f", {len(settings) * len(SHARES) - left} of them known" if large else ""
+    contest, rows = _contest(asked, watcher), list[Row]()
+    found = [dict[Setting, list[Point]]() for _ in runs]
+    left = contest.missing([setting._replace(run=run) for setting in settings for run in runs], SHARES)
+    known = f", {len(settings) * len(runs) * len(SHARES) - left} of them known" if large else ""
     each = (3.0 if asked.device == GPU else 600.0) if large else 0.7
-    watcher.say(f"{len(settings)} curves of {len(SHARES)} answers{known}", each * left)
+    watcher.say(f"{len(settings) * len(runs)} curves of {len(SHARES)} answers{known}", each * left)
     title = f"{WHAT[figure]}, {contest.name}"
     mbb = 1000 / contest.big_blind
     try:
@@ -292,20 +313,24 @@ def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult
         rows.append(bound._replace(seconds=perf_counter() - began))
         for number, setting in enumerate(settings):
             watcher.show(setting.name, number / len(settings), None)
-            found[setting] = []
-            for point in contest.answers(setting, SHARES):
-                found[setting].append(point)
-                rows.append(_row(setting, point, mbb))
-                if watcher.stopped():
-                    raise StoppedError
+            for run in runs:
+                found[run][setting] = []
+                for point in contest.answers(setting._replace(run=run), SHARES):
+                    found[run][setting].append(point)
+                    if run == 0:
+                        rows.append(_row(setting, point, mbb))
+                    if watcher.stopped():
+                        raise StoppedError
     except StoppedError:
         return ReproductionResult(title, rows)
-    rows += [
-        Row(said, 1.0, float(holds), "holds", 0.0, {}) for said, holds in shapes(figure, found, contest.bound).items()
-    ]
-    drawn = {f"({name})": [_line(setting, found, mbb) for setting in shown[name]] for name in wanted}
+    said = [shapes(figure, one, contest.bound) for one in found]
+    for shape in said[0]:
+        rows.append(Row.of_runs(shape, [mbb * one[shape] for one in said], "mbb/g, by which it holds"))
+    drawn = {f"({name})": [_line(setting, found[0], mbb) for setting in shown[name]] for name in wanted}
     if figure == "figure-6.1" and "a" in wanted:
-        drawn["(a)"].append(Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[settings[0]]], ":"))
+        drawn["(a)"].append(
+            Curve("… from the model", [(mbb * p.risk, mbb * p.model) for p in found[0][settings[0]]], ":")
+        )
     lines = [
         Curve(name, [(mbb * risk, mbb * won) for risk, won in points], style)
         for name, points, style in (("safe responses, exact", frontier, "--"), ("mixtures", mixtures(ends), "-."))
@@ -334,8 +359,14 @@ FIGURES = {
         time="a minute",
         rows=tuple(panels(figure, GAMES)),
         run=partial(_figure, figure),
-        options=("only", "game", "out", "device"),
-        hint=f"--game {LARGE} for the game of the thesis, a day without `--device gpu`; --only a, b or c for one panel",
+        options=("only", "game", "out", "device", "runs"),
+        hint=f"--game {LARGE} for the game of the thesis, a day without `--device gpu`; --only a, b or c for one panel"
+        "; each of --runs observes other games",
+        claims=tuple(
+            Claim(shape, f"[Johanson16 {figure.replace('-', ' ')}]", positive(shape)) for shape in SHAPES[figure]
+        ),
+        quick=Request(runs=3),
+        keeps=f"{figure}.png",
     )
     for figure, what in WHAT.items()
 }

@@ -52,6 +52,7 @@ class Setting(NamedTuple):
     confidence: str = RNR
     games: int = 100_000
     against: str = PROBE
+    run: int = 0  # others draw other games
 
     @property
     def name(self) -> str:
@@ -62,7 +63,8 @@ class Setting(NamedTuple):
 
     def key(self, share: float) -> str:
         """What the answer for a p or P_max is kept as."""
-        return f"{self.confidence or 'rnr'} {self.games} {self.against} {share}"
+        again = f" run {self.run}" if self.run else ""
+        return f"{self.confidence or 'rnr'} {self.games} {self.against} {share}{again}"
 
 
 class Point(NamedTuple):
@@ -144,7 +146,7 @@ class OrangeHoldem:
         self._rules, self._tilted = game, tilted(game, tilt)
         self._kept = KeptAnswers(folder / "answers.jsonl" if folder else None)
         self._held: tuple[Setting | None, FloatArray, FloatArray] = None, np.empty(0), np.empty(0)
-        self._models: dict[tuple[int, str], OpponentModel] = {}
+        self._models: dict[tuple[int, str, int], OpponentModel] = {}
 
     @cached_property
     def game(self) -> JointGame:
@@ -199,10 +201,10 @@ class OrangeHoldem:
 
     def model(self, setting: Setting) -> OpponentModel:
         """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
-        key = setting.games, setting.against
+        key = setting.games, setting.against, setting.run
         if key not in self._models:
             host = [np.asarray(_on_host(self.game, table)) for table in (self.orange, self._partner(setting))]
-            first, rng = _on_host(self.game, self.first), np.random.default_rng(SEED)
+            first, rng = _on_host(self.game, self.first), np.random.default_rng(SEED + setting.run)
             counts = np.zeros(self.game.abstract.slots)
             for seat in (0, 1):
                 profile = np.where(first == (seat == 0), *host)

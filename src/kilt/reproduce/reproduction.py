@@ -9,29 +9,7 @@ from typing import Any, NamedTuple
 
 from kilt.errors import RunError
 from kilt.evaluate.flops import Watcher
-
-
-class Row(NamedTuple):
-    """A published number beside ours."""
-
-    name: str
-    paper: float | None  # None where it can only be read off a picture
-    ours: float
-    unit: str
-    seconds: float  # of work
-    more: dict[str, Any]  # whatever else is to be said
-    margin: float | None = None  # where ours is an estimate: its 95% interval reaches so far to each side
-
-    def figures(self) -> dict[str, Any]:
-        """All of it, by name."""
-        known = {"name": self.name, "paper": self.paper, "ours": self.ours, "unit": self.unit, "seconds": self.seconds}
-        spread = {} if self.margin is None else {"ci95": (self.ours - self.margin, self.ours + self.margin)}
-        return known | spread | self.more
-
-    def found(self) -> str:
-        """Ours, as it is printed."""
-        number = f"{self.ours:,.2f}" if self.ours >= 100 else f"{self.ours:.5g}"
-        return number if self.margin is None else f"{self.ours:.1f} ± {self.margin:.1f}"
+from kilt.reproduce.claims import Claim, Row, Verdict
 
 
 def decided(mean: float, margin: float) -> str:
@@ -52,6 +30,14 @@ class Request(NamedTuple):
     threads: int | None = None
     out: Path | None = None
     device: str | None = None
+    runs: int | None = None  # independent ones, each with seeds of its own
+
+    def given(self) -> dict[str, Any]:
+        """What is asked for, by option."""
+        return {option: value for option, value in self._asdict().items() if value not in (None, ())}
+
+
+AS_IT_IS = Request()
 
 
 @dataclass(frozen=True)
@@ -73,14 +59,30 @@ class Reproduction:
     run: Callable[[Request, Watcher], ReproductionResult]
     options: tuple[str, ...]  # those of `Request` that it takes
     hint: str = ""  # on how to use them
+    claims: tuple[Claim, ...] = ()  # of the paper, that its rows decide
+    quick: Request = AS_IT_IS  # what a quick look asks for: seconds, or a minute or two
+    keeps: str = ""  # the file or folder that it writes, where the user names none
 
     def reproduce(self, asked: Request, watcher: Watcher) -> ReproductionResult:
         """Do it, if what is asked makes sense."""
-        for option, value in asked._asdict().items():
-            if value not in (None, ()) and option not in self.options:
+        for option, value in asked.given().items():
+            if option not in self.options:
                 able = ", ".join(f"--{option}" for option in self.options)
                 raise RunError(f"--{option} {value} is given, which has no meaning here: use {able}")
         for row in asked.only:
             if row not in self.rows:
                 raise RunError(f"there is no row {row!r}: use --only with one of {', '.join(self.rows)}")
+        if asked.runs is not None and asked.runs < 1:
+            raise RunError(f"--runs is {asked.runs}: give 1 or more; an interval needs 3")
+        if self.keeps and asked.out is None:
+            asked = asked._replace(out=Path(self.keeps))
         return self.run(asked, watcher)
+
+    def in_small(self, asked: Request, folder: Path) -> Request:
+        """A quick look, but for what the user asks for; what it writes is not mixed up with that of other runs."""
+        kept = {"out": folder / self.keeps} if self.keeps else {}
+        return self.quick._replace(**kept | asked.given())
+
+    def verdicts(self, found: ReproductionResult) -> list[Verdict]:
+        """Which of the paper's claims the rows bear out."""
+        return [claim.verdict(found.rows) for claim in self.claims]

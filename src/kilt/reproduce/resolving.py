@@ -26,7 +26,8 @@ from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import RAISE, Holdem
 from kilt.games.subgame import rivals
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Interval, Row, Rows, Slack, every, lower
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.solve.resolve import METHODS, UNSAFE, resolve
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
@@ -337,10 +338,54 @@ def reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     return ReproductionResult(TABLE.what, rows)
 
 
+def no_worse(case: str, way: str) -> Slack:
+    """A way of re-solving leaves a case no more exploitable than its blueprint, but for the error of its iterations."""
+
+    def slack(rows: Rows) -> Interval | None:
+        if not {f"{case}: {way}", f"{case}: {BLUEPRINT}"} <= rows.keys():
+            return None
+        found, before = rows[f"{case}: {way}"], rows[f"{case}: {BLUEPRINT}"]
+        left = before.ours + found.more["excess"] - found.ours
+        return Interval(left, left)
+
+    return slack
+
+
+WHOLE = [name for name, case in CASES.items() if case.more_bets is None]
+CLAIMS = (
+    Claim(
+        "CFR-D's gadget leaves no blueprint more exploitable than it was, but for the error of its iterations",
+        "[Burch14]",
+        every(*(no_worse(name, "gadget") for name in WHOLE)),
+    ),
+    Claim(
+        "neither does max-margin",
+        "[Moravcik16]",
+        every(*(no_worse(name, "max-margin") for name in WHOLE)),
+    ),
+    Claim(
+        "max-margin leaves a rough blueprint less exploitable than the gadget does",
+        "[Moravcik16]",
+        every(*(lower(f"{name}: max-margin", f"{name}: gadget") for name in WHOLE if name.endswith("rough"))),
+    ),
+    Claim(
+        "unsafe re-solving makes a solved blueprint more exploitable",
+        "[Burch14]",
+        every(*(lower(f"{name}: {BLUEPRINT}", f"{name}: {UNSAFE}") for name in WHOLE if name.endswith("solved"))),
+    ),
+    Claim(
+        "against bets that the blueprint lacks, nested re-solving loses less than translation",
+        "[Brown17]",
+        every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in METHODS[1:])),
+    ),
+)
+
+
 TABLE = Reproduction(
     what="Re-solving on small games: exploitability of whole strategies that are put together from subgames",
     time="a minute",
     rows=tuple(f"{name}: {way}" for name, case in CASES.items() for way in case.ways),
     run=reproduce,
     options=("only",),
+    claims=CLAIMS,
 )

@@ -14,7 +14,8 @@ from kilt.evaluate.flops import FlopResponses, Watcher, agent_walks
 from kilt.games import load_game
 from kilt.gpu import require_gpu
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Row, as_printed
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.solve.problem import CPU, GPU, VectorProblem, require_device
 from kilt.strategy.fixed import public_table
 from kilt.strategy.vector import game_fingerprint
@@ -37,7 +38,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     device = require_device(asked.device or CPU)
     if device == GPU:
         require_gpu()  # before anything else takes time
-    folder, place = asked.out or FOLDER, f" --out {quote(str(asked.out))}" if asked.out else ""
+    folder, place = asked.out or FOLDER, f" --out {quote(str(asked.out))}" if asked.out not in (None, FOLDER) else ""
     where = f" --device {asked.device}" if asked.device else ""
     game = VectorGame(load_game(GAME), threads=cores() if asked.threads is None else asked.threads, by_board=False)
     rows: list[Row] = []
@@ -69,4 +70,10 @@ TABLE = Reproduction(
     rows=tuple(PAPER),
     run=_reproduce,
     options=("only", "threads", "out", "device"),
+    claims=tuple(
+        Claim(f"a best response wins {won:g} mbb/g from {agent}", "[Johanson16 table 2.1]", as_printed(agent, 0.005))
+        for agent, won in PAPER.items()
+    ),
+    quick=Request(only=("always-fold",)),
+    keeps=str(FOLDER),
 )

@@ -13,7 +13,8 @@ from time import perf_counter
 from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import ready_made
 from kilt.games.size import size_of
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Row, as_printed
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 
 GAME, BYTES = "holdem.limit.2p", 4  # of an entry
 UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -45,4 +46,8 @@ TABLE = Reproduction(
     rows=tuple(PAPER),
     run=_reproduce,
     options=("only",),
+    claims=tuple(
+        Claim(f"regrets of the trunk {name} take {size:g} {unit}", "[Johanson16 table 4.1]", as_printed(name, 0.005))
+        for name, (size, unit) in PAPER.items()
+    ),
 )

@@ -6,7 +6,11 @@ cards, four rounds with one raise each, and of about 16,000: 4 · 5 + 12 · 15 +
 beside them: it is the order that may be compared.
 """
 
+from itertools import product
+
 from kilt.reproduce.abstracted import Case, cases
+from kilt.reproduce.claims import Claim, contrast, every, lower
+from kilt.reproduce.reproduction import Request
 
 PAPER = {  # (recall, before the last round, last round): CFR, CFR-BR
     ("PR", "PHS", "PHS"): (288.942, 89.632),
@@ -23,12 +27,44 @@ PAPER = {  # (recall, before the last round, last round): CFR, CFR-BR
     ("IR", "KO", "KO"): (291.574, 73.091),
 }
 BUCKETS = {"PR": "5-3-3-3", "IR": "25-104-104-104"}
+SOURCE = "[Johanson16 table 5.4]"
+NAMES = {way: f"{'-'.join(way)} {BUCKETS[way[0]]}" for way in PAPER}
+EARLY, LATE = ("PHS", "KE", "KO"), ("PHS", "KO")  # features before the last round, and in it
+CFR_BR = {way: f"{name} cfr-br" for way, name in NAMES.items()}
+CLAIMS = (
+    Claim(
+        "CFR-BR finds a less exploitable strategy than CFR, in every abstraction",
+        SOURCE,
+        every(*(lower(f"{name} cfr-br", f"{name} both") for name in NAMES.values())),
+    ),
+    Claim(
+        "with CFR-BR, imperfect recall is better than perfect recall, in the mean over features",
+        SOURCE,
+        contrast(
+            {
+                CFR_BR[recall, *rest]: sign / 6
+                for recall, sign in (("PR", 1), ("IR", -1))
+                for rest in product(EARLY, LATE)
+            }
+        ),
+    ),
+    Claim(
+        "with CFR-BR and imperfect recall, histograms before the last round are better than percentiles",
+        SOURCE,
+        contrast({CFR_BR["IR", early, late]: sign / 2 for early, sign in (("PHS", 1), ("KE", -1)) for late in LATE}),
+    ),
+    Claim(
+        "with CFR-BR and imperfect recall, OCHS in the last round is better than percentiles",
+        SOURCE,
+        contrast({CFR_BR["IR", early, late]: sign / 3 for early in EARLY for late, sign in (("PHS", 1), ("KO", -1))}),
+    ),
+)
 
 TABLE = cases(
     "table-5.4-small",
     "[Johanson16 table 5.4], on [4-1] hold'em with 20 cards: exploitability of CFR and CFR-BR by abstraction",
     [
-        Case(f"{'-'.join(way)} {BUCKETS[way[0]]}", name, elsewhere=number)
+        Case(NAMES[way], name, elsewhere=number)
         for way, numbers in PAPER.items()
         for name, number in zip(("both", "cfr-br"), numbers, strict=True)
     ],
@@ -36,4 +72,6 @@ TABLE = cases(
     curves=False,
     game="short.4-1",
     trunk=2,
+    claims=CLAIMS,
+    quick=Request(minutes=0.02, runs=3),
 )

@@ -31,7 +31,8 @@ from kilt.jit import cores
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 from kilt.reproduce import table_7
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row
+from kilt.reproduce.claims import Claim, Row, higher
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 
 DEALS, MATCHES, MARGIN = 500, 6, 50.0  # deals of a match, matches, mbb/h by which one is won
 ONE_SIDED = NormalDist().inv_cdf(0.95) / WIDTH  # of a 95% interval's half-width
@@ -124,7 +125,9 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
             "margins": [rate[place].margin for rate in rates],
         }
         seconds = sum(agent.seconds for agent in agents.values())
-        found.append(Row(row, PAPER[name][significant], sum(won), "won − lost", seconds, more))
+        found.append(
+            Row(row, PAPER[name][significant], sum(won), "won − lost", seconds, more, runs=tuple(map(float, won)))
+        )
     return ReproductionResult(TABLE.what, found)
 
 
@@ -135,4 +138,13 @@ TABLE = Reproduction(
     run=_reproduce,
     options=("only", "minutes", "threads", "out"),
     hint="the paper's opponents were experts",
+    claims=(
+        Claim(
+            "all cards, early folds and BC-DIVAT decide more matches than money does",
+            "[Johanson16 table 8.2]",
+            higher("all-cards+early-folds+bc-divat significant", "basic significant"),
+        ),
+    ),
+    quick=table_7.QUICK,
+    keeps=table_7.FOLDER,
 )

@@ -30,7 +30,8 @@ from kilt.evaluate.stats import student_width
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, Row, decided
+from kilt.reproduce.claims import Claim, Row, negative
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, decided
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.tree.vector import VectorGame
@@ -136,6 +137,16 @@ def tilts(
         rows=tuple(rows),
         run=reproduce,
         options=("only", "game", "threads", *["out"] * picture),
+        claims=tuple(
+            Claim(
+                f"real exploitability is lower with the tilt of {row}, here over all abstractions",
+                what.partition(",")[0],
+                negative(row),
+            )
+            for row in paper
+        ),
+        quick=Request(only=tuple(paper)),
+        keeps=f"kilt-{name}.png" if picture else "",
     )
 
 

@@ -22,7 +22,13 @@ MARGINS = {"left": 0.11, "right": 0.985, "bottom": 0.125, "top": 0.9, "wspace": 
 COLOURS = (AVERAGE, CURRENT, ABSTRACT, "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
 
 
-def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str | Path, unit: str = UNIT) -> None:
+def plot_convergence(
+    runs: Mapping[str, Sequence[Step]],
+    title: str,
+    path: str | Path,
+    unit: str = UNIT,
+    margins: Mapping[str, Sequence[float]] | None = None,
+) -> None:
     """Draw exploitability against iterations and against time, on logarithmic axes.
 
     Parameters
@@ -36,12 +42,16 @@ def plot_convergence(runs: Mapping[str, Sequence[Step]], title: str, path: str |
         The ending says the format: ``.png``, ``.svg``, ``.pdf``.
     unit : str
         Of exploitability.
+    margins : mapping of str to sequence of float, optional
+        How far intervals around exploitability reach to each side, for each step of some runs: drawn as bands.
     """
     figure = Figure(figsize=(9, 4), dpi=150)
     figure.suptitle(title, fontweight="bold", parse_math=False)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw=MARGINS)
     for axes, name, label in zip(panels, ("iterations", "seconds"), ("iterations", "time [s]"), strict=True):
         seen = np.concatenate([_draw(axes, name, *curve) for curve in _curves(runs)])
+        for place, (run, reach) in enumerate((margins or {}).items()):
+            _draw_band(axes, name, COLOURS[place % len(COLOURS)], runs[run], reach)
         if len(seen):  # the axes of an empty picture cannot be logarithmic
             axes.set(xscale="log", yscale="log")
         axes.set_xlabel(label)
@@ -75,6 +85,13 @@ def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps:
     points = points[(points > 0).all(axis=1)]
     axes.plot(*points.T, color=colour, label=label, marker="o", markersize=3.5, linewidth=1.4)
     return points[:, 0]
+
+
+def _draw_band(axes: Axes, across: str, colour: str, steps: Sequence[Step], margins: Sequence[float]) -> None:
+    """Draw intervals around exploitability; what has no bounds, or reaches below 0, is cut off at a tenth of it."""
+    points = [(getattr(step, across), step.exploitability, margin) for step, margin in zip(steps, margins, strict=True)]
+    where, middle, reach = np.array([point for point in points if np.isfinite(point[2])]).reshape(-1, 3).T
+    axes.fill_between(where, np.maximum(middle - reach, middle / 10), middle + reach, color=colour, alpha=0.2, lw=0)
 
 
 def _draw_fine_grid(axes: Axes) -> None:
