@@ -22,6 +22,7 @@ NAMES = [
     "rhode-island",
     "holdem.2-1",
     "holdem.2-4",
+    "holdem.3-1",
     "holdem.limit.2p",
     "holdem.nolimit.2p",
     "royal.limit.2p",

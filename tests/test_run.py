@@ -20,7 +20,7 @@ from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.folder import RunFolder, RunIdentity, size_of
 from kilt.solve import forms
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, FLAT, VECTOR, FlatProblem, Problem
+from kilt.solve.problem import ABSTRACT, DISK, FLAT, VECTOR, FlatProblem, Problem
 from kilt.solve.registry import ALGORITHMS, make_solver
 from kilt.solve.sampled import SCHEMES
 from kilt.solve.variants import VARIANTS
@@ -36,7 +36,9 @@ def run(solver, judged, *arguments, **more):
     return loop.run(solver, judge_of(judged) if isinstance(judged, Problem) else judged, *arguments, **more)
 
 
-ENTRIES = [(algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms if form != ABSTRACT]
+ENTRIES = [
+    (algorithm, form) for algorithm, entry in ALGORITHMS.items() for form in entry.forms if form not in (DISK, ABSTRACT)
+]
 THREADED = ", ".join(algorithm for algorithm, entry in ALGORITHMS.items() if entry.threads)
 
 

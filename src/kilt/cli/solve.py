@@ -336,7 +336,7 @@ def _print_algorithms(*, as_json: bool) -> None:
         served = *(form in entry.forms for form in FORMS), entry.threads
         return [name, entry.what, *("yes" if whether else "" for whether in served)]
 
-    columns = ["name", "what it is", "small games", "large games", "abstract games", "threads"]
+    columns = ["name", "what it is", "small games", "large games", "on disk", "abstract games", "threads"]
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 

@@ -28,6 +28,7 @@ from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.abstract_response import abstract_responses, walks_of
+from kilt.solve.disk import DiskProblem, DiskStrategy
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver
 from kilt.tree import best_response
@@ -179,6 +180,36 @@ class VectorJudge(Judge[VectorProblem]):
         return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
 
+class DiskJudge(Judge[DiskProblem]):
+    """Judges strategies whose subgames are on disk: one pass over them tells all."""
+
+    @property
+    def precision(self) -> float:
+        """Sums over hands are rounded."""
+        return VECTOR_PRECISION
+
+    def expected_value(self, strategy: Any) -> float:
+        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        return self._of(strategy).expected_values()[0]
+
+    def response_values(self, strategy: Any) -> tuple[float, float]:
+        """What a best response wins in each seat, in chips per game."""
+        return self._of(strategy).response_values()
+
+    def exploitability(self, strategy: Any) -> float:
+        """What best responses win more than the strategy on average over both seats, in chips per game; at least 0."""
+        return self._of(strategy).exploitability()
+
+    def responses(self, strategy: Any) -> Array:
+        """Best responses are as large as the game: they are not written down."""
+        raise RunError(f"a best response in {self.problem.name} is as large as the game: it is not written down")
+
+    @staticmethod
+    def _of(strategy: Any) -> DiskStrategy:
+        assert isinstance(strategy, DiskStrategy)
+        return strategy
+
+
 class AbstractJudge(Judge[AbstractProblem]):
     """Judges strategies of an abstract game, [slot].
 
@@ -259,6 +290,8 @@ def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
     problem = problem.real
     if isinstance(problem, AbstractProblem):
         return AbstractJudge(problem, patience)
+    if isinstance(problem, DiskProblem):
+        return DiskJudge(problem, patience)
     if isinstance(problem, VectorProblem):
         return VectorJudge(problem, patience)
     assert isinstance(problem, FlatProblem)

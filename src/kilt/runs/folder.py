@@ -1,8 +1,8 @@
 """A run on disk: what it is, what happened in it, where it stands and what it found.
 
 A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
-has ``parts`` too, which belong to a checkpoint and are written before it. A run that was
-stopped or killed goes on from its last checkpoint, if it is the same run: see `RunIdentity`.
+has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which are ahead
+of it. A run that was stopped or killed goes on from its last checkpoint, if it is the same run: see `RunIdentity`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kilt.machine import locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
-from kilt.solve.solver import InParts, Solver
+from kilt.solve.solver import InParts, OnDisk, Solver
 from kilt.strategy.blueprint import CARDS
 from kilt.strategy.model import OpponentModel
 
@@ -33,6 +33,7 @@ MODEL = "model"  # of the opponent that a run answers
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
 PARTS = "parts"
+SUBGAMES = "subgames"  # of a solver on disk
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
 
 
@@ -78,15 +79,14 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, identity: RunIdentity, budget: Budget, size: int, model: OpponentModel | None = None
+        cls, path: Path, identity: RunIdentity, budget: Budget, room: int, model: OpponentModel | None = None
     ) -> RunFolder:
-        """Begin a run in a new or empty folder, on a disk with room for it; `size` is the bytes of a checkpoint.
+        """Begin a run in a new or empty folder, on a disk with `room` for it in bytes: see `room_for`.
 
         A `model` that the run answers is kept there too.
         """
         cls._require_new(path)
-        # While a checkpoint is written there are two of them; a strategy with its names is about as large.
-        artifact.require_room(path, 3 * size)
+        artifact.require_room(path, room)
         folder = cls(path, identity, budget)
         with cls.claimed(path):
             cls._require_new(path)  # somebody else may have begun one meanwhile
@@ -189,6 +189,8 @@ class RunFolder:
         """
         assert self._log is not None
         place, seconds, cpu = self.path / "checkpoint", 0.0, 0.0
+        if isinstance(solver, OnDisk):
+            solver.open(self.path / SUBGAMES)
         if artifact.exists(place):
             remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
             found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
@@ -254,6 +256,8 @@ class RunFolder:
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
         """Take over a run that had no folder so far."""
         with self.working():
+            if isinstance(solver, OnDisk):
+                solver.open(self.path / SUBGAMES)
             for step in steps:
                 self.log(step)
             self.finish(solver, problem, steps[-1])
@@ -268,6 +272,13 @@ class RunFolder:
 def _expected(file: Path) -> bool:
     """Whether it may be there before a run begins: what an abstract game is made from, and locks."""
     return file.name in (CONFIG, CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
+
+
+def room_for(solver: Solver) -> int:
+    """Bytes that a run takes on disk."""
+    # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
+    # disk as it goes is replaced file by file, and shared with the strategy.
+    return solver.size if isinstance(solver, OnDisk) else 3 * size_of(solver)
 
 
 def size_of(solver: Solver) -> int:

@@ -29,7 +29,7 @@ from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, size_of
+from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
@@ -145,7 +145,7 @@ class Run:
     def begin(self, folder: Path) -> RunFolder:
         """Make the folder of a run on a game as it is, with the model that it answers."""
         model = self.problem.against.model if self.problem.against else None
-        self.folder = RunFolder.create(folder, self.identity, self.budget, size_of(self.solver), model)
+        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
@@ -269,7 +269,7 @@ def configured_run(
     wanted = budget or (begun.budget if begun else plan.budget)
     run = Run(problem, solver, plan.identity(problem), wanted, begun)
     if begun is None:
-        run.folder = RunFolder.create(folder, run.identity, wanted, size_of(solver))
+        run.folder = RunFolder.create(folder, run.identity, wanted, room_for(solver))
     return run
 
 

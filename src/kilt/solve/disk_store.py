@@ -1,16 +1,22 @@
 """Files of compressed subgames: see `disk`.
 
-The regrets of each player in a subgame are a file of their own: a pass changes those of one player alone. Whole numbers
-below 2³² are taken apart into four planes of bytes, the high ones first, each over all rows: most high bytes are 0.
-Zstandard packs them, and adds a checksum. What is written is read back as it was.
+What is kept of each player in a subgame is a file of its own: a pass changes the regrets of one player alone. Whole
+numbers are taken apart into planes of bytes, the low ones first, two where all are below 2¹⁶ and four elsewhere.
+Numbers of a hand come together, those of hands that differ by suits alone once, and those of hands that hold a card of
+the board never: neighbours are then alike. Zstandard packs them. A file has a checksum of all that is in it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
@@ -18,49 +24,80 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 from kilt.arrays import FloatArray, IntArray
 from kilt.artifact import os_errors, write_text
 from kilt.errors import RunError
-from kilt.solve.disk_kernels import PLANES, from_planes, to_planes
+from kilt.machine import locked
+from kilt.solve.disk_kernels import SHORT, Alike, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
 
-MARK = b"kilt subgame 1\n"
-LEVEL = 1  # of compression: higher ones take longer, and pack little more
+FORMAT = 2  # of the folder; goes up when older readers would not understand it
+MARK = f"kilt subgame {FORMAT}\n".encode()
+ABOUT, TRUNK = "about.json", "trunk.zst"
+LEVEL = 1  # of compression: see docs/disk.md
 HEAD = "<u8"  # of each number before what is packed
 
 
-class KeptRegrets(NamedTuple):
-    """What a file has: a player's regrets in a subgame."""
+class PartRows(NamedTuple):
+    """Some rows of boards in a row, in the table of a subgame: arguments of `to_planes`."""
+
+    start: int  # row of the first board
+    stride: int  # from one board to the next
+    rows: IntArray  # [row kept] among those of a board
+    alike: Alike
+    symmetry: IntArray  # [board]
+    bits: IntArray  # [hand]
+    held: IntArray  # [board]
+
+
+class KeptNumbers(NamedTuple):
+    """What a file has: the numbers of a player in a subgame."""
 
     passes: int = 0  # passes over all subgames up to the one that wrote it
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] what the subgame was worth in that pass
-    packed: bytes = b""  # as `pack` gives it; empty where there is no file yet
+    packed: tuple[bytes, ...] = ()  # tables as `pack` gives them; none where there is no file yet
 
 
-class KeptSubgame(NamedTuple):
-    """What is kept of a subgame."""
+def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float = 0.0) -> bytes:
+    """Rows of a table [row, hand] as whole numbers, `scale` to one of theirs, compressed.
 
-    number: int
-    players: tuple[KeptRegrets, KeptRegrets]
-    scale: float
+    Parameters
+    ----------
+    table : ndarray, shape (rows, hands)
+        Of a subgame.
+    parts : list of PartRows
+        Which rows.
+    numbers : int
+        How many numbers that makes.
+    scale : float
+        What they are multiplied by.
+    dither : float
+        What is added before they are rounded down, from 0 to 1.
+    """
+    planes = _to_planes(table, parts, numbers, scale, dither, SHORT)
+    if planes is None:
+        planes = _to_planes(table, parts, numbers, scale, dither, 2 * SHORT)
+    assert planes is not None
+    return ZstdCompressor(LEVEL).compress(planes.data)
 
-    def unpack(self, player: int, rows: IntArray, table: Table) -> None:
-        """Write the regrets of a player to their rows of `table` [row, hand], in chips."""
-        if data := self.players[player].packed:
-            try:
-                unpack(data, rows, self.scale, table)
-            except (ZstdError, ValueError) as error:
-                raise RunError(f"subgame {self.number} is damaged: {error}; begin again in another folder") from error
+
+def _to_planes(
+    table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float, width: int
+) -> Planes | None:
+    """Planes of some bytes a number; None where these are too few."""
+    planes, at = np.empty((width, numbers), np.uint8), 0
+    for part in parts:
+        at, largest = to_planes(table, *part, scale, dither, planes, at)
+        if width == SHORT and largest >> 8 * SHORT:
+            return None
+    return planes
 
 
-def pack(table: Table, rows: IntArray, scale: float) -> bytes:
-    """Some rows of regrets [row, hand] as whole numbers, `scale` to a chip, rounded down and compressed."""
-    planes = np.empty((PLANES, len(rows), table.shape[1]), np.uint8)
-    to_planes(table, rows, scale, planes)
-    return ZstdCompressor(LEVEL, write_checksum=True).compress(planes.data)
-
-
-def unpack(data: bytes, rows: IntArray, scale: float, table: Table) -> None:
-    """Write to rows of `table` [row, hand] what `pack` has packed."""
+def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
+    """Write to rows of `table` [row, hand] what `pack` has packed; ValueError where it is something else."""
     planes = np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
-    from_planes(planes.reshape(PLANES, len(rows), table.shape[1]), rows, scale, table)
+    if planes.size not in (SHORT * numbers, 2 * SHORT * numbers):
+        raise ValueError(f"it has {planes.size} bytes for {numbers} numbers")
+    planes, at = planes.reshape(-1, numbers), 0
+    for part in parts:
+        at = from_planes(planes, at, *part, scale, table)
 
 
 class SubgameStore:
@@ -74,77 +111,145 @@ class SubgameStore:
         The fingerprint of the game: a folder of another one is refused.
     scale : float
         Whole numbers to a chip; likewise.
+    averaging : bool
+        Whether averages are kept too; likewise.
     """
 
-    def __init__(self, folder: Path, game: str, scale: float) -> None:
-        self.folder, self.scale = folder, scale
-        said = json.dumps({"game": game, "scale": scale})
-        about = folder / "about.json"
+    def __init__(self, folder: Path, game: str, scale: float, averaging: bool = False) -> None:
+        self.folder = folder
+        self.said: dict[str, Any] = {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
         with os_errors(f"subgames in {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
+            about = folder / ABOUT
             if not about.exists():
-                write_text(about, said)
-            if about.read_text() != said:
-                raise RunError(f"{folder} holds subgames of another game, or with another scale: give another folder")
+                write_text(about, json.dumps(self.said))
+            require_about(folder, self.said)
 
-    def open(self, number: int) -> KeptSubgame:
-        """What is kept of a subgame; one that nobody has come to has no files."""
-        first, second = (self._read(self._file(number, player)) for player in (0, 1))
-        return KeptSubgame(number, (first, second), self.scale)
+    @classmethod
+    def opened(cls, folder: Path, game: str) -> SubgameStore:
+        """A folder that was filled before, with the scale that it has."""
+        said = _about(folder)
+        require_about(folder, {"format": FORMAT, "game": game})
+        return cls(folder, game, said["scale"], said["average"])
 
-    def write(self, number: int, player: int, passes: int, values: FloatArray, table: Table, rows: IntArray) -> None:
-        """Keep a player's regrets in a subgame, which are `rows` of `table`, in place of those before."""
-        self._write(self._file(number, player), passes, values, pack(table, rows, self.scale))
+    @property
+    def scale(self) -> float:
+        """Whole numbers to a chip."""
+        return float(self.said["scale"])
 
-    def read_trunk(self, shape: tuple[int, int]) -> tuple[int, FloatArray]:
-        """The number of passes that are complete, and [row, hand] the regrets of the trunk in chips."""
-        kept = self._read(self._trunk)
-        return kept.passes, kept.values if kept.passes else np.zeros(shape)
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Write to the folder while no other process does; RunError where one does."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked(self.folder / ".lock", wait=False))
+            except BlockingIOError:
+                raise RunError(f"another process is at work on {self.folder}: wait for it, or stop it") from None
+            yield
 
-    def write_trunk(self, passes: int, trunk: Table) -> None:
-        """Keep the regrets of the trunk, as they are: it is small."""
-        self._write(self._trunk, passes, trunk.astype(np.float64), b"")
+    def open(self, number: int, player: int) -> KeptNumbers:
+        """What is kept of a player in a subgame; one that nobody has come to has no files."""
+        return self._read(self._file(number, player))
+
+    def write(self, number: int, player: int, kept: KeptNumbers) -> None:
+        """Keep the numbers of a player in a subgame, in place of those before."""
+        self._write(self._file(number, player), kept)
+
+    def damaged(self, number: int, player: int, error: Exception) -> RunError:
+        """What to say of a file that cannot be unpacked."""
+        return _damaged(self._file(number, player), error)
+
+    def read_trunk(self) -> KeptNumbers:
+        """The number of passes that are complete and, as `values`, [row, hand] the tables of the trunk."""
+        return self._read(self.folder / TRUNK)
+
+    def write_trunk(self, passes: int, tables: FloatArray) -> None:
+        """Keep the tables of the trunk, as they are: they are small."""
+        self._write(self.folder / TRUNK, KeptNumbers(passes, tables))
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.stat().st_size for file in self.folder.glob("*.zst"))
 
-    @property
-    def _trunk(self) -> Path:
-        return self.folder / "trunk.zst"
+    def copy_to(self, folder: Path) -> None:
+        """Give all files to another folder as they are now: by links where the disk has them, else by copies."""
+        with os_errors(f"{folder} cannot be written"):
+            for file in (self.folder / ABOUT, *self.folder.glob("*.zst")):
+                try:
+                    os.link(file, folder / file.name)
+                except OSError:
+                    shutil.copyfile(file, folder / file.name)
 
     def _file(self, number: int, player: int) -> Path:
         return self.folder / f"{number}-{player + 1}.zst"
 
-    def _write(self, file: Path, passes: int, values: FloatArray, regrets: bytes) -> None:
+    def _write(self, file: Path, kept: KeptNumbers) -> None:
         """Replace a file in one step: a reader finds the old one or the new one, whole."""
-        first = ZstdCompressor(LEVEL, write_checksum=True).compress(
-            np.array([passes, *values.shape], HEAD).tobytes() + values.tobytes()
-        )
+        values = kept.values
+        head = np.array([kept.passes, *values.shape, values.itemsize], HEAD).tobytes()
+        first = ZstdCompressor(LEVEL).compress(head + values.tobytes())
+        pieces = first, *kept.packed
+        body = [np.array([len(pieces), *map(len, pieces)], HEAD).tobytes(), *pieces]
+        check = 0
+        for piece in body:
+            check = crc32(piece, check)
         draft = file.with_name(f".{file.name}")
-        with os_errors(f"writing {file}"):
-            with draft.open("wb") as out:
-                out.write(MARK + np.array([len(first), len(regrets)], HEAD).tobytes())
-                out.write(first)
-                out.write(regrets)
-                out.flush()
-                os.fsync(out.fileno())
+        with os_errors(f"{file} cannot be written"):
+            try:
+                with draft.open("wb") as out:
+                    out.writelines([MARK, np.array([check], HEAD).tobytes(), *body])
+                    out.flush()
+                    os.fsync(out.fileno())
+            except OSError:
+                with suppress(OSError):
+                    draft.unlink()  # a full disk has room again for what is there
+                raise
             draft.replace(file)
 
-    def _read(self, file: Path) -> KeptRegrets:
+    def _read(self, file: Path) -> KeptNumbers:
         """What a file has, or nothing where there is none."""
-        try:
+        if not file.exists():
+            return KeptNumbers()
+        with os_errors(f"{file} cannot be read"):
             data = file.read_bytes()
-        except FileNotFoundError:
-            return KeptRegrets()
         try:
-            sizes, body = np.frombuffer(data[len(MARK) :][:16], HEAD), data[len(MARK) + 16 :]
-            if not data.startswith(MARK) or len(body) != sizes.sum():
-                raise ZstdError("cut off")
-            first = ZstdDecompressor().decompress(body[: sizes[0]])
-            passes, *shape = np.frombuffer(first[:24], HEAD).tolist()
-            values = np.frombuffer(first[24:]).reshape(shape).copy()
-        except (ZstdError, ValueError) as error:
-            raise RunError(f"{file} is damaged: {error}; begin again in another folder") from error
-        return KeptRegrets(passes, values, body[sizes[0] :])
+            if not data.startswith(MARK):
+                raise ValueError("it does not begin as files of subgames do")
+            check, count = np.frombuffer(data, HEAD, 2, len(MARK)).tolist()
+            if crc32(memoryview(data)[len(MARK) + 8 :]) != check:
+                raise ValueError("its checksum is another one")
+            sizes = np.frombuffer(data, HEAD, count, len(MARK) + 16)
+            ends = len(MARK) + 16 + 8 * count + np.cumsum([0, *sizes.tolist()])
+            pieces = [data[begin:end] for begin, end in pairwise(ends.tolist())]
+            first = ZstdDecompressor().decompress(pieces[0])
+            passes, *shape, width = np.frombuffer(first, HEAD, 4).tolist()
+            values = np.frombuffer(first, f"<f{width}", -1, 32).reshape(shape).copy()
+        except (ZstdError, ValueError, TypeError, IndexError) as error:
+            raise _damaged(file, error) from error
+        return KeptNumbers(passes, values, tuple(pieces[1:]))
+
+
+def require_about(folder: Path, wanted: dict[str, Any]) -> None:
+    """Raise RunError where a folder of subgames is of another game, scale or format than is wanted."""
+    said = _about(folder)
+    for what, value in wanted.items():
+        if said.get(what) != value:
+            raise RunError(
+                f"{folder} holds subgames of another {what}, {said.get(what)}, not {value}: give another folder"
+            )
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """What a folder says about itself."""
+    with os_errors(f"{folder / ABOUT} cannot be read"):
+        text = (folder / ABOUT).read_bytes()
+    try:
+        said = json.loads(text)
+        return {what: said[what] for what in ("format", "game", "scale", "average")}
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise _damaged(folder / ABOUT, error) from error
+
+
+def _damaged(file: Path, error: Exception) -> RunError:
+    return RunError(f"{file} is damaged ({error}): copy it from where it is whole, or begin again in another folder")

@@ -25,9 +25,12 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
 from kilt.games.tilt import TiltedGame, tilted
+from kilt.solve import disk
+from kilt.solve.disk import DiskProblem
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
+    DISK,
     FLAT,
     SINGLE,
     VECTOR,
@@ -98,7 +101,8 @@ def load_problem(
     given = None if isinstance(game, str) else game
     source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     tables = entry.tables if entry else 1
-    forms = [one for one in (FLAT, VECTOR) if entry is None or one in entry.make]
+    served = tuple(entry.make) if entry else (DISK,) if form == DISK else (FLAT, VECTOR)
+    forms = [one for one in (FLAT, VECTOR, DISK) if one in served]
     missing = []
     for candidate in forms:
         if form in (None, candidate):
@@ -112,7 +116,7 @@ def load_problem(
 
 def stored_form(path: Path) -> str:
     """The form of the problem that a strategy on disk is for."""
-    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, blueprint.KIND: ABSTRACT}
+    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, disk.KIND: DISK, blueprint.KIND: ABSTRACT}
     kind = artifact.kind_of(path)
     if kind not in forms:
         raise ArtifactError(f"{path} holds a {kind}, not a strategy: check the name")
@@ -153,6 +157,8 @@ class _Source:
 
     def lacks(self, form: str, tables: int) -> str | None:
         """What a form needs that is not there; None where nothing stands in its way."""
+        if form == DISK:
+            return self._lacks_disk()
         return self._lacks_flat() if form == FLAT else self._lacks_vector(tables)
 
     def _lacks_flat(self) -> str | None:
@@ -162,6 +168,24 @@ class _Source:
         if self.threads > 1:
             return f"1 thread for a flat tree, and {self.threads} are asked for"
         return None
+
+    def _lacks_disk(self) -> str | None:
+        lack = self._lacks_vector(0)
+        if lack or self.size is None:
+            return lack
+        if len(self.vectors.tree.rows) < 2:
+            return f"a game of two rounds or more, and {self.name} has one"
+        wanted, there = self.on_disk.subgames.memory, machine.available_memory()
+        if wanted > there:
+            return (
+                f"{wanted / 1e9:,.1f} GB of memory for subgames of {self.name}, and {there / 1e9:,.1f} GB are available"
+            )
+        return None
+
+    @cached_property
+    def on_disk(self) -> DiskProblem:
+        """The public tree in subgames."""
+        return DiskProblem(self.vectors, self._dtype(1))
 
     @property
     def too_many_bets(self) -> bool:
@@ -192,6 +216,8 @@ class _Source:
 
     def problem(self, form: str, tables: int) -> Problem:
         """The game in a form that lacks nothing."""
+        if form == DISK:
+            return self.on_disk
         if form == VECTOR:
             return VectorProblem(self.vectors, self._dtype(tables), self.device)
         if self.game is None:

@@ -37,8 +37,8 @@ from kilt.tree.vector import VectorGame
 if TYPE_CHECKING:
     from kilt.tree.device import DeviceGame
 
-# Forms of a game: its flat tree, its public tree with vectors of hands, or an abstract game.
-FORMS = FLAT, VECTOR, ABSTRACT = "flat", "vector", "abstract"
+# Forms of a game: its flat tree, its public tree with vectors of hands, that in subgames on disk, or an abstract game.
+FORMS = FLAT, VECTOR, DISK, ABSTRACT = "flat", "vector", "disk", "abstract"
 DEVICES = CPU, GPU = "cpu", "gpu"  # where walks with vectors of hands may run
 SINGLE = 1 << 30  # bytes: tables that would be larger in double precision are kept in single precision
 

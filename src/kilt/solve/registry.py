@@ -14,8 +14,9 @@ from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, JointBluep
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.counter import CounterSolver
+from kilt.solve.disk import DiskCfr, DiskProblem
 from kilt.solve.external import External
-from kilt.solve.problem import ABSTRACT, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.problem import ABSTRACT, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.variants import VARIANTS, Variant
@@ -112,6 +113,15 @@ def _current(problem: VectorProblem, seed: int) -> Solver:
     return VectorCfr(problem.game, "cfr+", problem.dtype, averaging=False)
 
 
+def _on_disk(*, averaging: bool) -> dict[str, Make]:
+    """CFR+ with regrets in subgames on disk."""
+
+    def disk(problem: DiskProblem, seed: int) -> Solver:
+        return DiskCfr(problem.subgames, averaging=averaging)
+
+    return {DISK: disk}
+
+
 def _cfr_br(trunk: int) -> dict[str, Make]:
     """CFR-BR against a hybrid opponent that learns in the first `trunk` rounds; 0: against a full best response."""
 
@@ -171,6 +181,12 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "cfr+current": Algorithm(
         "CFR+ without an average: the current strategy is the result", {VECTOR: _current}, tables=1, threads=True
+    ),
+    "cfr+disk": Algorithm(
+        "CFR+ with regrets on disk, for games larger than memory; cfr+disk:average keeps an average too",
+        _on_disk(averaging=False),
+        tables=0,
+        threads=True,
     ),
     "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
@@ -239,7 +255,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
     ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR
-    by joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with
+    by joint tables, ``cfr+disk:average`` CFR+ on disk with an average, ``dbr:external`` a data-biased response by
+    external sampling, and so on. A `Variant` is CFR with
     discounts of one's own.
     """
     if isinstance(name, Algorithm):
@@ -249,6 +266,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     plain, _, more = name.partition(":")
     if plain == "cfr-br" and more.isdecimal():
         return ALGORITHMS[plain]._replace(make=_cfr_br(int(more)), samples=int(more) > 0, trunk=int(more))
+    if name == "cfr+disk:average":
+        return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True))
     if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in VARIANTS:

@@ -21,7 +21,9 @@ class Solver(Protocol):
     (board, row) × hand, and probabilities are in proportion to what is in them: see `tree.vector`.
     """
 
-    iterations: int  # done so far
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -62,6 +64,16 @@ class InParts(Protocol):
 
     def close(self) -> None:
         """Let go of all that is somewhere else."""
+
+
+@runtime_checkable
+class OnDisk(Protocol):
+    """A solver that keeps all that it learns in a folder as it goes: see `disk`."""
+
+    size: int  # bytes that the folder will take, about
+
+    def open(self, folder: Path) -> None:
+        """Keep all that is learnt in a folder, or go on from what is there."""
 
 
 class TableState:

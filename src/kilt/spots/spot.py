@@ -29,7 +29,7 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
 from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
 from kilt.solve.fixed_point import FixedPointCfr, FixedPointProblem
 from kilt.solve.problem import VectorProblem
@@ -276,7 +276,7 @@ class Spot(Record):
         run = Run(problem, solver, identity, budget.in_units(self.pot), begun, schedule=measured)
         run.judge = SpotJudge(problem)
         if save:
-            run.folder = RunFolder.create(save, identity, run.budget, size_of(solver))
+            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver))
             self.keep(save)
         return run
 
