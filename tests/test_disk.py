@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kilt.bench import disk as bench
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import judge_of
+from kilt.reproduce import REPRODUCTIONS
+from kilt.reproduce.claims import HOLDS
+from kilt.reproduce.reproduction import Request
 from kilt.runs.budget import Budget
 from kilt.runs.folder import SUBGAMES
 from kilt.runs.run import continued_run, new_run, open_run
@@ -153,3 +157,12 @@ def test_runs_on_disk(tmp_path):
     assert whole.exploitability == pytest.approx(rounded, abs=1e-3) != whole.current_exploitability
     with pytest.raises(GameError, match=r"another|is for"):
         load_problem("rhode-island", form=DISK).load(tmp_path / "run" / STRATEGY)
+
+
+def test_the_bench_and_the_counts():
+    """What is counted of limit hold'em is what the thesis has [Johanson16 chapter 9]; the bench measures any game."""
+    figures = {figure.key: figure.value for figure in bench.run(game=game_of("leduc"), iterations=3, dtype=np.float64)}
+    assert {"compression_ratio", "overhead", "peak_gb"} < set(figures)
+    assert figures["rounding_cost"] == pytest.approx(0, abs=1)
+    found = REPRODUCTIONS["storage"]
+    assert all(verdict.verdict == HOLDS for verdict in found.verdicts(found.reproduce(Request(), None)))

@@ -114,6 +114,16 @@ def counter(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
+def disk(as_json: AsJson = False, long: Long = False) -> None:
+    """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1]; with --long, on [2-4]."""
+    from kilt.bench.disk import run
+
+    with waiting("measuring, a minute; with --long, half an hour …"):
+        figures = run(long=long)
+    _print("kilt bench disk", figures, as_json=as_json)
+
+
+@app.command()
 def spots(
     as_json: AsJson = False,
     long: Long = False,

@@ -206,8 +206,9 @@ def _whole(
     """A run on a game as it is, new or to go on with."""
     from kilt.errors import RunError
     from kilt.games.tilt import tilt_of
-    from kilt.runs.folder import RunFolder
+    from kilt.runs.folder import RunFolder, room_for
     from kilt.runs.run import new_run
+    from kilt.solve.disk import DiskProblem
 
     begun = RunFolder.open(resume) if resume else None
     if begun:
@@ -229,6 +230,13 @@ def _whole(
             tilt=tilt_of(tilt),
             folder=out,
             begun=begun,
+        )
+    if isinstance(run.problem, DiskProblem):
+        cut = run.problem.subgames
+        disk = room_for(run.solver)
+        say(
+            f"{cut.count:,} subgames, {cut.numbers:,} numbers: {cut.memory / 1e9:,.2f} GB of memory, "
+            f"{disk / 1e9:,.2f} GB on disk at most, about {duration(cut.seconds)} an iteration"
         )
     if begun is None and budget is None and not run.exact:
         say(f"no budget is given: stopping after {run.budget}")

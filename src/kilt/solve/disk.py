@@ -71,6 +71,7 @@ GOLDEN = (5**0.5 - 1) / 2
 AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
 SIZE = 64 << 20  # bytes of the table of a subgame, at most about: few enough that a dozen fit anywhere
 FEWEST = 32  # subgames that a game falls into, about, however small it is: so many can be on their way at a time
+PER_NUMBER = 8e-9  # seconds of a pass for a number of the tables, on a core of 2026: the walk, and packing beside it
 PACKED = 4  # to one: the least that compression is counted on for, before anything is known
 
 
@@ -150,13 +151,18 @@ class Subgames:
 
     @property
     def abreast(self) -> int:
-        """Subgames in memory at a time: being read, walked and written by each thread, and one to spare."""
-        return 3 * self.game.threads + 1
+        """Subgames in memory at a time: for each thread one that is read, one that is walked, and two to be written."""
+        return 4 * self.game.threads + 1
 
     @property
     def memory(self) -> int:
         """Bytes of the tables in memory at a time, of regrets alone, and of what is packed of them."""
         return 2 * self.abreast * self.rows * self.game.shape[1] * self.dtype.itemsize
+
+    @property
+    def seconds(self) -> float:
+        """What an iteration takes, about, by the numbers of the tables and the game's threads."""
+        return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def layout(self, part: VectorTree | None = None) -> TableLayout:
         """The layout of the table of a part of the tree; left out: of the trunk alone."""
@@ -197,7 +203,9 @@ class Subgames:
         """
         threads = self.game.threads
         with ExitStack() as pools:
-            readers, walkers, writers = (pools.enter_context(ThreadPoolExecutor(threads)) for _ in range(3))
+            # Whoever writes waits for the disk, and meanwhile another one packs.
+            workers = (pools.enter_context(ThreadPoolExecutor(share * threads)) for share in (1, 1, 2))
+            readers, walkers, writers = workers
             waiting: deque[Future[Values]] = deque()
             try:
                 for number in range(self.count):
@@ -388,7 +396,7 @@ class DiskCfr:
         solver, until `open` gives it one to stay.
     scale : float, optional
         Whole numbers to a chip that is won from one hand of the opponent: regrets are rounded to a multiple of
-        1 / `scale`, and end at 2³² of them. Left out: the largest regret that one walk can find has 15 bits.
+        1 / `scale`, and end at 2³¹ of them. Left out: the largest regret that one walk can find has 15 bits.
     averaging : bool
         Whether the average strategy is kept too, in twice the space: see `average`.
     """

@@ -9,7 +9,7 @@ from kilt.arrays import IntArray
 from kilt.jit import kernel
 from kilt.tree.vector_arrays import Table
 
-MOST = 2**32 - 1  # the largest whole number that is kept
+MOST = 2**31 - 1  # the largest whole number that is kept
 SHORT = 2  # bytes of a number where all are below 2¹⁶; four elsewhere
 
 Planes = npt.NDArray[np.uint8]  # [byte, number], the low bytes first
@@ -40,7 +40,7 @@ def to_planes(
     dither: float,
     planes: Planes,
     at: int,
-) -> tuple[int, np.uint32]:
+) -> tuple[int, np.int32]:
     """Write some rows of boards in a row to `planes`, from place `at`: whole numbers, `scale` times theirs.
 
     They are rounded down after `dither` was added, and `MOST` at most. Numbers of a hand come together, for those hands
@@ -48,21 +48,24 @@ def to_planes(
     `rows` are those of each board that are written. Boards have a row of `alike`, `symmetry`, and a set of cards,
     `held`, as hands have `bits`. Returns the place after the last number, and the largest of them.
     """
-    most, largest, width = np.float64(MOST), np.uint32(0), len(planes)
+    most, largest, width = np.float64(MOST), np.int32(0), len(planes)
+    apart = np.empty(len(bits), np.uint64)  # the hands that are
     for board in range(len(held)):
-        first, begin = alike[symmetry[board]], start + board * stride
+        first, count = alike[symmetry[board]], 0
         for hand in range(len(bits)):
-            if first[hand] != hand or bits[hand] & held[board] != 0:
-                continue
-            for k in range(len(rows)):
-                number = np.uint32(np.int64(min(table[begin + rows[k], hand] * scale + dither, most)))
+            if first[hand] == hand and bits[hand] & held[board] == 0:
+                apart[count] = hand
+                count += 1
+        for k in range(len(rows)):
+            row, low, high = table[start + board * stride + rows[k]], planes[0, at + k :], planes[1, at + k :]
+            for i in range(count):
+                number = np.int32(min(row[apart[i]] * scale + dither, most))
                 largest = max(largest, number)
-                planes[0, at] = np.uint8(number)
-                planes[1, at] = np.uint8(number >> np.uint32(8))
+                low[i * len(rows)], high[i * len(rows)] = np.uint8(number), np.uint8(number >> 8)
                 if width > SHORT:
-                    planes[2, at] = np.uint8(number >> np.uint32(16))
-                    planes[3, at] = np.uint8(number >> np.uint32(24))
-                at += 1
+                    planes[2, at + k + i * len(rows)] = np.uint8(number >> 16)
+                    planes[3, at + k + i * len(rows)] = np.uint8(number >> 24)
+        at += count * len(rows)
     return at, largest
 
 
@@ -84,22 +87,31 @@ def from_planes(
 
     Hands that are alike have the same numbers; those that hold a card of the board have 0. See `to_planes`.
     """
-    width, count, unit = len(planes), len(rows), 1 / scale
-    place = np.empty(len(bits), np.int64)  # [hand] where its numbers begin
+    width, unit, nothing = len(planes), table.dtype.type(1 / scale), len(bits)
+    place, block = np.empty(len(bits), np.uint64), np.empty((len(rows), len(bits) + 1), table.dtype)
+    block[:, nothing] = 0
     for board in range(len(held)):
-        first, begin = alike[symmetry[board]], start + board * stride
+        first, count = alike[symmetry[board]], 0
         for hand in range(len(bits)):
             if bits[hand] & held[board] != 0:
-                for k in range(count):
-                    table[begin + rows[k], hand] = 0
-                continue
-            if first[hand] == hand:
-                place[hand] = at
-                at += count
-            source = place[first[hand]]
-            for k in range(count):
-                number = np.int64(planes[0, source + k]) | (np.int64(planes[1, source + k]) << 8)
-                if width > SHORT:
-                    number |= (np.int64(planes[2, source + k]) << 16) | (np.int64(planes[3, source + k]) << 24)
-                table[begin + rows[k], hand] = number * unit
+                place[hand] = nothing
+            elif first[hand] == hand:
+                place[hand] = count
+                count += 1
+            else:
+                place[hand] = place[first[hand]]
+        for k in range(len(rows)):
+            low, high = planes[0, at + k :], planes[1, at + k :]
+            for i in range(count):
+                block[k, i] = (np.int32(low[i * len(rows)]) | (np.int32(high[i * len(rows)]) << 8)) * unit
+            if width > SHORT:
+                low, high = planes[2, at + k :], planes[3, at + k :]
+                for i in range(count):
+                    number = (np.int32(low[i * len(rows)]) << 16) | (np.int32(high[i * len(rows)]) << 24)
+                    block[k, i] += number * unit
+        at += count * len(rows)
+        for k in range(len(rows)):
+            row = table[start + board * stride + rows[k]]
+            for hand in range(len(bits)):
+                row[hand] = block[k, place[hand]]
     return at

@@ -1,0 +1,66 @@
+"""``kilt bench disk``: CFR+ with regrets on disk beside CFR+ in memory: size, time, and what rounding costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from resource import RUSAGE_SELF, getrusage
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.bench.measure import Figure, interleaved
+from kilt.games import load_game
+from kilt.games.game import Game
+from kilt.solve.disk import DiskCfr, Subgames
+from kilt.solve.problem import big_blind_of
+from kilt.solve.vector import VectorCfr
+from kilt.tree.vector import VectorGame
+
+SMALL, LARGE = ("holdem.2-1", 20), ("holdem.2-4", 100)  # games, and iterations
+ROUNDS = 3  # in which both are timed
+
+
+def run(
+    *,
+    long: bool = False,
+    game: Game | None = None,
+    iterations: int | None = None,
+    dtype: npt.DTypeLike = np.float32,
+) -> list[Figure]:
+    """Measure files, memory and time of `DiskCfr` on [2-1] hold'em, or with `long` on [2-4].
+
+    Parameters
+    ----------
+    long : bool
+        Whether the game is [2-4] hold'em, for 100 iterations.
+    game : Game, optional
+        Another one.
+    iterations : int, optional
+        Another number of them.
+    dtype : data type
+        Of the numbers in walks.
+    """
+    name, usual = LARGE if long else SMALL
+    rules = game or load_game(name)
+    iterations, blind = iterations or usual, big_blind_of(rules) or 1.0
+    vectors = VectorGame(rules)
+    disk = DiskCfr(Subgames(vectors, dtype))
+    disk.step(iterations)
+    peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    ratio = 4 * disk.subgames.numbers / disk.store.size
+    memory = VectorCfr(vectors, "cfr+", dtype, averaging=False)
+    memory.step(iterations)
+    found = disk.current().exploitability(), vectors.exploitability(memory.regret)
+    on_disk, in_memory = (1000 * chips / blind for chips in found)
+    seconds = interleaved({"disk": partial(disk.step, 1), "memory": partial(memory.step, 1)}, ROUNDS)
+    return [
+        Figure("compression_ratio", f"4-byte numbers to files, {rules.name}", ratio, "to 1"),
+        Figure(
+            "overhead", "an iteration, on disk to in memory, one thread walks", seconds["disk"] / seconds["memory"], ""
+        ),
+        Figure("peak_gb", "memory of the process at its peak", peak, "GB"),
+        Figure("iteration_seconds", "an iteration on disk", seconds["disk"], "s"),
+        Figure("memory_seconds", "an iteration in memory", seconds["memory"], "s"),
+        Figure("exploitability", f"on disk after {iterations} iterations", on_disk, "mbb/g"),
+        Figure("rounding_cost", "… more than in memory", on_disk - in_memory, "mbb/g"),
+    ]
