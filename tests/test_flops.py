@@ -1,5 +1,7 @@
 """Best responses flop by flop, against walks of all boards at once."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -127,6 +129,8 @@ def test_the_command(run, judged, monkeypatch):
     ours = answer("evaluate", "exploitability", run, "--threads", 2)
     assert ours["best_response_values"] == pytest.approx(wanted, rel=1e-9)
     assert {*whole} - {*ours} == {"value"}
+    shutil.rmtree(run / "best-responses")
+    assert answer("evaluate", "exploitability", run, "--threads", 2, "--engine", "local") == ours
     shown = kilt("evaluate", "exploitability", run)
     assert "exploitability" in shown.stdout
     assert "takes about" not in shown.stderr  # what is done is done
@@ -137,7 +141,6 @@ def test_the_command(run, judged, monkeypatch):
     assert one["ci95"][1] is None
     assert "95% interval" in kilt("evaluate", "exploitability", run, "--flops", 3, "--seed", 4).stdout
     assert "use 1 to 1" in refused("evaluate", "exploitability", run, "--flops", 0)
-    assert "leave out --engine" in refused("evaluate", "exploitability", run, "--engine", "local")
     line = refused("evaluate", "exploitability", run, "--responses", run.parent / "no")
     assert "cannot be written" in line
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 0.0)

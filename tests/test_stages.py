@@ -17,6 +17,7 @@ from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan
 from kilt.engines import Crew, EngineError, engine_named
 from kilt.errors import PlayError, RunError
 from kilt.evaluate.crosstable import crosstable
+from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks
 from kilt.play import match as matches
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
@@ -25,6 +26,7 @@ from kilt.runs.subject import Subject
 from loaders import Rooted, baseline, here_only
 from test_cli_agent import solved  # noqa: F401, a fixture
 from test_cli_solve import short  # noqa: F401, a fixture
+from test_flops import Quiet
 from test_match import LEDUC, NOLIMIT, Bound, pair
 from test_public import CASES, SHORT, features  # noqa: F401, a fixture
 
@@ -211,9 +213,19 @@ def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: 
     assert_equal(values(subject, engine, 2), subject, 2)
 
 
-def test_best_responses_to_blueprints(engine, solved):  # noqa: F811
+def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
     subject = Subject.of_run(solved)
     assert_equal(values(subject, engine, 2), subject, 2)
+    judge, strategy, _ = subject.load()
+    walks = flop_walks(judge.problem, strategy)
+    draws = draw_flops(walks.game, 3)
+    here, there = (FlopResponses.begun(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there"))
+    here.go_on(Quiet())
+    with subject.flop_crew(judge.problem, engine, 2) as there.crew:
+        assert there.time_left() > 0
+        there.go_on(Quiet())
+    assert np.array_equal(here.values, there.values) and here.values.any()
+    assert not engine._workers
 
 
 @pytest.mark.parametrize("engine", ["ray"], indirect=True)  # nobody is lost in this process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,8 +79,9 @@ def exploitability(
 ) -> None:
     """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT.
 
-    An engine has as many workers as there are --threads; each walks its share of the boards. Large abstract games are
-    walked flop by flop, which says first how long it takes. Ctrl-C stops that so that the same command goes on.
+    An engine has as many workers as there are --threads; each walks its share of the boards, or flop after flop. Large
+    abstract games are walked flop by flop, which says first how long it takes; Ctrl-C stops that so that the same
+    command goes on.
     """
     from kilt.errors import RunError
     from kilt.evaluate.agents import AGENTS
@@ -107,13 +109,14 @@ def exploitability(
     if isinstance(judge, AbstractJudge):
         cost = judge.problem.cost
         if flops is not None or device != "cpu" or not cost.fits or cost.seconds > LONG:
-            if engine:
-                raise RunError(f"{name} is walked flop by flop, on this machine: leave out --engine")
             if responses:
                 judge.responses(table)
             with waiting(f"writing out {name} …"):
                 found = subject.flop_responses(judge.problem, table, flops, seed, device)
-            _by_flop(found, judge.problem, {"game": name} | who, seed, as_json=as_json)
+            with opened(engine, address, threads) as workers, ExitStack() as stack:
+                if workers and not found.complete:
+                    found.crew = stack.enter_context(subject.flop_crew(judge.problem, workers, threads))
+                _by_flop(found, judge.problem, {"game": name} | who, seed, as_json=as_json)
             return
     if flops is not None:
         raise RunError(f"--flops {flops} is for runs on abstract games, and {name} is walked as a whole: leave it out")

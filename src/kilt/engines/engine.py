@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -80,8 +81,8 @@ class Engine(Protocol):
 class Crew:
     """Workers who all do the same job and remember nothing between questions: one that is lost is replaced.
 
-    What it was asked is then asked again, so that the answers do not depend on who was lost. A context: at its end all
-    are dismissed.
+    What it was asked is then asked again, so that the answers do not depend on who was lost. Several threads may ask. A
+    context: at its end all are dismissed.
 
     Parameters
     ----------
@@ -94,8 +95,9 @@ class Crew:
     """
 
     def __init__(self, engine: Engine, job: Job, workers: int) -> None:
-        self.engine, self.job = engine, job
+        self.engine, self.job, self.size = engine, job, workers
         self._workers = engine.hire([job] * workers)
+        self._lock = Lock()
 
     def __enter__(self) -> Crew:
         return self
@@ -107,7 +109,7 @@ class Crew:
 
     def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
         """Ask a worker, counted round and round, to call a method; gives what waits for the answer."""
-        place = number % len(self._workers)
+        place = number % self.size
         worker = self._workers[place]
         answer = worker.ask(method, *arguments)
 
@@ -118,10 +120,11 @@ class Crew:
                     return answer.get()
                 except WorkerLost as error:
                     lost = error
-                if self._workers[place] is worker:  # nobody has found out before
-                    self.engine.dismiss([worker])
-                    (self._workers[place],) = self.engine.hire([self.job])
-                worker = self._workers[place]
+                with self._lock:
+                    if self._workers[place] is worker:  # nobody has found out before
+                        self.engine.dismiss([worker])
+                        (self._workers[place],) = self.engine.hire([self.job])
+                    worker = self._workers[place]
                 answer = worker.ask(method, *arguments)
             raise EngineError(f"{lost}, {TRIES} times in a row: see that machines have memory, or use fewer workers")
 

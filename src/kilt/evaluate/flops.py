@@ -1,8 +1,8 @@
 """Best responses to a strategy one flop at a time, in games whose boards do not fit into memory [Johanson16 §2.4].
 
 A *flop* is a canonical board of the second round, whatever its number of cards. What the boards that follow it are
-worth is a small array; those of all flops are added up in their order, so that what comes out depends neither on
-threads nor on interruptions. Some flops drawn at random give an estimate: see `FlopResponses.estimate`.
+worth is a small array; those of all flops are added up in their order, so that what comes out does not depend on
+threads, workers or interruptions. Some flops drawn at random give an estimate: see `FlopResponses.estimate`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from kilt import __version__, artifact, machine
 from kilt.arrays import Array, FloatArray, IntArray
+from kilt.engines import Crew
 from kilt.errors import RunError
 from kilt.evaluate.stats import student_width
 from kilt.jit import cores
@@ -225,6 +226,7 @@ class FlopResponses:
     values: FloatArray  # [seat, chance node of the first round, hand] sums; of a sample, [flop] of these
     done: int = 0  # parts: the first flop from both seats, then the second, …
     seconds: float = 0.0  # of work
+    crew: Crew | None = None  # workers with the same walks, who do the parts then
 
     def __post_init__(self) -> None:
         rivers = rivers_of(self.walks.game)
@@ -293,8 +295,18 @@ class FlopResponses:
         return float(self.before[self.done] / self.before[-1])
 
     def part(self, number: int) -> FloatArray:
-        """What a part adds to the values of its seat."""
-        return self.walks.part(int(self.flops[number // 2]), number % 2)
+        """What a part adds to the values of its seat. Both parts of a flop are asked of the same worker."""
+        place, seat = divmod(number, 2)
+        flop = int(self.flops[place])
+        if self.crew is None:
+            return self.walks.part(flop, seat)
+        found: FloatArray = self.crew.ask(place, "part", flop, seat)()
+        return found
+
+    @property
+    def threads(self) -> int:
+        """Number of parts that are begun side by side."""
+        return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
         """How many seconds the rest will take: as what is done says or, at the start, a look at a few flops."""
@@ -302,18 +314,19 @@ class FlopResponses:
             return self.seconds * (1 / self.share - 1)
         self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])  # compiles: no part of the pace
         began, work = perf_counter(), 0
-        with _pool(self.walks.threads) as pool:
+        with _pool(self.threads) as pool:
             for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():  # few rivers first, to be quick
                 list(pool.map(self.part, (first, first + 1)))
                 work += self.work[first : first + 2].sum()
                 if (seconds := perf_counter() - began) > LOOK:
                     break
-        idle = min(self.walks.abreast, 2) / self.walks.abreast  # two were walked at a time, at most
+        # Two parts were walked at a time, at most, or one by the worker that had both.
+        idle = 1 / self.crew.size if self.crew else min(self.walks.abreast, 2) / self.walks.abreast
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def go_on(self, watcher: Watcher, what: str = "") -> None:
         """Walk over what is left, or until somebody wishes to stop; `what` it is called. What is done is kept."""
-        began, earlier, start, threads = perf_counter(), self.seconds, self.done, self.walks.threads
+        began, earlier, start, threads = perf_counter(), self.seconds, self.done, self.threads
         kept = began
         coming, ahead = iter(range(start, len(self.work))), deque[Future[FloatArray]]()
         with _pool(threads) as pool:

@@ -18,10 +18,10 @@ from typing import Any
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
-from kilt.engines import Engine
+from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
 from kilt.evaluate.agents import fixed_agent
-from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
+from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.evaluate.players import blueprint_agent, blueprint_folder
@@ -102,10 +102,24 @@ class Subject:
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
         """What a best response wins in each seat, and the value to player 0, by workers: see `evaluate.responses`."""
-        there = replace(self, run=self.run and self.run.resolve())  # workers may be in another folder
-        return response_values(walks, _walks, (there,), engine, workers)
+        return response_values(walks, _walks, (self._anywhere,), engine, workers)
+
+    def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
+        """Workers of an engine who walk flops for `FlopResponses.crew`; each needs the memory of one thread."""
+        return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.cost.memory_by_flop), workers)
+
+    @property
+    def _anywhere(self) -> Subject:
+        """The same strategy for workers, who may be in another folder."""
+        return replace(self, run=self.run and self.run.resolve())
 
 
 def _walks(subject: Subject) -> Walks:
     judge, strategy, _ = subject.load(shared=True)
     return judge.walks(strategy)
+
+
+def _flop_walks(subject: Subject) -> FlopWalks:
+    judge, strategy, _ = subject.load()
+    assert isinstance(judge.problem, AbstractProblem)
+    return flop_walks(judge.problem, strategy)
