@@ -7,12 +7,15 @@ import naive
 from commands import answer
 from kilt.errors import GameError
 from kilt.games import load_game
-from kilt.reproduce.resolving import CASES
-from kilt.solve.resolve import METHODS, resolve
+from kilt.games.subgame import first_round_of, subgame
+from kilt.reproduce.resolving import CASES, KnownStrategy, Solved, after, events, subgames
+from kilt.search.continuations import BlueprintContinuations
+from kilt.solve.resolve import METHODS, resolve, with_depth_limit
 from kilt.solve.variants import Discount
 from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import DECISION
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board
@@ -150,3 +153,60 @@ def test_a_row_of_the_reproduction():
     (row,) = answer("reproduce", "resolving", "--only", "other bets: translated")["rows"]
     assert row["ours"] == pytest.approx(27.45, abs=0.1)
     assert row["unit"] == "mbb/g"
+
+
+def of_biased(blueprint, way, player):
+    """A blueprint with a player biased in the second round as a continuation is, decision by decision."""
+    found = Solved(blueprint.tree, blueprint.table.copy())
+    for place in subgames(blueprint.tree, 1):
+        below = [place]
+        while below:
+            at = below.pop()
+            below += [after(found.tree, at, event) for event in events(found.tree, at)]
+            if at.position.actor == player:
+                shares = blueprint.read(at)
+                ten = {one: share * (10 if way and one[0] == "-fcr"[way] else 1) for one, share in shares.items()}
+                whole = sum(ten.values())
+                found.write(at, {one: share / np.where(whole > 0, whole, 1) for one, share in ten.items()})
+    return found
+
+
+def test_ends_of_a_round_are_worth_what_the_rest_of_the_game_is():
+    """With each continuation, and with boards that are drawn where all hands are played alike."""
+    blueprint = CASES["first of two rounds, rough"].blueprint()
+    whole, game = blueprint.tree.game, blueprint.tree.holdem
+    root = subgame(game, game.start(), "", np.ones((2, 6)))
+    for chooser in (0, 1):
+        continued = BlueprintContinuations(game, "", chooser, KnownStrategy(blueprint))
+        limited = VectorGame(with_depth_limit(root, None, continued))
+        nodes, table = limited.tree.nodes, limited.table()
+        chosen = set(nodes.row[(nodes.kind == DECISION) & (nodes.actor == chooser)].tolist())
+        for r, row, position in whole.decisions():
+            if r == 0:
+                (here,) = [at for _, at, other in limited.decisions() if other.history == position.history]
+                actions = len(position.actions())
+                table[here : here + actions] = blueprint.table[row : row + actions]
+                chosen.discard(here)
+        assert len(chosen) == 5  # how the first round may end without a fold
+        for way in range(4):
+            for row in chosen:
+                table[row : row + 4] = np.eye(4)[:, [way]]
+            expected = whole.expected_values(whole.symmetrise(of_biased(blueprint, way, chooser).table))
+            assert limited.expected_values(table) == pytest.approx(expected, abs=1e-6)
+
+    class Caller:
+        def shares_on(self, position, boards):
+            return ("c",), np.ones((1, len(boards), 6))
+
+    few, every = (
+        BlueprintContinuations(game, "", 0, Caller(), 2, boards)(first_round_of(root), [game.replay("cc")])
+        for boards in (3, 0)
+    )
+    np.testing.assert_allclose(few.values, every.values, atol=1e-6)
+
+
+def test_a_choice_of_continuations_keeps_depth_limits_from_being_exploited():
+    case = CASES["first of two rounds, solved"]
+    blueprint = case.blueprint()
+    before, one, four = (case.judge(blueprint, way, 200)[0] for way in case.ways)
+    assert four < before + 0.01 and one > 0.3

@@ -27,6 +27,7 @@ from kilt.play.match import play_match
 from kilt.search import agent as search
 from kilt.search.agent import ResolvingAgent, translated
 from kilt.strategy.blueprint import Blueprint
+from kilt.tree.place import PlacedTree
 from naive import ends, exact_responses
 
 
@@ -186,6 +187,44 @@ def test_it_plays_by_the_rules_whatever_others_do(folder):
             if before.actor == hand.number % 2:
                 one, same = (it.policy(before, board[: before.round]) for it in (agent, other))
                 assert one.actions == same.actions and np.array_equal(one.shares, same.shares)
+
+
+def test_a_limited_round_is_solved_by_itself(folder):
+    """What comes after it is the blueprint's, or the next subgame's; ranges follow from all that was done."""
+    settings = replace(SETTINGS, limited=("round 2",), iterations=10, boards=2, neglect=0.0)
+    for rounds in (("round 2",), ("round 2", "round 3")):
+        agent = resolving(folder, 30, replace(settings, rounds=rounds))
+        begun = agent.game.replay("cc/")
+        at = agent.standing(begun, (4,), 0)
+        assert len(at.solved.game.tree.rows) == 1 and not np.array_equal(
+            agent.policy(begun, (4,)).shares, agent.blueprint.policy(begun, (4,)).shares
+        )
+        later, board = agent.game.replay("cc/cr2c/"), (4, 1)
+        told = agent.policy(later, board)
+        if len(rounds) == 1:
+            np.testing.assert_array_equal(told.shares, agent.blueprint.policy(later, board).shares)
+            with pytest.raises(PlayError, match="follows its blueprint"):
+                agent.standing(later, board, 0)
+        else:
+            asked = agent.game.replay("cc/c")
+            # Seat 1 of the subgame that seat 0 has solved, hands with a card of the board apart.
+            told_there = PlacedTree(at.solved.game)
+            place = told_there.act(at.place, "c")
+            bet = dict(zip(told_there.actions(place), told_there.strategy(at.solved.table, place), strict=True))["r2"]
+            found = agent.standing(later, board, 0).reach[1]
+            expected = np.zeros(agent.game.deck.size)
+            expected[told_there.holdem.numbers] = at.reach[1][told_there.holdem.numbers] * bet
+            expected[1] = 0.0
+            assert asked.actor == 1 and found == pytest.approx(expected)
+        other = resolving(folder, 30, agent.settings)
+        np.testing.assert_array_equal(other.policy(later, board).shares, told.shares)
+        play_match(agent.game, (agent, BASELINES["random"]), 20)
+    for wrong, said in {
+        "limited=round 3": "the round 'round 3' cannot be limited",
+        "limited=round 2:rounds=round 3": "here none can",
+    }.items():
+        with pytest.raises(PlayError, match=said):
+            load_agent(f"{folder / '30'}@resolve:{wrong}")
 
 
 def test_estimators_take_it(folder):

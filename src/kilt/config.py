@@ -182,6 +182,14 @@ class ResolveConfig(Record):
         Of each subgame. Without `seconds`, what is found depends on the state alone. 0: no limit.
     threads : int
         That share the boards to come.
+    limited : sequence of str
+        Those of the `rounds` whose subgames end with the round, where the blueprint's values stand for the rest: the
+        flop, say, whose subgames are large otherwise. See `kilt.search.continuations`.
+    continuations : int
+        Number of strategies that the opponent chooses from where a subgame ends so: the blueprint, and it biased
+        towards folding, calling and raising.
+    boards : int
+        Number of boards to come that such values are means over; 0: all.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -196,6 +204,9 @@ class ResolveConfig(Record):
     seconds: float = 0.0
     iterations: int = 0
     threads: int = bounded(1, 1, MOST_THREADS)
+    limited: tuple[str, ...] = ()
+    continuations: int = bounded(4, 1, 4)
+    boards: int = 24
 
     if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
 
@@ -210,12 +221,16 @@ class ResolveConfig(Record):
             seconds: float = 0.0,
             iterations: int = 0,
             threads: int = 1,
+            limited: str | Sequence[str] = (),
+            continuations: int = 4,
+            boards: int = 24,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        rounds: object = self.rounds
-        said = (rounds,) if isinstance(rounds, str) else tuple(rounds) if isinstance(rounds, list) else rounds
-        object.__setattr__(self, "rounds", said)
+        for name in ("rounds", "limited"):
+            rounds: object = getattr(self, name)
+            said = (rounds,) if isinstance(rounds, str) else tuple(rounds) if isinstance(rounds, list) else rounds
+            object.__setattr__(self, name, said)
         super().__post_init__()
 
     @property

@@ -25,7 +25,7 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import edges_kernels as kernels
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import FULL, Deck, subsets
-from kilt.cards.equity import BOARD_SIZE, completions, hand_list
+from kilt.cards.equity import BOARD_SIZE, completions, hand_list, some_hands
 from kilt.cards.hands import hand_tables
 from kilt.errors import ArtifactError
 
@@ -166,6 +166,34 @@ def deal_edges(
     rest = np.empty(deck.size, dtype=np.int64)
     kernels.deal_edges(cards, held, size, _ways(left, board_size - size), hands, pairs, tables, rest, edge)
     return edge
+
+
+def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray:
+    """Wins less losses of every hand against every other on some complete boards.
+
+    Parameters
+    ----------
+    boards : ndarray of int64, shape (boards, cards)
+        Complete boards.
+    holes : ndarray of int8, shape (hands, cards)
+        The private hands.
+    deck : Deck
+        Whose cards the numbers are.
+
+    Returns
+    -------
+    ndarray of int64, shape (hands, hands)
+        Of the first hand against the second. Boards that have a card of either hand do not count; hands that share a
+        card are treated as if they did not.
+    """
+    hands, tables = some_hands(holes, deck), hand_tables(boards.shape[1] + holes.shape[1], deck)
+    won = np.zeros((len(holes), len(holes)), dtype=np.int64)
+    strength, sums = np.empty((_BATCH, len(holes)), dtype=np.int16), np.empty(len(holes), dtype=np.int16)
+    weights = np.ones(len(boards), dtype=np.int64)
+    for start in range(0, len(boards), _BATCH):
+        some = slice(start, start + _BATCH)
+        kernels.add_pairs(boards[some], weights[some], hands, tables, strength, sums, won)
+    return won - won.T
 
 
 def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:

@@ -55,6 +55,9 @@ neglect = 0.001                         # hands of the opponent with less than t
 bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of the round that is re-solved / of those after it
 seconds = 2                             # of a decision; or iterations, of each subgame
 threads = 1
+limited = []                            # such as ["flop"]: subgames that end with the round, with blueprint values
+continuations = 4                       # of the opponent's there
+boards = 24                             # to come, which such values are means over; 0: all
 """
 
 

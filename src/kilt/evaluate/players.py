@@ -64,6 +64,9 @@ _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
     "seconds": float,
     "iterations": int,
     "threads": int,
+    "limited": lambda text: tuple(text.split(",")),
+    "continuations": int,
+    "boards": int,
 }
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 

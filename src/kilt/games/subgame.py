@@ -15,10 +15,11 @@ where it does; so do its boards, which hold the cards that are dealt from then o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,28 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import Board, Hands, Position
 from kilt.games.holdem import Betting, Holdem, Positions, positions_after
+
+
+class Continuations(NamedTuple):
+    """What showdowns of a game that ends early are worth: the game goes on there, in one of several ways.
+
+    One player chooses the way, with each hand by itself [Brown18]. At a showdown for which there is one way only,
+    nobody chooses.
+
+    Attributes
+    ----------
+    chooser : int
+        The player who chooses: the opponent of whoever solves the game.
+    values : ndarray of float32, shape (ways of all showdowns, hands, hands)
+        What player 0 wins for each chip of the stake, by hands of player 0 and of player 1 in the order of the game's;
+        0 for hands that share a card.
+    places : mapping of str to (int, int)
+        By the history of a showdown: the first of its ways among `values`, and the number of them.
+    """
+
+    chooser: int
+    values: npt.NDArray[np.float32]
+    places: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +70,8 @@ class Subgame(Holdem):
         The house takes this share of a pot from whoever wins it, and this many chips at most.
     told : ndarray, shape (marks, hands of the deck), optional
         What else tells hands apart: see `Holdem.marks`.
+    continued : Continuations, optional
+        What showdowns are worth in a game that ends early: see `first_round_of`.
     """
 
     first: Betting = field(kw_only=True)
@@ -55,6 +80,7 @@ class Subgame(Holdem):
     rake_share: float = field(default=0.0, kw_only=True)
     rake_cap: float = field(default=inf, kw_only=True)
     told: FloatArray | None = field(default=None, kw_only=True, compare=False, repr=False)
+    continued: Continuations | None = field(default=None, kw_only=True, compare=False, repr=False)
     _weighed: bytes = field(init=False, repr=False)  # the ranges, for comparisons
 
     def __post_init__(self) -> None:
@@ -145,6 +171,22 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
     if deals(found.weights, found.holes, deck.size) <= 0:
         raise GameError("the ranges share no deal: each hand of one has a card of each hand of the other; add hands")
     return found
+
+
+def first_round_of(game: Subgame) -> Subgame:
+    """A subgame that ends with its first round, where players who have not folded show their hands.
+
+    What these showdowns are worth is for `Continuations` to say.
+
+    >>> from kilt.games import load_game
+    >>> leduc = load_game("leduc")
+    >>> first_round_of(subgame(leduc, leduc.start(), "", np.ones((2, 6)))).start().after("c").after("c").actions()
+    ()
+    """
+    rules, rounds = game.rules, game.first.round + 1
+    each = ("raise_sizes", "first_player", "max_raises", "board_cards")
+    cut = replace(rules, rounds=rounds, **{name: getattr(rules, name)[:rounds] for name in each})
+    return replace(game, rules=cut, first=replace(game.first, rules=cut))
 
 
 def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:

@@ -5,6 +5,9 @@ those of the blueprint. A best response to the result sees all of it. With the g
 (2014) or max-margin (Moravčík et al. 2016) the blueprint gets no worse, but for the error of the iterations. The unsafe
 way takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good one.
 
+With a depth limit, subgames end with the round: the blueprint's values stand for the rest, and the opponent chooses
+there among one continuation or four [Brown18]. The rounds after it stay the blueprint's.
+
 In the last game the opponent may make bets in the second round that the blueprint does not know. They are translated to
 the sizes that it has, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
 """
@@ -22,13 +25,14 @@ import numpy as np
 from kilt.abstraction.actions import actions_of
 from kilt.arrays import FloatArray
 from kilt.evaluate.flops import Watcher
-from kilt.games.game import CHANCE
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
-from kilt.games.holdem import RAISE, Holdem
+from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.reproduce.claims import Claim, Interval, Row, Rows, Slack, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
-from kilt.solve.resolve import METHODS, UNSAFE, resolve
+from kilt.search.continuations import BIASES, BlueprintContinuations
+from kilt.solve.resolve import GADGET, METHODS, UNSAFE, LeafValues, resolve
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
@@ -64,6 +68,7 @@ END GAMEDEF
 """
 LEDUC = str(ready_made("leduc"))
 BLUEPRINT, TRANSLATED = "blueprint", "translated"
+CONTINUED = {"one continuation": 1, "four continuations": len(BIASES)}
 ITERATIONS = 1000  # for each subgame
 
 
@@ -104,10 +109,30 @@ class Solved(NamedTuple):
 
     def take_over(self, place: TreePlace, other: Solved, there: TreePlace, player: int) -> None:
         """Put a player's strategy from a place on in, from another tree with the same actions."""
+        if there.position.actor == TERMINAL:  # of the hand, or where a subgame ends early
+            return
         if place.position.actor == player:
             self.write(place, other.read(there))
         for event in events(self.tree, place):
             self.take_over(after(self.tree, place, event), other, after(other.tree, there, event), player)
+
+
+class KnownStrategy(NamedTuple):
+    """The strategy of a whole game, as `PublicStrategy` has it."""
+
+    solved: Solved
+
+    def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
+        """The actions at a position, and [action, board, hand] their probabilities."""
+        tree, found = self.solved.tree, list[dict[str, FloatArray]]()
+        for board in boards:
+            place = tree.start
+            for before, action in tree.holdem.positions.moves(position):
+                size = before.rules.board_size(before.round)
+                cards = board[size : before.rules.board_size(before.round + 1)] if action == REVEAL else ()
+                place = after(tree, place, cards or action)
+            found.append(self.solved.read(place))
+        return tuple(found[0]), np.stack([list(each.values()) for each in found], axis=1)
 
 
 def events(tree: PlacedTree, place: TreePlace) -> Sequence[str | tuple[int, ...]]:
@@ -140,7 +165,9 @@ class Whole(NamedTuple):
     excess: float  # chips per game that hands win over their alternatives, all together; nan where they have none
 
 
-def resolve_all(blueprint: Solved, first: int, method: str, iterations: int = ITERATIONS) -> Whole:
+def resolve_all(
+    blueprint: Solved, first: int, method: str, iterations: int = ITERATIONS, continuations: int = 0
+) -> Whole:
     """A blueprint with both players' strategies from a round on replaced by those of subgames that are solved anew.
 
     Parameters
@@ -153,6 +180,8 @@ def resolve_all(blueprint: Solved, first: int, method: str, iterations: int = IT
         One of `solve.resolve.METHODS`.
     iterations : int
         For each subgame.
+    continuations : int
+        Number of continuations that the opponent chooses from at the end of the round; 0: subgames have no depth limit.
 
     Returns
     -------
@@ -163,12 +192,20 @@ def resolve_all(blueprint: Solved, first: int, method: str, iterations: int = IT
     found, excess = Solved(tree, blueprint.table.copy()), 0.0
     for place in subgames(tree, first):
         for player in (0, 1):
-            excess += take_resolved(found, place, blueprint.state(place), player, method, iterations)
+            known = (tree.holdem, place.position.history, 1 - player, KnownStrategy(blueprint), continuations)
+            limit = BlueprintContinuations(*known) if continuations else None
+            excess += take_resolved(found, place, blueprint.state(place), player, method, iterations, limit)
     return Whole(tree.game.symmetrise(found.table), excess)
 
 
 def take_resolved(
-    found: Solved, place: TreePlace, state: PublicState, player: int, method: str, iterations: int
+    found: Solved,
+    place: TreePlace,
+    state: PublicState,
+    player: int,
+    method: str,
+    iterations: int,
+    continued: LeafValues | None = None,
 ) -> float:
     """Solve a subgame anew for one player, who plays what was found; its share of `Whole.excess`.
 
@@ -191,10 +228,11 @@ def take_resolved(
         menu=tree.game.menu,
         iterations=iterations,
         dtype=np.float64,
+        continued=continued,
     )
     there = PlacedTree(part.game)
     found.take_over(place, Solved(there, part.table), there.start, player)
-    if method == UNSAFE:
+    if method == UNSAFE or continued is not None:
         return nan
     arrays = tree.game.tree
     chance = np.prod([arrays.chance[r] * arrays.weight[board] for r, (_, board) in enumerate(place.path) if r > 0])
@@ -265,6 +303,7 @@ class ResolvingCase:
     iterations: int  # of CFR+, for the blueprint
     bets: str | None = None  # of the blueprint; None in limit games
     more_bets: str | None = None  # of the opponent, where these are more
+    limited: int | None = None  # the round that is re-solved with a depth limit
 
     def tree(self, bets: str | None) -> VectorGame:
         """The public tree with some bets."""
@@ -280,6 +319,8 @@ class ResolvingCase:
     @property
     def ways(self) -> tuple[str, ...]:
         """What is compared: the rows of the case."""
+        if self.limited is not None:
+            return (BLUEPRINT, *CONTINUED)
         return (BLUEPRINT, *METHODS) if self.more_bets is None else (TRANSLATED, *METHODS[1:])
 
     def judge(self, blueprint: Solved, way: str, iterations: int = ITERATIONS) -> tuple[float, float]:
@@ -290,6 +331,8 @@ class ResolvingCase:
             whole = meet_bets(blueprint, game, way, iterations)
         elif way == BLUEPRINT:
             whole = Whole(blueprint.table, 0.0)
+        elif self.limited is not None:
+            whole = resolve_all(blueprint, self.limited, GADGET, iterations, CONTINUED[way])
         else:
             whole = resolve_all(blueprint, 1, way, iterations)
         return game.exploitability(whole.table), whole.excess
@@ -302,6 +345,12 @@ CASES = {
     "three rounds, solved": ResolvingCase(THREE_ROUNDS, 1000),
     "no-limit, rough": ResolvingCase(NO_LIMIT, 30, "1x, a"),
     "no-limit, solved": ResolvingCase(NO_LIMIT, 1000, "1x, a"),
+    "first of two rounds, rough": ResolvingCase(LEDUC, 30, limited=0),
+    "first of two rounds, solved": ResolvingCase(LEDUC, 1000, limited=0),
+    "second of three rounds, rough": ResolvingCase(THREE_ROUNDS, 30, limited=1),
+    "second of three rounds, solved": ResolvingCase(THREE_ROUNDS, 1000, limited=1),
+    "first of two, no-limit, rough": ResolvingCase(NO_LIMIT, 30, "1x, a", limited=0),
+    "first of two, no-limit, solved": ResolvingCase(NO_LIMIT, 1000, "1x, a", limited=0),
     "other bets": ResolvingCase(NO_LIMIT, 1000, "1x, a / 50%, a; a", "1x, a / 50%, 1x, 2x, a; a"),
 }
 

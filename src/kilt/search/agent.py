@@ -12,6 +12,9 @@ Nothing is translated in a subgame. A bet that its tree does not have, or never 
 bet: *nested* re-solving (Brown and Sandholm 2017). What hands of the opponent are worth before the bet is what they
 may not win more than by it.
 
+The flop has too many boards to come for that. A round that is *limited* is solved by itself, with the blueprint's
+values where it ends (`continuations`); then the next subgame begins, or the blueprint goes on.
+
 With a number of iterations, all of it is a function of the public state: the agent tells its strategy, and estimators
 and local best response take it as they take a blueprint. By the clock it is not. Then an answer comes in time, whatever
 happens: where nothing has been solved yet, that of the blueprint.
@@ -37,12 +40,13 @@ from kilt.config import ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import REVEAL
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
-from kilt.games.subgame import deals, subgame
+from kilt.games.subgame import deals, first_round_of, subgame
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
-from kilt.solve.resolve import METHODS, UNSAFE, Resolved, heeded, resolve
+from kilt.search.continuations import BlueprintContinuations
+from kilt.solve.resolve import METHODS, UNSAFE, Resolved, heeded, resolve, with_depth_limit
 from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
-from kilt.tree.betting import betting_size, on_menu
+from kilt.tree.betting import betting_size, betting_tree, on_menu
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Table
@@ -51,6 +55,7 @@ SECONDS = 2.0  # of a decision, where neither these nor iterations are given
 SPARE = 0.1  # share of the seconds that is left for what comes after solving
 RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
 KEPT_BYTES = 512 << 20  # of solved subgames
+FOR_VALUES, FOR_ENDS = 0.3, 0.5  # share of the time that is left for values of the blueprint, and for those of ends
 KEPT_POLICIES = 4096  # 40 kB each in hold'em
 
 
@@ -65,6 +70,12 @@ class Standing(NamedTuple):
     def tree(self) -> PlacedTree:
         """The tree of the subgame."""
         return PlacedTree(self.solved.game)
+
+
+class Following(NamedTuple):
+    """Where a hand stands after a limited round, if the next one is not re-solved: the blueprint goes on."""
+
+    reach: FloatArray  # as in `Standing`
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,10 @@ class ResolvingAgent:
     def _rounds(self) -> list[int]:
         return [self.game.rules.round_names.index(name) for name in self.settings.rounds]
 
+    @property
+    def _limited(self) -> list[int]:
+        return [self.game.rules.round_names.index(name) for name in self.settings.limited]
+
     def act(self, observation: Observation) -> str:
         """A legal action: the blueprint's, or one drawn from what was solved."""
         position, board = observation.position, observation.board
@@ -153,7 +168,9 @@ class ResolvingAgent:
         """The strategy at a decision in rounds that are re-solved; `until` is when to stop."""
         if (known := self._policies.get((position.history, board))) is not None:
             return known
-        return self._keep(position, board, self._told(self.standing(position, board, position.actor, until)))
+        at = self._stands(position, board, position.actor, until)
+        policy = self._told(at) if isinstance(at, Standing) else self.blueprint.policy(position, board)
+        return self._keep(position, board, policy)
 
     def _keep(self, position: Betting, board: tuple[int, ...], policy: PublicPolicy) -> PublicPolicy:
         if len(self._policies) >= KEPT_POLICIES:
@@ -179,8 +196,18 @@ class ResolvingAgent:
         Returns
         -------
         Standing
+            PlayError is raised where the agent follows its blueprint.
         """
-        at: Standing | None = None
+        at = self._stands(position, board, me, until)
+        if not isinstance(at, Standing):
+            raise PlayError(f"{self.name} follows its blueprint at {position.history!r}: no subgame has begun")
+        return at
+
+    def _stands(
+        self, position: Betting, board: tuple[int, ...], me: int, until: float | None
+    ) -> Standing | Following | None:
+        """`standing`, or the ranges where the blueprint goes on; None before the first round that is re-solved."""
+        at: Standing | Following | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
             seen = board[: self.game.rules.board_size(after.round)]
@@ -193,8 +220,6 @@ class ResolvingAgent:
                 )
             elif after.round == self.first_round:
                 at = self._begin(self.blueprint_ranges(after, seen), None, after, seen, me, rest)
-        if at is None:
-            raise PlayError(f"{self.name} follows its blueprint at {position.history!r}: no subgame has begun")
         return at
 
     def blueprint_ranges(self, position: Betting, board: tuple[int, ...]) -> FloatArray:
@@ -225,27 +250,36 @@ class ResolvingAgent:
         for before, action in positions.moves(position):
             yield before, action, positions.after(before, action)
 
-    def _deal(self, at: Standing, after: Betting, board: tuple[int, ...], me: int, until: float | None) -> Standing:
-        """Public cards were dealt in a subgame: it goes on, or another one begins where the round is re-solved."""
-        dealt = board[self.game.rules.board_size(after.round - 1) :]
-        now = Standing(at.reach * self._free(board), at.solved, at.tree.deal(at.place, dealt))
-        return self._begin(now.reach, now, after, board, me, until) if after.round in self._rounds else now
+    def _deal(
+        self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, until: float | None
+    ) -> Standing | Following:
+        """Public cards were dealt: a subgame goes on or ends, and another begins where the round is re-solved."""
+        reach, now = at.reach * self._free(board), None
+        if isinstance(at, Standing) and after.round - 1 not in self._limited:
+            now = Standing(
+                reach, at.solved, at.tree.deal(at.place, board[self.game.rules.board_size(after.round - 1) :])
+            )
+        if after.round in self._rounds and after.actor >= 0:
+            return self._begin(reach, now, after, board, me, until)
+        return now or Following(reach)
 
     def _act(
         self,
-        at: Standing,
+        at: Standing | Following,
         before: Betting,
         action: str,
         after: Betting,
         board: tuple[int, ...],
         me: int,
         until: float | None,
-    ) -> Standing:
-        """A player has acted in a subgame: their range follows. Another one begins if the tree lacks the action."""
+    ) -> Standing | Following:
+        """A player has acted: their range follows. Another subgame begins if the tree lacks the action."""
         player, reach = before.actor, at.reach.copy()
         answered = self._policies.get((before.history, board)) if player == me else None
-        policy = answered or self._told(at)
+        policy = answered or (self._told(at) if isinstance(at, Standing) else self.blueprint.policy(before, board))
         share = _follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+        if isinstance(at, Following):
+            return Following(reach)
         rare = player != me and share < RARE
         if after.actor >= 0 and (rare or action not in at.tree.actions(at.place)):
             return self._begin(reach, at, after, board, me, until)
@@ -278,7 +312,7 @@ class ResolvingAgent:
         found = self._solved.get(key)
         if found is None:
             found = self._solved[key] = self._solve(reach, before, position, board, me, until)
-            while len(self._solved) > 2 and sum(one.table.nbytes for one in self._solved.values()) > KEPT_BYTES:
+            while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
                 self._solved.popitem(last=False)
         self._solved.move_to_end(key)
         tree = PlacedTree(found.game)
@@ -296,8 +330,13 @@ class ResolvingAgent:
         until: float | None,
     ) -> Resolved:
         settings, ranges, values = self.settings, self._possible(reach, board), None
+        limited = position.round in self._limited
         if settings.method != UNSAFE:
-            values = self._values(before, me) if before else self._blueprint_values(position, board, me, ranges)
+            values = (
+                self._values(before, me)
+                if before
+                else self._blueprint_values(position, board, me, ranges, _at(until, FOR_VALUES))
+            )
         return resolve(
             self.game,
             position,
@@ -312,7 +351,13 @@ class ResolvingAgent:
             threads=settings.threads,
             neglect=settings.neglect,
             trust=settings.trust,
+            continued=self._continued(position, me, settings.continuations, _at(until, FOR_ENDS)) if limited else None,
         )
+
+    def _continued(self, position: Betting, me: int, ways: int, until: float | None) -> BlueprintContinuations:
+        """What tells the values at the end of a limited round that begins at a position."""
+        boards = self.settings.boards
+        return BlueprintContinuations(self.game, position.history, 1 - me, self.blueprint, ways, boards, until)
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
         """Ranges that leave a deal: all hands, for a player who has done what they never do."""
@@ -334,12 +379,20 @@ class ResolvingAgent:
         values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))
         return values
 
-    def _blueprint_values(self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray) -> FloatArray:
+    def _blueprint_values(
+        self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray, until: float | None
+    ) -> FloatArray:
         """[hand of the deck] chips that hands of the opponent win if both follow the blueprint from a position on."""
         ranges = ranges.copy()
         ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
-        game = VectorGame(rest, lambda at: self._raises(position, at), self.settings.threads)
+
+        def menu(at: Betting) -> set[int]:
+            return self._raises(position, at)
+
+        if position.round in self._limited:
+            rest = with_depth_limit(rest, menu, self._continued(position, me, 1, until))
+        game = VectorGame(rest, menu, self.settings.threads)
         values = np.zeros(len(self.game.holes))
         values[rest.numbers] = game.hand_values(1 - me, FOLLOW, self._blueprint_table(game, position))
         return values
@@ -397,6 +450,13 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
     for name in settings.rounds:
         if name not in later:
             raise PlayError(f"unknown round {name!r} to re-solve: {game.name} has {', '.join(later)}")
+    for name in settings.limited:
+        if name not in settings.rounds or name == rules.round_names[-1]:
+            able = [one for one in settings.rounds if one != rules.round_names[-1]]
+            raise PlayError(
+                f"the round {name!r} cannot be limited: it has to be re-solved, with another round after it; here "
+                f"{', '.join(able) or 'none'} can"
+            )
     if not settings.rounds:
         raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
     if settings.method not in METHODS:
@@ -404,21 +464,29 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
     for name in ("trust", "neglect"):
         if not 0 <= (share := getattr(settings, name)) <= 1:
             raise PlayError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
-    first = min(map(rules.round_names.index, settings.rounds))
-    needed, there = memory_of(settings, game, first), machine.available_memory()
-    if needed > there:
-        raise PlayError(
-            f"re-solving from the {rules.round_names[first]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
-            f"{there / 1e9:,.1f} GB are available: use fewer bets, or later rounds"
-        )
+    for r in sorted(map(rules.round_names.index, settings.rounds)):
+        needed, there = memory_of(settings, game, r), machine.available_memory()
+        if needed > there:
+            raise PlayError(
+                f"re-solving from the {rules.round_names[r]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
+                f"{there / 1e9:,.1f} GB are available: use fewer bets, later rounds, or a limited round"
+            )
 
 
 def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
-    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision."""
+    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision.
+
+    Of a limited round, the values of all pairs of hands.
+    """
     rules, hands = game.rules, len(game.holes)
     board = tuple(range(rules.board_size(first_round)))
     opening = Betting.opening(rules, first_round, rules.big_blind)
-    size = betting_size(subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game))
+    rest, menu = subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game)
+    if rules.round_names[first_round] in settings.limited:
+        ends = [leaf for leaf in betting_tree(first_round_of(rest), menu).leaves if leaf.folded is None]
+        going = sum(leaf.stake < min(rules.stacks) for leaf in ends)
+        return (1 + settings.continuations * going) * hands**2 * np.dtype(np.float32).itemsize
+    size = betting_size(rest, menu)
     left, boards, cells = game.deck.size - len(board), 1, 0
     for r in range(first_round, rules.rounds):
         if r > first_round:
@@ -426,6 +494,19 @@ def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
             left -= rules.board_cards[r]
         cells += boards * hands * sum(actions[r] for actions in size.actions)
     return 2 * cells * np.dtype(np.float32).itemsize
+
+
+def _bytes(solved: Resolved) -> int:
+    """Memory that a solved subgame keeps."""
+    return solved.table.nbytes + solved.game.tree.pair_values.nbytes
+
+
+def _at(until: float | None, share: float) -> float | None:
+    """When a share of the time that is left will be gone."""
+    if until is None:
+        return None
+    now = monotonic()
+    return now + share * (until - now)
 
 
 def _part(until: float | None, rest: Sequence[tuple[Betting, str, Betting]]) -> float | None:

@@ -21,6 +21,10 @@ from the root's values (`RootChoice`), while the solver is that of any other gam
 its own: that after the bet. Its alternative is what the hand wins without it, by the actions that the tree has: values
 of the decision before the bet. So the bet gains nothing, for any hand, if it can be helped.
 
+**Depth limits** [Brown18]. A subgame may end with its first round. Where it ends, the player goes on by the blueprint;
+the opponent chooses, hand by hand, among several strategies for the rest. A player who was told one value for each end
+could rely on what the opponent does there; one who faces a choice cannot.
+
 >>> from kilt.games import load_game
 >>> leduc = load_game("leduc")
 >>> blueprint = [-0.5, -0.5, 2.5, 0, 0, 0]  # chips that queens, kings and aces of the second player have won so far
@@ -33,10 +37,11 @@ of the decision before the bet. So the bet gains nothing, for any hand, if it ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,14 +49,15 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import Subgame, rivals, subgame
+from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
 from kilt.solve.variants import SUBGAMES
 from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice
-from kilt.tree.betting import Menu
+from kilt.tree.betting import Menu, betting_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
+LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], Continuations]
 METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"
 ITERATIONS = 100  # where neither they nor seconds are given
 GUESSED = 0.5  # share of the guessed range in the weights of hands that have a choice in the gadget; the rest is even
@@ -111,6 +117,7 @@ def resolve(
     threads: int = 1,
     dtype: npt.DTypeLike = np.float32,
     trust: float = 0.0,
+    continued: LeafValues | None = None,
 ) -> Resolved:
     """Solve a subgame anew for one player.
 
@@ -159,6 +166,9 @@ def resolve(
         For ``gadget``, from 0 to 1: the probability that the opponent has the given range and no choice, in place of
         any hand and a choice. With 0 all that counts is that no hand wins more than by the blueprint, whatever the
         range is; 1 is ``unsafe``.
+    continued : callable, optional
+        A depth limit: the subgame ends with its first round, and this tells, of the subgame and of the positions where
+        it ends, what they are worth. See `kilt.search.continuations`.
 
     Returns
     -------
@@ -172,6 +182,8 @@ def resolve(
         found, own, root = subgame(game, position, board, weights), None, None
     else:
         found, own, root = _with_choice(game, position, board, player, weights, values, method, neglect, trust)
+    if continued is not None:
+        found = with_depth_limit(found, menu, continued)
     tree = VectorGame(found, menu, threads)
     solver = VectorCfr(tree, SUBGAMES, dtype, root=root)
     if seconds is None:
@@ -179,6 +191,13 @@ def resolve(
     else:
         _step_until(solver, begun + seconds, inf if iterations is None else iterations)
     return Resolved(tree, solver.average(), player, own, solver.iterations, monotonic() - begun)
+
+
+def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
+    """A subgame that ends with its first round, with the values that are told for where it ends."""
+    cut = first_round_of(game)
+    ends = tuple(leaf for leaf in betting_tree(cut, menu).leaves if leaf.folded is None)
+    return replace(cut, continued=continued(cut, ends))
 
 
 def heeded(

@@ -12,6 +12,7 @@ from kilt.jit import spliced, subkernel
 from kilt.lanes import LANES
 from kilt.tree.vector_arrays import (
     CALL_BLUFF,
+    CONTINUED,
     FOLD,
     SHOWDOWN,
     Dice,
@@ -62,6 +63,8 @@ def values_of_leaves(
     else:
         live, by_card = work.order[: visit.live], work.ranking.by_card
         fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors, reach)
+    if len(tree.pair_values) > 0:
+        continued_values(tree.nodes, tree.pair_values, block, player, work.vectors, reach)
 
 
 @spliced
@@ -153,6 +156,53 @@ def fold_values(
             won = after_rake(nodes.stake[player, node], nodes.rake[node])
             for hand in live:
                 value[here, hand] *= won
+
+
+@spliced
+def continued_values(
+    nodes: Nodes,
+    pair_values: npt.NDArray[np.float32],
+    block: int,
+    player: int,
+    vectors: Vectors,
+    reach: FloatArray,
+) -> None:
+    """Write the values of a block's leaves where the game goes on: known for each pair of hands, 0 for impossible ones.
+
+    The matrices are read row by row for both players; four rows at a time, so that sums do not wait for each other.
+    """
+    value = vectors.value
+    hands = np.uint64(value.shape[1])
+    shift = nodes.place[nodes.block[block]] - nodes.block[block]
+    for node in range(nodes.block[block], nodes.block[block + 1]):
+        here = node + shift
+        if nodes.kind[node] == CONTINUED and vectors.alive[here]:
+            pairs, above = pair_values[nodes.row[node]], vectors.source[here]
+            stake = value.dtype.type(nodes.stake[player, node])
+            if player == 0:
+                whole = hands - hands % np.uint64(4)
+                for i in range(np.uint64(0), whole, np.uint64(4)):
+                    a = b = c = d = value.dtype.type(0)
+                    for j in range(np.uint64(0), hands):
+                        there = reach[above, j]
+                        a += pairs[i, j] * there
+                        b += pairs[i + np.uint64(1), j] * there
+                        c += pairs[i + np.uint64(2), j] * there
+                        d += pairs[i + np.uint64(3), j] * there
+                    value[here, i], value[here, i + np.uint64(1)] = stake * a, stake * b
+                    value[here, i + np.uint64(2)], value[here, i + np.uint64(3)] = stake * c, stake * d
+                for i in range(whole, hands):
+                    a = value.dtype.type(0)
+                    for j in range(np.uint64(0), hands):
+                        a += pairs[i, j] * reach[above, j]
+                    value[here, i] = stake * a
+            else:
+                fill(value, here, np.uint64(0), hands)
+                for i in range(np.uint64(0), hands):
+                    there = stake * reach[above, i]
+                    if there != 0:
+                        for j in range(np.uint64(0), hands):
+                            value[here, j] += pairs[i, j] * there
 
 
 @spliced

@@ -212,7 +212,7 @@ class VectorGame:
                 node = int(nodes.block[tree.entry_block[entry]])
                 if position.actor == CHANCE:
                     position = position.after(*position.actions())
-            if nodes.kind[node] == DECISION:
+            if nodes.kind[node] == DECISION and position.actor >= 0:  # not a choice of how the game goes on
                 yield r, int(tree.entry_row[entry] + nodes.row[node]), position
                 child, actions = int(nodes.first_child[node]), on_menu(position, self.menu)
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]

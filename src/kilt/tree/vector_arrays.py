@@ -16,6 +16,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
 
 DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
+CONTINUED = -1  # a leaf where the game goes on, which is worth what is known for each pair of hands
 FOLLOW, RESPOND, ANSWER = 0, 1, 2  # what the player of a walk does; ANSWER is to respond and to write the response down
 
 
@@ -46,9 +47,11 @@ class Nodes(NamedTuple):
     actor: ByteArray  # [node]
     first_child: npt.NDArray[np.int32]  # [node]
     children: npt.NDArray[np.int32]  # [node]
-    row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block
+    row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block; CONTINUED: its pair values
     place: npt.NDArray[np.int32]  # [node] in the workspace; the blocks of the last round share theirs
-    stake: FloatArray  # [player, node] chips that a player loses at a showdown; after a fold, what they win
+    # [player, node] chips that a player loses at a showdown; after a fold, what they win; CONTINUED: what pair values
+    # are multiplied by
+    stake: FloatArray
     extra: FloatArray  # [player, node] what they win at a showdown more than that; [player, 0] where nothing is tilted
     rake: FloatArray  # [node] chips that the house takes from whoever wins, half from each where they tie
     face: npt.NDArray[np.int32]  # [node] of a called bid
@@ -95,6 +98,7 @@ class VectorTree(NamedTuple):
     rivals: float  # the prior reach of all hands that one hand may meet
     norm: float  # what sums of prior × value are multiplied by
     noise: float  # values that differ by less are equal but for rounding
+    pair_values: npt.NDArray[np.float32]  # [leaf of kind CONTINUED by its row, hand of player 0, hand of player 1]
 
 
 class Scope(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from math import comb, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,13 @@ from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
-from kilt.games.subgame import deals
+from kilt.games.subgame import Continuations, Subgame, deals
 from kilt.tree import vector_arrays as kinds
-from kilt.tree.betting import SHOWN, Menu, betting_tree, payoffs_of
+from kilt.tree.betting import SHOWN, BettingTree, Menu, betting_tree, payoffs_of
 from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
+NO_PAIR_VALUES = np.zeros((0, 0, 0), dtype=np.float32)
 LOWER_BLOCK = 12  # how many bids the blocks of Bluff below the first are about
 
 
@@ -133,6 +134,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         prior=deal.prior,
         rivals=deal.rivals,
         norm=deal.norm,
+        pair_values=NO_PAIR_VALUES if (known := _continued(game)) is None else known.values,
     )
 
 
@@ -263,7 +265,46 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     none, called = np.zeros(count, dtype=np.int32), np.zeros((2, 1, 1, 1))
     rounds = nodes.round - np.int8(game.start().round)
     fields = (nodes.actor, rounds, nodes.first_child, nodes.children, opens, nodes.block)
-    return ActionBlocks(*fields, kind, stake, extra, game.rake(pot), none, none, called)
+    blocks = ActionBlocks(*fields, kind, stake, extra, game.rake(pot), none, none, called)
+    return blocks if (known := _continued(game)) is None else _continuing(blocks, tree, known)
+
+
+def _continued(game: Game) -> Continuations | None:
+    """What showdowns of a game that ends early are worth; None for others."""
+    return game.continued if isinstance(game, Subgame) else None
+
+
+def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -> ActionBlocks:
+    """The betting of a game of one round that goes on at its showdowns: a player chooses how, as one more decision."""
+    shown = np.flatnonzero(blocks.kind == kinds.SHOWDOWN)
+    first, ways = np.array([known.places[tree.history(node)] for node in shown.tolist()]).reshape(-1, 2).T
+    kind, stake, called = blocks.kind.copy(), blocks.stake.copy(), blocks.called.copy()
+    actor, first_child, children = blocks.actor.copy(), blocks.first_child.copy(), blocks.children.copy()
+    kind[shown], called[shown] = kinds.CONTINUED, first
+    stake[:, shown] = np.abs(stake[:, shown]) * [[1], [-1]]
+    several = ways > 1
+    choices, number = shown[several], ways[several]
+    actor[choices], children[choices] = known.chooser, number
+    first_child[choices] = len(kind) + np.cumsum(number) - number
+    above, more = np.repeat(choices, number), int(number.sum())
+    place = np.arange(more) - np.repeat(np.cumsum(number) - number, number)
+
+    def extended(array: npt.NDArray[Any], values: npt.ArrayLike) -> npt.NDArray[Any]:
+        return np.concatenate([array, np.broadcast_to(np.asarray(values, array.dtype), (*array.shape[:-1], more))], -1)
+
+    return blocks._replace(
+        actor=extended(actor, TERMINAL),
+        round=extended(blocks.round, 0),
+        first_child=extended(first_child, 0),
+        children=extended(children, 0),
+        opens=extended(blocks.opens, 0),
+        block=np.array([0, len(kind) + more], dtype=blocks.block.dtype),
+        kind=extended(kind, kinds.CONTINUED),
+        stake=extended(stake, stake[:, above]),
+        rake=extended(blocks.rake, 0.0),
+        face=extended(blocks.face, 0),
+        called=extended(called, called[above] + place),
+    )
 
 
 class _Bid(NamedTuple):
