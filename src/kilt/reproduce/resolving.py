@@ -400,7 +400,8 @@ def no_worse(case: str, way: str) -> Slack:
     return slack
 
 
-WHOLE = [name for name, case in CASES.items() if case.more_bets is None]
+WHOLE = [name for name, case in CASES.items() if case.more_bets is None and case.limited is None]
+LIMITED = [name for name, case in CASES.items() if case.limited is not None]
 CLAIMS = (
     Claim(
         "CFR-D's gadget leaves no blueprint more exploitable than it was, but for the error of its iterations",
@@ -426,6 +427,11 @@ CLAIMS = (
         "against bets that the blueprint lacks, nested re-solving loses less than translation",
         "[Brown17]",
         every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in METHODS[1:])),
+    ),
+    Claim(
+        "where a subgame ends early, a choice of continuations leaves it less exploitable than one of them does",
+        "[Brown18]",
+        every(*(lower(f"{name}: four continuations", f"{name}: one continuation") for name in LIMITED)),
     ),
 )
 
