@@ -29,10 +29,12 @@ from kilt.reproduce import (
     convergence,
     figure_2_6,
     figure_5_2,
+    postprocessing,
     schmid_figure_5,
     table_2_1,
     table_7,
     table_8,
+    tartanian7_sizes,
     tartanian7_table_2,
     tilts,
 )
@@ -44,6 +46,7 @@ from kilt.runs.budget import Budget
 from kilt.solve import forms
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
+from kilt.strategy.postprocess import rule_named
 from kilt.tree.best_response import response_values
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
@@ -688,3 +691,16 @@ def test_everything_in_small(tmp_path, monkeypatch):
     assert {len(row["runs"]) for row in curves["rows"]} == {2}
     assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2.png")
     assert "goes with" in refused("reproduce", "--all", "--minutes", 1)
+
+
+def test_sizes_of_tartanian7_and_rules_on_all_decisions():
+    """Latency is hidden where it is shorter than the work; a rule that does nothing leaves exploitability alone."""
+    said = answer("reproduce", "tartanian7-sizes")
+    assert {one["verdict"] for one in said["claims"]} == {"holds"}
+    assert said["rows"][-1]["share"] == pytest.approx(0, abs=1e-9) and said["rows"][-1]["paper_share"] == 0.004
+    assert tartanian7_sizes.latency_share(latency=0.1) > 0.5
+    game = VectorGame(load_game("leduc"))
+    table = public_table(game, "call-or-raise")
+    idle, pure = (postprocessing.post_processed(game, table, rule_named(name)) for name in ("none", "bets-1-1-1"))
+    assert game.exploitability(idle) == pytest.approx(game.exploitability(table))
+    assert np.array_equal(pure > 0, table > 0)  # both actions are equally likely, and stay so

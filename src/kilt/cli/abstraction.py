@@ -280,7 +280,7 @@ def _show_classes(
     if classes.distances is not None:
         plot_distances(classes.distances, classes.labels, title, folder / "distances.png")
         if curve:
-            found = errors_of(classes.distances, curve, seed=public.seed)
+            found = errors_of(classes.distances, curve, restarts=public.restarts, seed=public.seed)
             plot_errors(found, f"k-medoids, {public.method}", folder / "errors.png")
     rows: list[dict[str, Any]] = [
         {

@@ -44,7 +44,7 @@ boards = 0                              # for each deal; 0: one for each thread 
 samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
 
 [agent]
-post = "new-0.2"                        # none, purification, threshold-T or new-T [Brown15 §4]
+post = "new-0.2"                        # none, purification, threshold-T, new-T or bets-F-A-I [Brown15 §4]
 translation = "pseudo-harmonic"         # of bets that are not among the actions
 
 [resolve]

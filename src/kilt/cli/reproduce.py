@@ -179,9 +179,9 @@ def _print(found: ReproductionResult) -> None:
     rows = [
         [
             row.name,
-            "" if row.paper is None else f"{row.paper:,.2f}",
+            "" if row.paper is None else f"{row.paper:,.2f}" if row.paper < 1e9 else f"{row.paper:.5g}",
             row.found(),
-            "" if row.paper is None else f"{round(row.ours - row.paper, 2) + 0.0:+.2f}",
+            "" if row.paper is None else _difference(row.ours - row.paper),
             row.unit,
             duration(row.seconds),
         ]
@@ -190,3 +190,8 @@ def _print(found: ReproductionResult) -> None:
     print_table(found.title, ["", "paper", "ours", "difference", "unit", "time"], rows)
     if found.picture:
         say(f"the curves are in {found.picture}")
+
+
+def _difference(value: float) -> str:
+    """A difference to the paper's number."""
+    return f"{round(value, 2) + 0.0:+.2f}" if abs(value) < 1e6 else f"{value:+.3g}"

@@ -15,7 +15,9 @@ from kilt.reproduce import (
     figure_5_2,
     figure_6,
     figure_9_3,
+    postprocessing,
     resolving,
+    sampling,
     schmid_figure_5,
     storage,
     table_2_1,
@@ -23,6 +25,7 @@ from kilt.reproduce import (
     table_5_4,
     table_7,
     table_8,
+    tartanian7_sizes,
     tartanian7_table_2,
     tilts,
 )
@@ -36,6 +39,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "figure-3.2": figure_3_2.FIGURE,
     "figure-3.5": figure_3_5.FIGURE,
     "table-4.1": table_4_1.TABLE,
+    "figure-4.3": sampling.FIGURE_4_3,
     "figure-4.4": figure_4_4.FIGURE,
     "figure-4.5": figure_4_4.FIGURE_4_5,
     "figure-5.2": figure_5_2.FIGURE,
@@ -51,6 +55,9 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "figure-9.3": figure_9_3.FIGURE,
     "storage": storage.TABLE,
     "tartanian7-table-2": tartanian7_table_2.TABLE,
+    "tartanian7-post": postprocessing.TABLE,
+    "tartanian7-pure": sampling.PURE,
+    "tartanian7-sizes": tartanian7_sizes.TABLE,
     "resolving": resolving.TABLE,
 }
 

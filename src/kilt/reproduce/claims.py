@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
     def found(self) -> str:
         """Ours, as it is printed."""
-        number = f"{self.ours:,.2f}" if self.ours >= 100 else f"{self.ours:.5g}"
+        number = f"{self.ours:,.2f}" if 100 <= self.ours < 1e9 else f"{self.ours:.5g}"
         if self.margin is None or self.margin == inf:
             return number
         digits = 1 if self.margin >= 0.1 else 4
@@ -163,6 +163,16 @@ def as_printed(name: str, within: float) -> Slack:
         assert row.paper is not None
         off, margin = abs(row.ours - row.paper), row.margin or 0.0
         return Interval(within - off - margin, within - max(off - margin, 0.0))
+
+    return slack
+
+
+def some(*parts: Slack) -> Slack:
+    """At least one of some claims is true."""
+
+    def slack(rows: Rows) -> Interval | None:
+        known = [one for one in (part(rows) for part in parts) if one is not None]
+        return Interval(max(one.low for one in known), max(one.high for one in known)) if known else None
 
     return slack
 

@@ -1,7 +1,7 @@
 """Figures that show how solvers converge on a game: exploitability against iterations and seconds of solving.
 
-All run on one thread with vectors of hands, for the same time. Measuring does not count as solving, so that every point
-of the run loop's schedule can be measured.
+All run on one thread for the same time, with vectors of hands where nothing else is said. Measuring does not count as
+solving, so that every point of the run loop's schedule can be measured.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def figure(
     minutes: float,
     claims: tuple[Claim, ...],
     quick: Request,
+    form: str = VECTOR,
 ) -> Reproduction:
     """A figure: `minutes` for each of `RUNS` runs of the algorithms on a game, unless something else is asked for."""
 
@@ -49,7 +50,8 @@ def figure(
         budget = Budget(seconds=60 * (minutes if asked.minutes is None else asked.minutes))
         contestants, chosen = asked.only or algorithms, asked.game or game
         title = f"{what.partition(':')[0]}: {chosen}"
-        return race(chosen, contestants, budget, title, path, watcher, RUNS if asked.runs is None else asked.runs)
+        runs = RUNS if asked.runs is None else asked.runs
+        return race(chosen, contestants, budget, title, path, watcher, runs, form)
 
     return Reproduction(
         what=what,
@@ -65,7 +67,14 @@ def figure(
 
 
 def race(
-    game: str, algorithms: Sequence[str], budget: Budget, title: str, path: Path, watcher: Watcher, runs: int = 1
+    game: str,
+    algorithms: Sequence[str],
+    budget: Budget,
+    title: str,
+    path: Path,
+    watcher: Watcher,
+    runs: int = 1,
+    form: str = VECTOR,
 ) -> ReproductionResult:
     """Run algorithms one after another until the budget is spent, and draw their mean curves into a picture."""
     rows: list[Row] = []
@@ -79,7 +88,7 @@ def race(
     for algorithm in algorithms:
         if watcher.stopped():
             break
-        problem = load_problem(game, algorithm, form=VECTOR)
+        problem = load_problem(game, algorithm, form=form)
         unit, scale = (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
         found = list[list[Step]]()
         for seed in range(runs):

@@ -30,6 +30,7 @@ from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Reques
 GAME, ACTIONS, CLASSES = "holdem.nolimit.2p.25bb", "50%, 1x, a; 1x, a; a", 20
 MINUTES = 10.0
 PAPER = {400: None, 1000: None, 2000: 4.366}  # of 1,000 buckets our copy of the paper has lost the number
+PRINTED = (1000, 2000)  # sizes of the paper; 400 is ours
 DEALS, HANDS = 200_000, 100_000
 FOLDER = "kilt-schmid-figure-5"
 
@@ -73,11 +74,12 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
                     return ReproductionResult(FIGURE.what, found)
                 players.append(player)
             ours, theirs = players[-2:]
-            watcher.say(f"{row}: {DEALS:,} deals in both seats, then {HANDS:,} hands played out")
-            rates.append(_meet(ours, theirs, DEALS, threads, run))
+            deals, hands = (2 * max(50, round(number / 2 * min(1.0, minutes / MINUTES))) for number in (DEALS, HANDS))
+            watcher.say(f"{row}: {deals:,} deals in both seats, then {hands:,} hands played out")
+            rates.append(_meet(ours, theirs, deals, threads, run))
             specs = str(ours.folder), str(theirs.folder)
             game = ours.problem.abstract.game
-            played.append(win_rate(play_match(game, specs, HANDS, run, load=load_agent, processes=threads)))
+            played.append(win_rate(play_match(game, specs, hands, run, load=load_agent, processes=threads)))
         more = {
             "deals_ci95": [rate.interval for rate in rates],
             "played_out": played[0].mean,
@@ -99,7 +101,8 @@ FIGURE = Reproduction(
     hint="the first row, unless --only asks for others; each of --runs clusters and solves with seeds of its own",
     claims=tuple(
         Claim(
-            f"of two agents with {buckets:,} buckets on the flop, the one that knows 20 classes of flops wins",
+            f"of two agents with {buckets:,} buckets on the flop, the one that knows 20 classes of flops wins"
+            + ("" if buckets in PRINTED else ", a size of ours"),
             "[Schmid15 figure 5]",
             positive(f"{buckets} buckets"),
         )

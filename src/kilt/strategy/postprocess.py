@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from inspect import signature
 from operator import add
 
 from kilt.errors import PlayError
@@ -76,9 +77,11 @@ class Rule:
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)
 
 
-FAMILIES: dict[str, Callable[[float], Rule]] = {
+FAMILIES: dict[str, Callable[..., Rule]] = {  # by as many numbers as their names end with
     "threshold": lambda t: Rule(among=t),
     "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=kind),
+    "each": lambda fold, among: Rule(fold, among),
+    "bets": lambda fold, among, inside: Rule(fold, among, inside, kind),
 }
 RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
     "none": Rule(),
@@ -89,25 +92,34 @@ RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
 
 
 def rule_named(name: str) -> Rule:
-    """A rule by its name: one of `RULES`, or with another number; ``-after-first`` at the end spares first actions.
+    """A rule by its name: one of `RULES`, or of a family with other numbers.
 
-    >>> rule_named("threshold-0.3").among
-    0.3
+    ``bets-F-A-I`` gathers bets: it folds for sure above F, has the threshold A among fold, call and bet, and I among
+    bets. ``each-F-A`` gathers nothing. So ``new-T`` is ``bets-T-1-1``, and ``threshold-T`` is ``each-1-T``.
+    ``-after-first`` at the end spares first actions.
+
+    >>> rule_named("threshold-0.3").among, rule_named("bets-0.2-1-1") == rule_named("new-0.2")
+    (0.3, True)
     >>> rule_named("purification-after-first") == Rule(among=PURIFY, after_first=True)
     True
     """
     plain = name.removesuffix(AFTER_FIRST)
     found = RULES.get(plain)
     if found is None:
-        match = re.fullmatch(rf"({'|'.join(FAMILIES)})-(\d+\.?\d*|\.\d+)", plain)
-        if not match:
+        family, *numbers = plain.split("-")
+        known = family in FAMILIES and len(signature(FAMILIES[family]).parameters) == len(numbers)
+        if not known or not all(re.fullmatch(r"\d+\.?\d*|\.\d+", number) for number in numbers):
             raise PlayError(
                 f"unknown post-processing {name!r}: use none, purification, threshold-T or new-T with T from 0 to 1, "
-                f"such as {', '.join(list(RULES)[2:])}; {AFTER_FIRST} at the end spares a player's first action"
+                f"such as {', '.join(list(RULES)[2:])}, or bets-F-A-I or each-F-A; "
+                f"{AFTER_FIRST} at the end spares a player's first action"
             )
-        if not 0 <= float(match[2]) <= 1:
-            raise PlayError(f"the threshold of {name!r} is {match[2]}; probabilities run from 0 to 1: use one of them")
-        found = FAMILIES[match[1]](float(match[2]))
+        for number in numbers:
+            if not 0 <= float(number) <= 1:
+                raise PlayError(
+                    f"the threshold of {name!r} is {number}; probabilities run from 0 to 1: use one of them"
+                )
+        found = FAMILIES[family](*map(float, numbers))
     return replace(found, after_first=plain != name)
 
 
