@@ -54,7 +54,7 @@ def reproduce(
     everything: Annotated[bool, typer.Option("--all", help="Do all there are, and say which claims hold.")] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="In small: smaller games, less time. All of them take some 20 min of two cores."),
+        typer.Option("--quick", help="In small: smaller games, less time, in the folder kilt-quick."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -97,8 +97,9 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     estimators = [estimator_named(name) for name in PAPER]
     rates: list[list[Estimate]] = []  # [match][estimator] in mbb/h
     chosen = list[dict[str, int]]()
-    for match in range(MATCHES):
-        watcher.say(f"match {match + 1} of {MATCHES}: {DEALS} deals, at two tables")
+    matches = max(2, round(MATCHES * min(1.0, minutes / table_7.MINUTES)))
+    for match in range(matches):
+        watcher.say(f"match {match + 1} of {matches}: {DEALS} deals, at two tables")
         hands: list[Hand] = []
         play_match(
             game,
