@@ -3,6 +3,7 @@
 In limit hold'em the current strategy was the better one, and so no average was kept. Here on [2-4] hold'em.
 """
 
+from kilt.reproduce.claims import Claim, lower
 from kilt.reproduce.convergence import figure
 from kilt.reproduce.reproduction import Request
 
@@ -13,6 +14,12 @@ FIGURE = figure(
     game="holdem.2-4",
     algorithms=("cfr+current", "cfr+"),
     minutes=30,
-    claims=(),
-    quick=Request(game="leduc", minutes=0.05, runs=1),
+    claims=(
+        Claim(
+            "CFR+'s current strategy is less exploitable than its average",
+            "[Johanson16 figure 9.3]",
+            lower("cfr+current", "cfr+"),
+        ),
+    ),
+    quick=Request(game="leduc", minutes=0.05, runs=3),
 )
