@@ -198,7 +198,13 @@ def test_bench_spots_beside_a_peer(tmp_path):
     from kilt.bench.texas_solver import commands, require, seconds_of
 
     peer, told = tmp_path / "console_solver", commands(spot("turn"), BETS["turn"], 0.5, 2)
-    for line in ("set_board Qs,Jh,2h,Tc", "set_bet_sizes oop,turn,raise,60", "set_accuracy 0.5", "set_thread_num 2"):
+    for line in (
+        "set_board Qs,Jh,2h,Tc",
+        "set_bet_sizes oop,turn,raise,60",
+        "set_bet_sizes oop,river,donk,50",
+        "set_accuracy 0.5",
+        "set_thread_num 2",
+    ):
         assert line in told.splitlines()
     assert "flop" not in told and told.endswith("start_solve\n")
     with pytest.raises(MissingPeerError, match="is no program that can be run"):

@@ -45,9 +45,11 @@ def commands(spot: Spot, bets: tuple[int, int], target: float, threads: int) -> 
     cards = [spot.board[place : place + 2] for place in range(0, len(spot.board), 2)]
     told = [f"set_pot {spot.pot:g}", f"set_effective_stack {spot.stacks:g}", "set_board " + ",".join(cards)]
     told += [f"set_range_{seat} {text}" for seat, text in zip(("oop", "ip"), spot.ranges, strict=True)]
-    for name in ROUNDS[len(cards) - 3 :]:
+    for later, name in enumerate(ROUNDS[len(cards) - 3 :]):
         for seat in ("oop", "ip"):
-            sizes = f"bet,{bets[0]}", f"raise,{bets[1]}", "allin"
+            # Who is out of position and has called bets by a setting of its own in the next round.
+            donk = [f"donk,{bets[0]}"] if later and seat == "oop" else []
+            sizes = [f"bet,{bets[0]}", f"raise,{bets[1]}", *donk, "allin"]
             told += [f"set_bet_sizes {seat},{name},{size}" for size in sizes]
     told += [f"set_allin_threshold {spot.near:g}", "build_tree", f"set_thread_num {threads}"]
     told += [f"set_accuracy {target:g}", f"set_max_iteration {ITERATIONS}", f"set_print_interval {INTERVAL}"]
