@@ -39,7 +39,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -60,17 +60,16 @@ from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import DECISION, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flop_tree
 
-T = TypeVar("T")
-Values = FloatArray
+Values = FloatArray  # [chance node of the trunk, hand] what a subgame is worth
 
 KIND = "strategy in subgames"
-FINENESS = 15  # bits of the largest regret that one walk can find; 17 more are left for sums of them
+FINENESS = 18  # bits of the largest regret that one walk can find; 13 more are left for sums of them
 # Numbers are rounded down after a share of 1 was added, the same for all of a pass, which over passes lies evenly
 # between 0 and 1: what is lost in one is gained in others, and neighbours that are alike stay so.
 GOLDEN = (5**0.5 - 1) / 2
 AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
 SIZE = 64 << 20  # bytes of the table of a subgame, at most about: few enough that a dozen fit anywhere
-FEWEST = 32  # subgames that a game falls into, about, however small it is: so many can be on their way at a time
+FEWEST = 32  # subgames that a small game is cut into, about: enough to overlap reading, walking and writing
 PER_NUMBER = 8e-9  # seconds of a pass for a number of the tables, on a core of 2026: the walk, and packing beside it
 PACKED = 4  # to one: the least that compression is counted on for, before anything is known
 
@@ -325,7 +324,7 @@ class DiskStrategy:
         """Read a subgame from disk into a table."""
         return read_subgame(self.subgames, self.store, number, self.trunk, table, averaged=self.averaged)
 
-    def policy(self, number: int) -> LoadedSubgame:
+    def subgame(self, number: int) -> LoadedSubgame:
         """A subgame by itself, in memory of its own."""
         return self.read(number, np.empty((self.subgames.rows, self.subgames.game.shape[1]), self.subgames.dtype))
 
@@ -334,7 +333,7 @@ class DiskStrategy:
         tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
         whole[: len(self.trunk)] = self.trunk
         for number in range(self.subgames.count):
-            subgame = self.policy(number)
+            subgame = self.subgame(number)
             board = int(tree.board_start[1] + self.subgames.first[number])
             for r in range(1, len(tree.rows)):
                 begin = int(tree.table_start[r] + (board - tree.board_start[r]) * tree.rows[r])
@@ -396,7 +395,7 @@ class DiskCfr:
         solver, until `open` gives it one to stay.
     scale : float, optional
         Whole numbers to a chip that is won from one hand of the opponent: regrets are rounded to a multiple of
-        1 / `scale`, and end at 2³¹ of them. Left out: the largest regret that one walk can find has 15 bits.
+        1 / `scale`, and end at 2³¹ of them. Left out: the largest regret that one walk can find has 18 bits.
     averaging : bool
         Whether the average strategy is kept too, in twice the space: see `average`.
     """
