@@ -21,5 +21,5 @@ FIGURE = figure(
             lower("pcs", "cs", factor=0.5),
         ),
     ),
-    quick=Request(only=("cs", "pcs"), game="bluff-2-1", minutes=0.05, runs=3),
+    quick=Request(only=("cs", "pcs"), game="bluff-1-1", minutes=0.05, runs=3),
 )
