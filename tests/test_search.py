@@ -232,6 +232,25 @@ def test_estimators_take_it(folder):
     assert found.hands == 8 and np.isfinite(found.won.mean)
 
 
+def test_all_decisions_of_a_hand_stay_within_the_limit_of_the_acpc(folder, monkeypatch):
+    """By a clock that stands still but for solving, which takes all the time that it is given."""
+    agent, now, given = resolving(folder, 30, replace(SETTINGS, iterations=0, seconds=3)), [0.0], []
+
+    def solve(self, position, board, until):
+        given.append(until - now[0])
+        now[0] = until
+        return self.blueprint.policy(position, board)
+
+    monkeypatch.setattr(search, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ResolvingAgent, "_policy", solve)
+    seen = Observation(agent.game.replay("cc/"), (0,), (4,), 1)
+    for _ in range(12):
+        agent.act(seen)
+    assert sum(given) < search.HAND_SECONDS and min(given) > 0
+    agent.act(seen._replace(key=2))
+    assert given[:1] + given[-1:] == pytest.approx([2.7, 2.7])
+
+
 def test_an_answer_comes_in_time(folder, monkeypatch):
     """Also where solving takes for ever: what the blueprint does then is what ranges follow from."""
     agent, end = resolving(folder, 30, replace(SETTINGS, iterations=0, seconds=0.05)), Event()

@@ -53,6 +53,8 @@ from kilt.tree.vector_arrays import FOLLOW, Table
 
 SECONDS = 2.0  # of a decision, where neither these nor iterations are given
 SPARE = 0.1  # share of the seconds that is left for what comes after solving
+HAND_SECONDS = 6.0  # of all decisions of a hand together: the ACPC allows 7 in the mean
+KEPT_HANDS = 1024  # whose seconds are remembered
 RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
 KEPT_BYTES = 512 << 20  # of solved subgames
 FOR_VALUES, FOR_ENDS = 0.3, 0.5  # share of the time that is left for values of the blueprint, and for those of ends
@@ -105,6 +107,7 @@ class ResolvingAgent:
     )
     _policies: dict[tuple[str, tuple[int, ...]], PublicPolicy] = field(default_factory=dict, repr=False, compare=False)
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
+    _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # seconds by the hand's key
 
     def __post_init__(self) -> None:
         require_settings(self.settings, self.game)
@@ -135,7 +138,10 @@ class ResolvingAgent:
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)
-        policy = self._in_time(position, board) if self.settings.clock else self._policy(position, board, None)
+        if self.settings.clock:
+            policy = self._in_time(position, board, observation.key)
+        else:
+            policy = self._policy(position, board, None)
         hand = self.game.deck.hole_index(observation.hand)
         shares = policy.table[:, policy.column[hand]].tolist()
         return pick(policy.actions, shares, observation.draw(action_draw(position)))
@@ -151,18 +157,27 @@ class ResolvingAgent:
             return self.blueprint.policy(position, board)
         return self._policy(position, board, None)
 
-    def _in_time(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """What was found until the time is up: the blueprint's answer where that is nothing."""
-        deadline = monotonic() + self.settings.clock
+    def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> PublicPolicy:
+        """What was found until the time is up: the blueprint's answer where that is nothing.
+
+        A decision takes no more than half of what is left to the hand, so that something is left to each.
+        """
+        began, spent = monotonic(), self._spent.get(key, 0.0)
+        clock = self.settings.clock
+        seconds = min(clock, (HAND_SECONDS - spent) / 2) if clock <= HAND_SECONDS else clock
         if not self._worker:
             self._worker.append(ThreadPoolExecutor(1))
-        asked = self._worker[0].submit(self._policy, position, board, deadline - SPARE * self.settings.clock)
+        asked = self._worker[0].submit(self._policy, position, board, began + (1 - SPARE) * seconds)
         try:
-            return asked.result(deadline - monotonic())
+            return asked.result(max(began + seconds - monotonic(), 0.0))
         except (LateError, KiltError, MemoryError):
             asked.cancel()
             # What was answered here is what later ranges come from.
             return self._keep(position, board, self.blueprint.policy(position, board))
+        finally:
+            if len(self._spent) >= KEPT_HANDS:
+                self._spent.clear()
+            self._spent[key] = spent + monotonic() - began
 
     def _policy(self, position: Betting, board: tuple[int, ...], until: float | None) -> PublicPolicy:
         """The strategy at a decision in rounds that are re-solved; `until` is when to stop."""
