@@ -1,21 +1,26 @@
 """The page: what its server answers and refuses, and what a real browser does with it."""
 
+import asyncio
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect, sync_playwright
 
+from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.api import solve_game
 from kilt.bench import web as bench
 from kilt.cards.equity import board_rows
@@ -25,6 +30,7 @@ from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.play.agent import known
 from kilt.spots.spot import Spot
+from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.serve import serve
@@ -195,6 +201,33 @@ def test_buckets_of_a_board():
     later = abstraction_view(agent, game, board)
     assert len(later["hands"]) == len(first) - 1
     assert all(0 <= hand["bucket"] < later["buckets"] for hand in later["hands"])
+
+    inside = bucket_view(agent, game, board, later["hands"][0]["bucket"])
+    assert sum(inside["strength"]) == pytest.approx(1, abs=1e-3) and 0 < inside["share"] <= 1
+    apart = [other["distance"] for other in inside["nearest"]]
+    assert apart == sorted(apart) and inside["bucket"] not in {other["bucket"] for other in inside["nearest"]}
+    assert classes_view(agent, game, board) == {"classes": [], "here": None}
+    with pytest.raises(PlayError, match="no bucket 99"):
+        bucket_view(agent, game, board, 99)
+
+
+def test_classes_of_boards_are_described(monkeypatch):
+    """Distances of classes are means over their boards."""
+    agent, game = load_player(str(STORED))
+    rounds = agent.blueprint.cards.each[0].rounds
+    labels = np.arange(len(rounds[1].holdings.boards)) % 2
+    far = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(np.float32)
+    classes = BoardClasses(rounds[1].holdings, labels.astype(np.int32), 2, far)
+    coded = (rounds[0], rounds[1]._replace(coded=Coded(classes, np.zeros((2, 1), dtype=np.int32))))
+    monkeypatch.setattr("kilt.web.card_views.cards_of", lambda *_: replace(agent.blueprint.cards.each[0], rounds=coded))
+    found = classes_view(agent, game, game.deck.cards("Ks"))
+    assert found["here"] in (0, 1) and sum(one["share"] for one in found["classes"]) == pytest.approx(1)
+    weights = classes.holdings.ways
+    mean = np.average(
+        np.average(far[labels == 0][:, labels == 1], axis=1, weights=weights[labels == 1]), weights=weights[labels == 0]
+    )
+    assert found["classes"][0]["nearest"] == [{"number": 1, "distance": pytest.approx(mean, abs=1e-4)}]
+    assert all(one["boards"] and one["words"] for one in found["classes"])
 
 
 # The server
@@ -390,6 +423,33 @@ def test_many_clients_at_once(client):
         assert list(pool.map(plays, range(100))) == [1] * 100
 
 
+def test_a_client_that_hangs_up_costs_nothing(folder, address, monkeypatch):
+    """In the middle of a stream others are answered; before an answer that takes long, nothing is computed."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    for _ in range(30):
+        with socket.create_connection((host, int(port))) as line:
+            line.sendall(f"GET /api/watch?run=runs/leduc HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            assert line.recv(15) == b"HTTP/1.1 200 OK"
+    with urlopen(f"{address}api/runs") as answer:
+        assert {"runs/leduc", "runs/broken"} < {run["name"] for run in json.load(answer)["runs"]}
+
+    app, computed, said = create_app(State(Library([folder]))), [], []
+    monkeypatch.setattr("kilt.web.server.values_view", lambda *asked: computed.append(asked) or {})
+    for heard in ([], [{"type": "http.disconnect"}]):
+        events = iter([{"type": "http.request", "body": b"", "more_body": False}, *heard])
+
+        async def receive(events=events):
+            return next(events, None) or await asyncio.Event().wait()
+
+        async def send(message):
+            said.append(message.get("status"))
+
+        query = b"player=always-call&history=cc/"
+        scope = {"type": "http", "method": "GET", "path": "/api/values", "query_string": query}
+        asyncio.run(app(scope | {"headers": [(b"host", b"localhost")], "http_version": "1.1"}, receive, send))
+    assert len(computed) == 1 and said[0] == 200
+
+
 # Control
 
 
@@ -550,6 +610,7 @@ def test_runs_are_seen_with_what_is_wrong_with_them(page, address):
 def test_bench(address, monkeypatch):
     monkeypatch.setattr(bench, "_server", lambda: nullcontext(address))
     monkeypatch.setattr(bench, "CLIENTS", 2)
+    monkeypatch.setattr(bench, "BROWSER", "")  # Playwright is at work here already
     found = {figure.key: figure.value for figure in bench.run()}
-    assert found.keys() == {"first_page_ms", "clients_100_p99_ms"}
+    assert found.keys() == {"first_paint_ms", "clients_100_p99_ms"}
     assert min(found.values()) > 0

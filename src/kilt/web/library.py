@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kilt import artifact
 from kilt.api import solve_game
-from kilt.config import SPOT
+from kilt.config import SPOT, read_config
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
 from kilt.evaluate.deserved import can_learn, states_of
 from kilt.evaluate.players import load_holdem, load_player
@@ -22,8 +22,9 @@ from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.strategy_agent import StrategyAgent
-from kilt.runs.budget import Step
-from kilt.runs.folder import RunFolder
+from kilt.runs.budget import Step, time_left
+from kilt.runs.folder import CONFIG, RunFolder
+from kilt.runs.plan import RunPlan, resolve
 from kilt.spots.solution import SpotSolution
 from kilt.spots.spot import open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
@@ -152,7 +153,16 @@ class Library:
             "ended": folder.ended,
             "solved": _has_strategy(place),
             "last": _step(steps[-1]) if steps else None,
+            "left": time_left(folder.budget, steps, steps[-1].iterations, steps[-1].seconds) if steps else None,
         }
+
+    def takes(self, name: str) -> dict[str, Any] | None:
+        """What a run takes by its configuration, as `kilt plan` estimates it; None where none can be read."""
+        file = self.place(name) / CONFIG
+        try:
+            return taken(resolve(read_config(file)))
+        except (KiltError, OSError):
+            return None
 
     def steps(self, name: str) -> list[dict[str, Any]]:
         """What a run has logged."""
@@ -164,6 +174,26 @@ class Library:
         if place is None:
             raise RunError(f"there is no run {name!r} here: choose one of the list")
         return place
+
+
+def taken(plan: RunPlan) -> dict[str, Any]:
+    """What a run takes: memory and disk in bytes; ``seconds`` is None where only trying would tell.
+
+    ``seconds`` are those of its budget, or of an iteration times how many there are, and of building cards.
+    """
+    found, budget = plan.estimate(), plan.budget
+    seconds = [] if budget.seconds is None else [budget.seconds]
+    if found.seconds is not None and budget.iterations:
+        seconds.append(found.seconds * budget.iterations)
+    build = found.cards.seconds if found.cards else 0.0
+    return {
+        "entries": sum(found.size.slots),
+        "memory": found.peak,
+        "disk": found.disk,
+        "fits": found.fits,
+        "seconds": min(seconds) + build if seconds else None,
+        "budget": str(budget),
+    }
 
 
 def _places(folder: Path, deep: int) -> list[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -18,9 +19,11 @@ from kilt.errors import RunError
 from kilt.games import ready_made_games
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, resolve
+from kilt.web.library import taken
 
 MOST_RUNS = 2  # at work at a time
-SAID = ".kilt-web.log"  # what runs print
+SAID = ".{}.log"  # what a run prints, by its name
+LAST = 4_000  # bytes of it that are shown
 
 
 class Runner:
@@ -35,6 +38,7 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._said: dict[str, Path] = {}  # where runs that were started here write what they print
         self._changing = Lock()
 
     def working(self) -> dict[str, bool]:
@@ -42,10 +46,9 @@ class Runner:
         return {name: process.poll() is None for name, process in self._processes.items()}
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """What a run would take, in bytes."""
+        """What a run would take: see `kilt.web.library.taken`."""
         with TemporaryDirectory() as folder:
-            found = _plan(Path(folder) / "config.toml", config).estimate()
-        return {"entries": sum(found.size.slots), "memory": found.peak, "disk": found.disk, "fits": found.fits}
+            return taken(_plan(Path(folder) / "config.toml", config))
 
     def start(self, name: str, config: str) -> str:
         """Start a run in a new folder; its name in the library."""
@@ -57,6 +60,15 @@ class Runner:
         _plan(file, config)
         self._solve(f"{self.folder.name}/{name}", str(file), "--out", str(place))
         return f"{self.folder.name}/{name}"
+
+    def said(self, name: str) -> str:
+        """The last that a run has printed, if it was started here."""
+        try:
+            with self._said[name].open("rb") as file:
+                file.seek(max(0, file.seek(0, SEEK_END) - LAST))
+                return file.read().decode(errors="replace")
+        except (KeyError, OSError):
+            return ""
 
     def resume(self, name: str, place: Path) -> None:
         """Go on with a run."""
@@ -84,7 +96,8 @@ class Runner:
                 raise RunError(f"{MOST_RUNS} runs are at work: stop one, or wait for it")
             if self.working().get(name):
                 raise RunError(f"{name} is at work already")
-            with (self.folder / SAID).open("ab") as said:
+            self._said[name] = self.folder / SAID.format(name.replace("/", "-"))
+            with self._said[name].open("ab") as said:
                 self._processes[name] = subprocess.Popen(
                     [sys.executable, "-m", "kilt", "solve", *arguments],
                     stdin=subprocess.DEVNULL,

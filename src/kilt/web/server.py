@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,10 +21,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kilt import __version__
 from kilt.errors import KiltError
 from kilt.play.agent import known, tells
+from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import SMALL, Library
 from kilt.web.runner import Runner
 from kilt.web.spot_views import spot_values, spot_view
@@ -44,6 +47,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,38 @@ def _name(host: str) -> str:
     return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
+class Guarded:
+    """The application behind its guard; every answer says what the browser may do with it.
+
+    Plain ASGI: the application below hears from the client itself that it has hung up.
+    """
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        self.app, self.guard = app, guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        if why := self.guard.refusal(request):
+            await JSONResponse({"error": why}, status_code=403)(scope, receive, send)
+            return
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if self.guard.token and request.query_params.get("token"):
+                    cookie = Response()
+                    cookie.set_cookie(COOKIE, self.guard.token, httponly=True, samesite="strict")
+                    headers.append("set-cookie", cookie.headers["set-cookie"])
+            await send(message)
+
+        await self.app(scope, receive, answer)
+
+
 class NewTable(BaseModel):
     """Whom to play, and how."""
 
@@ -123,27 +165,20 @@ class State:
 def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, a constant
     """The application: pages, and what they ask."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
+    busy, line, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY), CapacityLimiter(HEAVY)
 
     async def work(function: Callable[..., T], *arguments: Any) -> T:
         return await run_sync(function, *arguments, limiter=busy)
 
-    async def work_hard(function: Callable[..., T], *arguments: Any) -> T:
-        """What takes seconds waits in a line of its own: the others are answered meanwhile."""
-        return await run_sync(function, *arguments, limiter=heavy)
+    async def work_hard(request: Request, function: Callable[..., T], *arguments: Any) -> T:
+        """What takes seconds waits in a line of its own, and is left out where nobody waits for it any more."""
+        await request.body()  # what comes after it is that somebody has hung up
+        async with line:
+            if await request.is_disconnected():
+                raise KiltError("nobody waits for this answer any more")
+            return await run_sync(function, *arguments, limiter=heavy)
 
-    @app.middleware("http")
-    async def guarded(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        if why := guard.refusal(request):
-            return JSONResponse({"error": why}, status_code=403)
-        response = await answer(request)
-        response.headers["Content-Security-Policy"] = POLICY
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["Referrer-Policy"] = "no-referrer"
-        response.headers["Cache-Control"] = "no-cache"
-        if guard.token and request.query_params.get("token"):
-            response.set_cookie(COOKIE, guard.token, httponly=True, samesite="strict")
-        return response
+    app.add_middleware(Guarded, guard=guard)
 
     @app.exception_handler(KiltError)
     async def failed(request: Request, error: KiltError) -> Response:
@@ -181,7 +216,7 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
         return await work(acted)
 
     @app.get("/api/tables/{name}/judged")
-    async def judged(name: str) -> dict[str, Any]:
+    async def judged(name: str, request: Request) -> dict[str, Any]:
         def looked() -> dict[str, Any]:
             table = state.tables[name]
             agent, game = table.session.agent, table.session.game
@@ -190,11 +225,11 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
                 states, learning = state.library.states(table.player, known(agent), game)
             return {**table.judged(states), "learning": learning}
 
-        return await work_hard(looked)
+        return await work_hard(request, looked)
 
     @app.get("/api/tables/{name}/worth")
-    async def worth(name: str, hand: int, decision: int) -> dict[str, Any]:
-        return await work_hard(state.tables[name].worth, hand, decision)
+    async def worth(name: str, hand: int, decision: int, request: Request) -> dict[str, Any]:
+        return await work_hard(request, state.tables[name].worth, hand, decision)
 
     @app.get("/api/tables/{name}/hands.phhs")
     async def hands(name: str) -> Response:
@@ -216,14 +251,16 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
         return await work(viewed)
 
     @app.get("/api/values")
-    async def values(player: str, history: str = "", board: str = "", cell: str = "") -> dict[str, Any]:
+    async def values(
+        request: Request, player: str, history: str = "", board: str = "", cell: str = ""
+    ) -> dict[str, Any]:
         def viewed() -> dict[str, Any]:
             if player in state.library.spots():
                 return spot_values(state.library.spot(player), history)
             agent, game = state.library.known(player)
             return values_view(agent, game, history, read_board(game, board), cell)
 
-        return await work_hard(viewed)
+        return await work_hard(request, viewed)
 
     @app.get("/api/abstraction")
     async def abstraction(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
@@ -233,15 +270,40 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
 
         return await work(viewed)
 
+    @app.get("/api/bucket")
+    async def bucket(player: str, number: int, board: str = "", seat: int = 0) -> dict[str, Any]:
+        def viewed() -> dict[str, Any]:
+            agent, game = state.library.player(player)
+            return bucket_view(agent, game, read_board(game, board), number, seat)
+
+        return await work(viewed)
+
+    @app.get("/api/classes")
+    async def classes(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
+        def viewed() -> dict[str, Any]:
+            agent, game = state.library.player(player)
+            return classes_view(agent, game, read_board(game, board), seat)
+
+        return await work(viewed)
+
     # Runs
+
+    def working(name: str) -> bool:
+        return bool(state.runner and state.runner.working().get(name))
+
+    def standing(name: str) -> dict[str, Any]:
+        """All that is known of a run now."""
+        said = state.runner.said(name) if state.runner else ""
+        return {
+            "steps": state.library.steps(name),
+            "run": {**state.library.run(name), "working": working(name)},
+            "said": said,
+        }
 
     @app.get("/api/runs")
     async def runs() -> dict[str, Any]:
         found = await work(state.library.runs)
-        working = state.runner.working() if state.runner else {}
-        for run in found:
-            run["working"] = working.get(run["name"], False)
-        return {"runs": found, "control": state.runner is not None}
+        return {"runs": [{**run, "working": working(run["name"])} for run in found], "control": bool(state.runner)}
 
     @app.get("/api/steps")
     async def steps(run: str) -> dict[str, Any]:
@@ -252,15 +314,19 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
         await work(state.library.place, run)
 
         async def events() -> AsyncIterator[str]:
-            sent = -1
+            sent = ""
             while not await request.is_disconnected():
-                found = await work(state.library.steps, run)
-                if len(found) != sent:
-                    sent = len(found)
-                    yield f"data: {json.dumps(found)}\n\n"
+                found = json.dumps(await work(standing, run))
+                if found != sent:
+                    sent = found
+                    yield f"data: {found}\n\n"
                 await asyncio.sleep(POLL)
 
         return StreamingResponse(events(), media_type="text/event-stream")
+
+    @app.get("/api/takes")
+    async def takes(run: str) -> dict[str, Any]:
+        return {"takes": await work(state.library.takes, run)}
 
     def controlled() -> Runner:
         if state.runner is None:

@@ -27,8 +27,8 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import Agent, KnownAgent, PublicPolicy
-from kilt.play.blueprint import BlueprintAgent
 from kilt.play.person import in_words
+from kilt.web.card_views import cards_of
 
 KINDS = {FOLD: "fold", CALL: "call"}  # of actions; all others are raises
 
@@ -215,11 +215,9 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
         ``hands`` with the name, the bucket and, from the second round on, the hand strength of each; ``buckets`` is
         how many the round has on all boards.
     """
-    if not isinstance(agent, BlueprintAgent):
-        raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
-    cards = agent.blueprint.cards.each[seat % 2]
+    cards = cards_of(agent, seat)
     number = cards.round_of(board)
-    row = agent.blueprint.hand_buckets(seat % 2, number, board)
+    row = cards.rounds[number].row(board)
     holes = game.deck.holes(game.rules.hole_cards)
     free = ~np.isin(holes, board).any(axis=1)
     strength = hand_strength(board, deck=game.deck) if board and game.rules.hole_cards == 2 else None

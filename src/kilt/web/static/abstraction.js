@@ -6,20 +6,23 @@ export async function enter(main, at, here) {
   const names = (await players()).filter((name) => !name.startsWith("always-"));
   const player = at.player || names[0];
   const board = (at.board || "").match(/../g) || [];
-  const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, ...changes });
-  main.replaceChildren(make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "" }))));
-  const view = await ask(`api/abstraction?${new URLSearchParams({ player, board: at.board || "" })}`);
-  if (!here()) return;
+  const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, ...changes });
+  main.replaceChildren(make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "", hand: "" }))));
+  const asked = { player, board: at.board || "" };
   const bucket = at.bucket ? Number(at.bucket) : null;
+  const [view, sorted] = await Promise.all([ask(`api/abstraction?${new URLSearchParams(asked)}`), ask(`api/classes?${new URLSearchParams(asked)}`)]);
+  const inside = bucket === null ? null : await ask(`api/bucket?${new URLSearchParams({ ...asked, number: bucket })}`);
+  if (!here()) return;
   const used = [...new Set(view.hands.map((hand) => hand.bucket))];
   main.append(
     make("p", {}, `${view.cards}: ${view.buckets.toLocaleString("en")} buckets in the ${view.round}, ${used.length} of them on this board`),
-    choosing(view, board, move),
-    make("div", { class: "columns" }, square(view, bucket, move), members(view, bucket, move)),
+    choosing(view, board, at, move),
+    make("div", { class: "columns" }, square(view, bucket, at.hand, move), make("aside", { class: "panel" }, falls(view, at.hand, bucket, move), members(view, bucket, inside, move))),
+    classes(sorted, move),
   );
 }
 
-function choosing(view, board, move) {
+function choosing(view, board, at, move) {
   let chosen = board;
   const place = make("section", { class: "panel" });
   const draw = () =>
@@ -28,7 +31,7 @@ function choosing(view, board, move) {
       make("div", { class: "cards", style: "justify-content: flex-start" }, chosen.map(card)),
       deckOf(view, [], chosen, (cards) => {
         chosen = cards.slice(0, view.sizes.at(-1));
-        if (view.sizes.includes(chosen.length)) move({ board: chosen.join(""), bucket: "" });
+        if (view.sizes.includes(chosen.length)) move({ board: chosen.join(""), bucket: "", hand: at.hand });
         else draw();
       }),
     );
@@ -49,7 +52,7 @@ function shade(view) {
   };
 }
 
-function square(view, bucket, move) {
+function square(view, bucket, chosen, move) {
   const colour = shade(view);
   const cells = new Map();
   for (const hand of view.hands) cells.set(hand.cell, [...(cells.get(hand.cell) || []), hand]);
@@ -65,29 +68,58 @@ function square(view, bucket, move) {
       hands.forEach((hand, at) => picture.append(make("svg:rect", { x: at, y: 0, width: 1, height: 1, fill: colour(hand.bucket), "fill-opacity": bucket === null || bucket === hand.bucket ? 1 : 0.12 })));
       const found = [...new Set(hands.map((hand) => hand.bucket))];
       const words = `${name}: bucket${found.length > 1 ? "s" : ""} ${found.join(", ")}`;
-      grid.append(make("button", { class: "cell", title: words, "aria-label": words, "data-hand": name, onclick: () => move({ bucket: String(found[0]) }) }, picture, make("span", {}, name)));
+      grid.append(make("button", { class: "cell", title: words, "aria-label": words, "aria-pressed": String(name === chosen), "data-hand": name, onclick: () => move({ hand: name, bucket: String(found[0]) }) }, picture, make("span", {}, name)));
     }),
   );
   return make("section", { class: "panel" }, grid);
 }
 
-function members(view, bucket, move) {
-  if (bucket === null) return make("aside", { class: "panel soft" }, "press a hand to see who shares its bucket on this board");
+const named = (hand) => hand.name.match(/../g).map(suited).join("");
+
+// Where the hands of a cell fall on this board, suit by suit.
+function falls(view, cell, bucket, move) {
+  const hands = view.hands.filter((hand) => hand.cell === cell);
+  if (!hands.length) return make("p", { class: "soft" }, "press a hand to see where it falls on this board, and who shares its bucket");
+  const row = (hand) => make("tr", { class: hand.bucket === bucket ? "mine" : "" }, make("td", {}, named(hand)), make("td", { class: "number" }, hand.strength === null ? "" : percent(hand.strength)), make("td", {}, make("button", { onclick: () => move({ bucket: String(hand.bucket) }) }, `bucket ${hand.bucket}`)));
+  return make("div", { id: "falls", class: "scroll" }, make("h2", {}, `where ${cell} falls`), make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, "hand"), make("th", { class: "number" }, "strength"), make("th", {}, ""))), make("tbody", {}, hands.map(row))));
+}
+
+function members(view, bucket, inside, move) {
+  if (bucket === null) return "";
   const hands = view.hands.filter((hand) => hand.bucket === bucket);
   const known = hands.filter((hand) => hand.strength !== null).map((hand) => hand.strength);
   return make(
-    "aside",
-    { class: "panel" },
-    make("h2", {}, `bucket ${bucket}: ${hands.length} hands on this board`),
-    known.length ? make("p", {}, `hand strength ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`, histogram(known)) : "",
-    make("p", {}, hands.map((hand) => `${suited(hand.name.slice(0, 2))}${hand.name.length > 2 ? suited(hand.name.slice(2)) : ""} `)),
-    make("button", { onclick: () => move({ bucket: "" }) }, "all buckets"),
+    "div",
+    { id: "bucket" },
+    make("h2", {}, `bucket ${bucket}: ${hands.length} hands on this board, ${percent(inside.share)} of all deals`),
+    make("p", {}, "hand strength that its hands end with, on all boards", histogram(inside.strength)),
+    known.length ? make("p", {}, `on this board now: ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`) : "",
+    make("details", {}, make("summary", {}, "its hands on this board"), make("p", {}, hands.map((hand) => `${named(hand)} `))),
+    inside.nearest.length ? make("h2", {}, "the nearest buckets") : "",
+    make("p", { class: "soft" }, "earth mover's distance of the histograms, in hand strength"),
+    make("div", { class: "near" }, inside.nearest.map((other) => make("button", { "data-bucket": other.bucket, onclick: () => move({ bucket: String(other.bucket), hand: "" }) }, `${other.bucket}: ${other.distance.toFixed(3)}`, histogram(other.strength)))),
+    make("button", { onclick: () => move({ bucket: "", hand: "" }) }, "all buckets"),
   );
 }
 
-function histogram(values) {
-  const bins = Array(20).fill(0);
-  for (const value of values) bins[Math.min(19, Math.floor(20 * value))] += 1;
-  const most = Math.max(...bins);
-  return make("svg:svg", { class: "chart", viewBox: "0 0 200 62", role: "img", "aria-label": "histogram of hand strength from 0 to 1" }, bins.map((count, at) => make("svg:rect", { x: 10 * at + 1, y: 50 - (48 * count) / most, width: 8, height: (48 * count) / most, fill: "var(--accent)" })), make("svg:text", { x: 0, y: 61 }, "0"), make("svg:text", { x: 192, y: 61 }, "1"));
+// Shares of hands over bins of hand strength from 0 to 1.
+function histogram(bins) {
+  const most = Math.max(...bins, 1e-9);
+  return make("svg:svg", { class: "chart", viewBox: "0 0 200 62", role: "img", "aria-label": "histogram of hand strength from 0 to 1" }, bins.map((share, at) => make("svg:rect", { x: 10 * at + 1, y: 50 - (48 * share) / most, width: 8, height: (48 * share) / most, fill: "var(--accent)" })), make("svg:text", { x: 0, y: 61 }, "0"), make("svg:text", { x: 192, y: 61 }, "1"));
+}
+
+// Classes of boards, as cards; those that are near each other by the distances that they were made from.
+function classes(sorted, move) {
+  if (!sorted.classes.length) return make("p", { class: "soft" }, "This abstraction does not sort boards into classes: hands are sorted on all boards alike.");
+  const row = (one) =>
+    make(
+      "tr",
+      { class: one.number === sorted.here ? "mine" : "", "data-class": one.number },
+      make("td", { class: "number" }, `${one.number}${one.number === sorted.here ? " (here)" : ""}`),
+      make("td", { class: "number" }, percent(one.share)),
+      make("td", {}, make("div", { class: "boards" }, one.boards.map((board) => make("button", { class: "small", title: "look at this board", onclick: () => move({ board: board.join(""), bucket: "" }) }, board.map(card))))),
+      make("td", {}, one.words),
+      make("td", {}, one.nearest.map((other) => `${other.number} (${other.distance.toFixed(3)})`).join(", ")),
+    );
+  return make("section", { class: "panel scroll", id: "classes" }, make("h2", {}, `${sorted.classes.length} classes of boards`), make("table", {}, make("thead", {}, make("tr", {}, ["class", "of deals", "for example", "what they are", "nearest (distance)"].map((word) => make("th", {}, word)))), make("tbody", {}, sorted.classes.map(row))));
 }

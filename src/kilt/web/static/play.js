@@ -73,6 +73,7 @@ export async function enter(main, at, here) {
       state ? table(state, send) : make("p", { class: "soft" }, "Choose an opponent and sit down. You swap seats every hand."),
     );
     judge();
+    main.querySelector(".history")?.scrollTo(0, 1e6); // the last that happened is in sight
     if (typing) document.getElementById("typed")?.focus({ preventScroll: true });
   }
 

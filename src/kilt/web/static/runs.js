@@ -16,7 +16,7 @@ export async function enter(main, at, here) {
   const list = make(
     "div",
     { class: "panel scroll" },
-    make("table", {}, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability"].map((word) => make("th", {}, word)))), make("tbody", {}, runs.map(row))),
+    make("table", {}, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
     runs.length ? "" : make("p", { class: "soft" }, "No runs are here yet: kilt solve CONFIG --out runs/mine makes one."),
   );
   const chosen = at.run ? runs.find((run) => run.name === at.run) : null;
@@ -24,34 +24,64 @@ export async function enter(main, at, here) {
   main.replaceChildren(make("h1", {}, "Runs"), list, detail, control ? form() : make("p", { class: "soft" }, "To start and stop runs here, start the server with --control."));
   if (!at.run) return;
   if (chosen?.error) return detail.replaceChildren(make("h2", {}, at.run), make("p", {}, chosen.error));
+  let takes = null;
+  let last = null;
+  const draw = () => last && here() && show(detail, at.run, last, takes, control);
+  ask(`api/takes?${new URLSearchParams({ run: at.run })}`).then((found) => ((takes = found.takes), draw()));
   const events = new EventSource(`api/watch?${new URLSearchParams({ run: at.run })}`);
-  events.onmessage = (event) => show(detail, at.run, JSON.parse(event.data), control, chosen);
+  events.onmessage = (event) => {
+    last = JSON.parse(event.data);
+    const old = list.querySelector(`tr[data-run="${CSS.escape(at.run)}"]`);
+    if (old) old.replaceWith(row(last.run));
+    draw();
+  };
   events.onerror = () => detail.querySelector("h2") || detail.replaceChildren(make("h2", {}, at.run), make("p", {}, "there is no such run"));
   return () => events.close();
 }
 
+const stands = (run) => (run.working ? "at work" : run.solved ? "solved" : run.ended ? "ended" : "stopped or at work elsewhere");
+const bytes = (count) => (count >= 1e9 ? `${(count / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(count / 1e6)).toLocaleString("en")} MB`);
+const time = (seconds) => (seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.max(1, Math.round(seconds))} s`);
+const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than there is"}`;
+
 function row(run) {
   const name = make("a", { href: link("runs", { run: run.name }) }, run.name);
   if (run.error) return make("tr", {}, make("td", {}, name), make("td", { colspan: 5 }, run.error));
-  const state = run.working ? "at work" : run.solved ? "solved" : run.ended ? "ended" : "stopped or at work elsewhere";
-  return make("tr", { "data-run": run.name }, make("td", {}, name), make("td", {}, run.game), make("td", {}, run.algorithm), make("td", {}, make("span", { class: "state" }, state)), make("td", { class: "number" }, run.last ? run.last.iterations.toLocaleString("en") : "0"), make("td", { class: "number" }, run.last?.exploitability?.toPrecision(4) ?? "—"));
+  return make("tr", { "data-run": run.name }, make("td", {}, name), make("td", {}, run.game), make("td", {}, run.algorithm), make("td", {}, make("span", { class: "state" }, stands(run))), make("td", { class: "number" }, run.last ? run.last.iterations.toLocaleString("en") : "0"), make("td", { class: "number" }, run.last?.exploitability?.toPrecision(4) ?? "—"));
 }
 
-function show(place, name, steps, control, run) {
+function show(place, name, { steps, run, said }, takes, control) {
   const last = steps.at(-1);
+  const order = (what) => () => ask(`api/${what}?${new URLSearchParams({ run: name })}`, {}).catch(() => {});
+  const whole = run.left === null || !last ? null : last.seconds + run.left;
+  const logged = place.querySelector(".log");
+  const scrolled = logged ? logged.scrollTop : 0;
   place.hidden = false;
   place.replaceChildren(
-    make("h2", {}, name),
+    make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
     make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${last.seconds.toFixed(1)} s${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
+    make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
+    make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 && !run.solved ? `, about ${time(run.left)} left` : ""}`, takes ? make("br") : "", takes ? `estimated: ${words(takes)}` : ""),
     curve(steps),
+    steps.length ? log(steps) : "",
+    said ? make("details", { open: true }, make("summary", {}, "what it has printed"), make("pre", { class: "said", id: "said" }, said)) : "",
     make(
       "div",
       { class: "bar" },
-      run?.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
-      control ? make("button", { id: "stop", onclick: () => ask(`api/stop?${new URLSearchParams({ run: name })}`, {}) }, "stop") : "",
-      control ? make("button", { id: "resume", onclick: () => ask(`api/resume?${new URLSearchParams({ run: name })}`, {}) }, "resume") : "",
+      run.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
+      control ? make("button", { id: "stop", disabled: !run.working, onclick: order("stop") }, "stop") : "",
+      control ? make("button", { id: "resume", disabled: run.working || run.solved, onclick: order("resume") }, "resume") : "",
     ),
   );
+  if (scrolled) place.querySelector(".log").scrollTop = scrolled;
+}
+
+// What was logged, the last first.
+function log(steps) {
+  const short = (value) => (value === null || value === undefined ? "—" : value.toPrecision(4));
+  const line = (step) => make("tr", {}, make("td", { class: "number" }, step.iterations.toLocaleString("en")), make("td", { class: "number" }, step.seconds.toFixed(1)), make("td", { class: "number" }, step.cpu_seconds.toFixed(1)), make("td", { class: "number" }, short(step.exploitability)), make("td", { class: "number" }, short(step.current_exploitability)), make("td", { class: "number" }, short(step.value)));
+  const heads = ["iterations", "seconds", "CPU s", "exploitability", "of the current", "value"];
+  return make("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "log" }, make("table", { id: "log" }, make("thead", {}, make("tr", {}, heads.map((word) => make("th", { class: "number" }, word)))), make("tbody", {}, steps.slice(-200).reverse().map(line))));
 }
 
 const power = (at) => `10${[...String(at)].map((letter) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[letter] || "⁻").join("")}`;
@@ -59,7 +89,7 @@ const power = (at) => `10${[...String(at)].map((letter) => "⁰¹²³⁴⁵⁶�
 // Exploitability over iterations, both on logarithmic scales.
 function curve(steps) {
   const points = steps.filter((step) => step.iterations > 0 && step.exploitability > 0).map((step) => [Math.log10(step.iterations), Math.log10(step.exploitability)]);
-  if (points.length < 2) return make("p", { class: "soft" }, "a curve is drawn from the second measurement on");
+  if (points.length < 2) return make("p", { class: "soft" }, steps.length > 1 && !points.length ? "exploitability is not measured while this run goes on: there is no curve" : "a curve is drawn from the second measurement on");
   const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
   const [left, right, low, high] = [Math.floor(Math.min(...xs)), Math.ceil(Math.max(...xs)), Math.floor(Math.min(...ys)), Math.ceil(Math.max(...ys))];
   const x = (value) => 60 + (520 * (value - left)) / (right - left || 1);
@@ -68,6 +98,16 @@ function curve(steps) {
   for (let at = left; at <= right; at += 1) lines.push(make("svg:line", { class: "axis", x1: x(at), x2: x(at), y1: 20, y2: 250 }), make("svg:text", { x: x(at) - 8, y: 266 }, power(at)));
   for (let at = low; at <= high; at += 1) lines.push(make("svg:line", { class: "axis", x1: 60, x2: 580, y1: y(at), y2: y(at) }), make("svg:text", { x: 4, y: y(at) + 4 }, power(at)));
   return make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "exploitability over iterations" }, lines, make("svg:path", { class: "curve", d: points.map(([a, b], n) => `${n ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("") }), make("svg:text", { x: 270, y: 286 }, "iterations"));
+}
+
+// Start a run: what it takes is said first, and the page goes there once its folder is there.
+async function begin(asked, said) {
+  said.textContent = words(await ask("api/plan", asked));
+  const { name: run } = await ask("api/runs", asked);
+  for (let waited = 0; waited < 120; waited += 1) {
+    if ((await ask("api/runs")).runs.some((one) => one.name === run)) return go("runs", { run });
+    await new Promise((again) => setTimeout(again, 500));
+  }
 }
 
 function form() {
@@ -86,8 +126,8 @@ function form() {
     make(
       "div",
       { class: "bar" },
-      make("button", { id: "plan", onclick: async () => { const found = await ask("api/plan", asked()); said.textContent = `${found.entries.toLocaleString("en")} entries, ${(found.memory / 1e6).toFixed(0)} MB of memory, ${(found.disk / 1e6).toFixed(0)} MB on disk${found.fits ? "" : ": more than there is"}`; } }, "what would it take?"),
-      make("button", { class: "main", id: "start", onclick: async () => { const { name: run } = await ask("api/runs", asked()); setTimeout(() => go("runs", { run }), 1500); } }, "start"),
+      make("button", { id: "plan", onclick: async () => { const found = await ask("api/plan", asked()); said.textContent = words(found); } }, "what would it take?"),
+      make("button", { class: "main", id: "start", onclick: () => begin(asked(), said) }, "start"),
     ),
   );
 }

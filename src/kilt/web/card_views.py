@@ -1,0 +1,165 @@
+"""What the page shows of a card abstraction: buckets with the hand strength behind them, and classes of boards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.classes import BoardClasses, describe
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.deck import Deck
+from kilt.cards.equity import hand_strength
+from kilt.errors import PlayError
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Agent
+from kilt.play.blueprint import BlueprintAgent
+
+BOARDS, BINS = 300, 20  # complete boards that histograms are made from; their bins
+KEPT = 32  # tables of histograms that are remembered
+NEAREST, SHOWN = 6, 6  # buckets or classes beside one, and boards of a class
+
+
+def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
+    """The card abstraction of a player; PlayError where there is none."""
+    if not isinstance(agent, BlueprintAgent):
+        raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
+    return agent.blueprint.cards.each[seat % 2]
+
+
+def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:
+    """What is behind a bucket, and which others are like it.
+
+    Parameters
+    ----------
+    agent : Agent
+        Who plays a blueprint; PlayError where it does not.
+    game : Holdem
+        What it plays.
+    board : tuple of int
+        Public cards, which say the round.
+    bucket : int
+        Its number; PlayError where there is none.
+    seat : int
+        Whose buckets, where those of the players differ.
+
+    Returns
+    -------
+    dict
+        ``share`` of all deals of the round, ``strength`` (a histogram over `BINS` bins from 0 to 1 of the hand strength
+        that its hands end with, on `BOARDS` complete boards that are drawn), and ``nearest``: other buckets with the
+        earth mover's ``distance`` of their histograms, in hand strength.
+    """
+    cards = cards_of(agent, seat)
+    number = cards.round_of(board)
+    profiles, sizes = _profiles(cards, game, number), cards.rounds[number].sizes
+    if not 0 <= bucket < len(profiles):
+        raise PlayError(f"there is no bucket {bucket}: the {game.rules.round_names[number]} has {len(profiles):,}")
+    apart = np.abs(np.cumsum(profiles, axis=1) - np.cumsum(profiles[bucket])).sum(axis=1) / BINS
+    apart[~profiles.any(axis=1)] = np.inf  # none of its hands was dealt
+    near = [other for other in np.argsort(apart, kind="stable").tolist() if other != bucket and apart[other] < np.inf]
+    return {
+        "bucket": bucket,
+        "share": round(float(sizes[bucket] / max(sizes.sum(), 1)), 6),
+        "strength": profiles[bucket].round(4).tolist(),
+        "nearest": [
+            {
+                "bucket": other,
+                "distance": round(float(apart[other]), 4),
+                "strength": profiles[other].round(4).tolist(),
+            }
+            for other in near[:NEAREST]
+        ]
+        if profiles[bucket].any()
+        else [],
+    }
+
+
+def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
+    """The classes of boards inside which an abstraction sorts hands.
+
+    Parameters
+    ----------
+    agent, game, board, seat
+        As in `bucket_view`.
+
+    Returns
+    -------
+    dict
+        ``classes``, empty where boards are not sorted: each has its ``number``, ``share`` of deals, ``words``, some
+        ``boards`` and the ``nearest`` other ones by the mean distance of their boards, where that was kept. ``here`` is
+        the class of the board, None before it is known.
+    """
+    cards = cards_of(agent, seat)
+    found = next((each.coded.classes for each in cards.rounds if each.coded), None)
+    if found is None:
+        return {"classes": [], "here": None}
+    size = found.holdings.boards.shape[1]
+    here = int(found.of(np.array([board], dtype=np.int64))[0]) if len(board) >= size else None
+    return {"classes": _classes(found, game.deck), "here": here, "size": size}
+
+
+def _classes(classes: BoardClasses, deck: Deck) -> list[dict[str, Any]]:
+    boards, weights = classes.holdings.boards.astype(np.int64), classes.holdings.ways
+    labels = np.asarray(classes.labels, dtype=np.int64)
+    apart = None if classes.distances is None else _class_distances(np.asarray(classes.distances), labels, weights)
+    rows = []
+    for number in range(classes.number):
+        places = np.flatnonzero(labels == number)
+        some = places[np.linspace(0, len(places) - 1, min(SHOWN, len(places))).astype(int)] if len(places) else places
+        near = [] if apart is None else [o for o in np.argsort(apart[number], kind="stable").tolist() if o != number]
+        rows.append(
+            {
+                "number": number,
+                "share": round(float(weights[places].sum() / weights.sum()), 6),
+                "words": describe(boards[places], weights[places], deck) if len(places) else "no boards",
+                "boards": [
+                    [deck.name((card,)) for card in sorted(board, reverse=True)] for board in boards[some].tolist()
+                ],
+                "nearest": [
+                    {"number": other, "distance": round(float(apart[number, other]), 4)}
+                    for other in near[:NEAREST]
+                    if apart is not None and np.isfinite(apart[number, other])
+                ],
+            }
+        )
+    return rows
+
+
+def _class_distances(distances: FloatArray, labels: IntArray, weights: IntArray) -> FloatArray:
+    """[class, class] Mean distance of their boards, weighted by how often these are dealt; inf where there are none."""
+    one = np.zeros((len(labels), int(labels.max()) + 1))
+    one[np.arange(len(labels)), labels] = weights
+    whole = one.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = one.T @ distances @ one / np.outer(whole, whole)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _profiles(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
+    """[bucket, bin] Histograms of the hand strength that the hands of each bucket of a round end with; remembered."""
+    key = cards.fingerprint, r
+    if key not in _known:
+        if len(_known) >= KEPT:
+            _known.clear()
+        _known[key] = _made(cards, game, r)
+    return _known[key]
+
+
+_known: dict[tuple[str, int], FloatArray] = {}
+
+
+def _made(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
+    rules, size = game.rules, game.rules.board_size(game.rules.rounds - 1)
+    rng = np.random.default_rng(r)
+    found = np.zeros((cards.numbers[r], BINS))
+    for _ in range(BOARDS):
+        board = rng.permutation(game.deck.size)[:size].tolist()
+        row = cards.rounds[r].row(board[: rules.board_size(r)]).astype(np.int64)
+        strength = hand_strength(board, deck=game.deck, board_size=size, hole_cards=rules.hole_cards)
+        free = ~np.isnan(strength)
+        bins = np.minimum((strength[free] * BINS).astype(np.int64), BINS - 1)
+        found += np.bincount(row[free] * BINS + bins, minlength=found.size).reshape(found.shape)
+    shares: FloatArray = found / np.maximum(found.sum(axis=1, keepdims=True), 1)
+    return shares
