@@ -196,11 +196,15 @@ def page(folder: Path, to: Path, place: str, presses: Sequence[str], again: str 
         for press in presses:
             shown.click(press)
             shown.wait_for_timeout(1000)
+        if again:
+            shown.wait_for_selector(again)
         while again and shown.locator(again).count():
             shown.click(again)
             shown.wait_for_timeout(1000)
         shown.wait_for_timeout(5000)
-        shown.screenshot(path=to)
+        while "…" in shown.locator(".verdict").all_inner_texts():  # what decisions were worth takes longer
+            shown.wait_for_timeout(1000)
+        shown.screenshot(path=to, full_page=bool(again))
         browser.close()
         server.terminate()
 
@@ -225,6 +229,7 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
         page, place="#/train?player=runs/river", presses=("[data-answer]", "#next", "[data-answer]")
     ),
     "web-strategy.png": partial(page, place="#/strategy?player=house", presses=("[data-hand=A5s]",)),
+    "web-abstraction.png": partial(page, place="#/abstraction?player=house&board=AsKh7d", presses=("[data-hand=QJs]",)),
 }
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 from urllib.request import urlopen
 
 import numpy as np
@@ -605,6 +606,43 @@ def test_runs_are_seen_with_what_is_wrong_with_them(page, address):
     page.click("text=runs/leduc")
     page.wait_for_selector(".chart .curve")
     assert "100 iterations" in page.inner_text("#stands")
+
+
+@pytest.mark.parametrize("page", ["desk"], indirect=True)
+def test_a_run_is_followed_while_it_goes_on(page, address, folder):
+    """The solver waits after each measurement until the browser shows it, at three sizes and after a reload."""
+    measured, go_on = Queue(), Queue()
+
+    def stop_and_go(step):
+        measured.put(step.iterations)
+        return go_on.get(timeout=300)
+
+    with ThreadPoolExecutor(1) as pool:
+        solving = pool.submit(solve_game, "kuhn", "cfr+", iterations=4, folder=folder / "live", on_step=stop_and_go)
+        try:
+            for number, (width, height) in enumerate([*SIZES.values(), SIZES["desk"]]):
+                said = f"{measured.get(timeout=300)} iteration"
+                if number == 0:
+                    page.goto(f"{address}#/runs?run=runs/live")
+                page.set_viewport_size({"width": width, "height": height})
+                expect(page.locator("#stands")).to_contain_text(said, timeout=60_000)
+                expect(page.locator("#log tbody tr")).to_have_count(number + 1)
+                assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+                if number == 1:
+                    page.reload()
+                    expect(page.locator("#stands")).to_contain_text(said, timeout=60_000)
+                if number == 2:
+                    page.goto(f"{address}#/runs")
+                    page.wait_for_selector("#run", state="hidden")
+                    page.go_back()
+                    expect(page.locator("#stands")).to_contain_text(said, timeout=60_000)
+                go_on.put(None)
+            solving.result(timeout=300)
+            expect(page.locator("#state")).to_have_text("solved", timeout=60_000)
+        finally:
+            for _ in range(100):
+                go_on.put(None)
+    shutil.rmtree(folder / "live")
 
 
 def test_bench(address, monkeypatch):

@@ -86,7 +86,8 @@ def _browser() -> Iterator[Callable[[str], None]]:
             page = browser.new_page()
             page.goto(address)
             page.wait_for_selector("main h1")
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            while not page.evaluate("performance.getEntriesByName('first-contentful-paint').length"):
+                page.wait_for_timeout(1)
             page.close()
 
         yield show

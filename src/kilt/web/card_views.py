@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.classes import BoardClasses, describe
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import Deck
-from kilt.cards.equity import hand_strength
+from kilt.cards.equity import board_rows
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
@@ -151,15 +152,13 @@ _known: dict[tuple[str, int], FloatArray] = {}
 
 
 def _made(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
-    rules, size = game.rules, game.rules.board_size(game.rules.rounds - 1)
+    deck, rules, size = game.deck, game.rules, game.rules.board_size(game.rules.rounds - 1)
     rng = np.random.default_rng(r)
-    found = np.zeros((cards.numbers[r], BINS))
-    for _ in range(BOARDS):
-        board = rng.permutation(game.deck.size)[:size].tolist()
-        row = cards.rounds[r].row(board[: rules.board_size(r)]).astype(np.int64)
-        strength = hand_strength(board, deck=game.deck, board_size=size, hole_cards=rules.hole_cards)
-        free = ~np.isnan(strength)
-        bins = np.minimum((strength[free] * BINS).astype(np.int64), BINS - 1)
-        found += np.bincount(row[free] * BINS + bins, minlength=found.size).reshape(found.shape)
+    boards = np.stack([rng.permutation(deck.size)[:size] for _ in range(BOARDS)]).astype(np.int64)
+    wins = board_rows(boards, deck, rules.hole_cards).astype(np.int64)  # twice, and ties once; below 0: cannot be held
+    bins = np.minimum(wins * BINS // (2 * comb(deck.size - size - rules.hole_cards, rules.hole_cards)), BINS - 1)
+    buckets = cards.rounds[r].rows(boards[:, : rules.board_size(r)]).astype(np.int64)
+    free = wins >= 0
+    found = np.bincount(buckets[free] * BINS + bins[free], minlength=cards.numbers[r] * BINS).reshape(-1, BINS)
     shares: FloatArray = found / np.maximum(found.sum(axis=1, keepdims=True), 1)
     return shares

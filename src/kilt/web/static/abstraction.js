@@ -57,7 +57,7 @@ function square(view, bucket, chosen, move) {
   const cells = new Map();
   for (const hand of view.hands) cells.set(hand.cell, [...(cells.get(hand.cell) || []), hand]);
   const ranks = view.private === 2 ? [...view.ranks] : [];
-  if (!ranks.length) return make("div", { class: "panel" }, make("table", {}, make("tbody", {}, view.hands.map((hand) => make("tr", {}, make("td", {}, suited(hand.name)), make("td", {}, `bucket ${hand.bucket}`))))));
+  if (!ranks.length) return make("div", { class: "panel" }, make("table", {}, make("tbody", {}, view.hands.map((hand) => make("tr", {}, make("td", {}, suited(hand.name)), make("td", {}, String(hand.bucket)))))));
   const grid = make("div", { class: "grid", style: `grid-template-columns: repeat(${ranks.length}, 1fr)` });
   ranks.forEach((row, i) =>
     ranks.forEach((column, j) => {
@@ -80,8 +80,8 @@ const named = (hand) => hand.name.match(/../g).map(suited).join("");
 function falls(view, cell, bucket, move) {
   const hands = view.hands.filter((hand) => hand.cell === cell);
   if (!hands.length) return make("p", { class: "soft" }, "press a hand to see where it falls on this board, and who shares its bucket");
-  const row = (hand) => make("tr", { class: hand.bucket === bucket ? "mine" : "" }, make("td", {}, named(hand)), make("td", { class: "number" }, hand.strength === null ? "" : percent(hand.strength)), make("td", {}, make("button", { onclick: () => move({ bucket: String(hand.bucket) }) }, `bucket ${hand.bucket}`)));
-  return make("div", { id: "falls", class: "scroll" }, make("h2", {}, `where ${cell} falls`), make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, "hand"), make("th", { class: "number" }, "strength"), make("th", {}, ""))), make("tbody", {}, hands.map(row))));
+  const row = (hand) => make("tr", { class: hand.bucket === bucket ? "mine" : "" }, make("td", {}, named(hand)), make("td", { class: "number" }, hand.strength === null ? "" : percent(hand.strength)), make("td", {}, make("button", { onclick: () => move({ bucket: String(hand.bucket) }) }, String(hand.bucket))));
+  return make("div", { id: "falls", class: "scroll" }, make("h2", {}, `where ${cell} falls`), make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, "hand"), make("th", { class: "number" }, "strength"), make("th", {}, "bucket"))), make("tbody", {}, hands.map(row))));
 }
 
 function members(view, bucket, inside, move) {

@@ -39,7 +39,7 @@ export async function enter(main, at, here) {
   return () => events.close();
 }
 
-const stands = (run) => (run.working ? "at work" : run.solved ? "solved" : run.ended ? "ended" : "stopped or at work elsewhere");
+const stands = (run) => (run.working ? "at work" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : "stopped or at work elsewhere");
 const bytes = (count) => (count >= 1e9 ? `${(count / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(count / 1e6)).toLocaleString("en")} MB`);
 const time = (seconds) => (seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.max(1, Math.round(seconds))} s`);
 const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than there is"}`;
@@ -61,7 +61,7 @@ function show(place, name, { steps, run, said }, takes, control) {
     make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
     make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${last.seconds.toFixed(1)} s${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
     make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
-    make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 && !run.solved ? `, about ${time(run.left)} left` : ""}`, takes ? make("br") : "", takes ? `estimated: ${words(takes)}` : ""),
+    make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, takes ? make("br") : "", takes ? `estimated: ${words(takes)}` : ""),
     curve(steps),
     steps.length ? log(steps) : "",
     said ? make("details", { open: true }, make("summary", {}, "what it has printed"), make("pre", { class: "said", id: "said" }, said)) : "",
@@ -70,7 +70,7 @@ function show(place, name, { steps, run, said }, takes, control) {
       { class: "bar" },
       run.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
       control ? make("button", { id: "stop", disabled: !run.working, onclick: order("stop") }, "stop") : "",
-      control ? make("button", { id: "resume", disabled: run.working || run.solved, onclick: order("resume") }, "resume") : "",
+      control ? make("button", { id: "resume", disabled: run.working || run.ended, onclick: order("resume") }, "resume") : "",
     ),
   );
   if (scrolled) place.querySelector(".log").scrollTop = scrolled;
