@@ -322,6 +322,9 @@ def test_a_token_is_needed_beyond_this_machine(folder):
     assert client.get("/?token=wrong").status_code == 403
     assert client.get("/?token=secret").status_code == 200
     assert client.get("/api/players").status_code == 200  # the cookie
+    numbers = TestClient(app, base_url="http://192.0.2.7:8765")  # an address that no DNS makes point here
+    assert [numbers.get(path).status_code for path in ("/", "/?token=wrong", "/?token=secret")] == [403, 403, 200]
+    assert TestClient(app, base_url="http://evil.example").get("/?token=secret").status_code == 403
 
 
 def test_the_page_asks_nothing_of_others(client):

@@ -51,7 +51,8 @@ def serve(
         token = "" if _is_local(host) else secrets.token_urlsafe(24)
         names = frozenset({*LOCAL, host, f"[{host}]", socket.gethostname()} if token else {*LOCAL, host})
         app = create_app(state, Guard(names, token))
-        said = f"http://{f'[{host}]' if ':' in host else host}:{line.getsockname()[1]}/"
+        seen = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        said = f"http://{seen}:{line.getsockname()[1]}/"
         if token:
             said += f"?token={token}"
         announce(f"the page is at {said} (Ctrl-C ends it)")

@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,7 +64,7 @@ class Guard:
     Attributes
     ----------
     hosts : frozenset of str
-        Names that the server goes by, without ports.
+        Names that the server goes by, without ports. With a token it goes by any address in numbers too.
     token : str
         What a browser has to show, in the address once and in a cookie from then on; empty: nothing.
     """
@@ -74,7 +75,7 @@ class Guard:
     def refusal(self, request: Request) -> str:
         """Why a request is refused; empty where it is not."""
         host = request.headers.get("host", "")
-        if _name(host) not in self.hosts:
+        if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not go by {host[:100]!r}: use the address that it printed"
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
@@ -93,6 +94,15 @@ class Guard:
         if request.method == "POST" and "transfer-encoding" in request.headers:
             return "the request does not say how long it is"
         return ""
+
+
+def _is_address(host: str) -> bool:
+    """Whether a host is an address in numbers: no name that somebody else could make point here."""
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _name(host: str) -> str:
