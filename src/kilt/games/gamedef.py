@@ -299,7 +299,7 @@ def library() -> dict[str, str]:
     """The definitions that come with kilt: name → text.
 
     >>> sorted(library())[:3]
-    ['holdem.2-1', 'holdem.2-4', 'holdem.limit.2p']
+    ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
     """
     shelf = files("kilt.games") / "library"
     found = [file for file in shelf.iterdir() if file.name.endswith(".game")]

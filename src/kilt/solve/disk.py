@@ -123,8 +123,6 @@ class Subgames:
         for r, cards in enumerate(tree.board_size.tolist() if tree.poker else ()):
             boards = slice(*tree.board_start[r : r + 2].tolist())
             self._held[boards] = tree.strengths.card_bit[tree.board[boards, :cards]].sum(axis=1)
-        self._hands = np.zeros(len(tree.board), np.int64)  # [board] hands that are apart
-        count_hands(self._alike, self._symmetry, self._bits, self._held, self._hands)
         self._tables = SimpleQueue[tuple[Table, Table]]()
         self._made = 0
 
@@ -134,6 +132,13 @@ class Subgames:
         tree = self.game.tree
         parts = tree.nodes.kind, tree.nodes.stake, tree.board, tree.prior, self.first
         return artifact.fingerprint(*map(np.ascontiguousarray, parts))
+
+    @cached_property
+    def _hands(self) -> IntArray:
+        """[board] Hands that are apart."""
+        hands = np.zeros(len(self._held), np.int64)
+        count_hands(self._alike, self._symmetry, self._bits, self._held, hands)
+        return hands
 
     @property
     def numbers(self) -> int:

@@ -230,7 +230,8 @@ class _Source:
 
 def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     """What will do, where this does not."""
-    fitting, alone = (_fitting(replace(source, threads=threads), form) for threads in (source.threads, 1))
+    fitting = _fitting(source, form)
+    alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
     if algorithm and fitting:
         return f"use one of {', '.join(fitting)}"
     if source.threads > 1 and alone:
