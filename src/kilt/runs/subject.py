@@ -110,7 +110,7 @@ class Subject:
 
     @property
     def _anywhere(self) -> Subject:
-        """The same strategy for workers, who may be in another folder."""
+        """What workers load the strategy by: a path that holds in any working folder."""
         return replace(self, run=self.run and self.run.resolve())
 
 
