@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from kilt import machine
-from kilt.machine import available_memory, locked
+from kilt.machine import available_memory, is_locked, locked
 
 
 def test_one_process_holds_a_lock(tmp_path):
@@ -16,8 +16,11 @@ def test_one_process_holds_a_lock(tmp_path):
         "try:\n  with locked(Path(sys.argv[1]), wait=False): pass\n"
         "except BlockingIOError: sys.exit(5)"
     )
+    assert is_locked(place) in (False, None)
     with locked(place):
+        assert is_locked(place) in (True, None)  # None where Linux does not list it
         assert subprocess.run([sys.executable, "-c", code, str(place)]).returncode == 5
+    assert is_locked(place) in (False, None)
     assert subprocess.run([sys.executable, "-c", code, str(place)]).returncode == 0
 
 

@@ -30,7 +30,7 @@ from kilt.evaluate.decisions import decision_values, exact, ranges
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.play.agent import known
-from kilt.spots.spot import Spot
+from kilt.spots.spot import Spot, open_spot
 from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import Library
 from kilt.web.runner import Runner
@@ -85,7 +85,8 @@ def test_ranges_are_those_of_playing_up_to_there():
     assert ranges(agent, game, position, board) == pytest.approx(expected)
     view = strategy_view(agent, game, "crc/c", board)
     cell = next(cell for cell in view["cells"] if cell["name"] == "Qh")
-    assert cell["reach"] == pytest.approx(expected[1, game.deck.hole_index(game.deck.cards("Qh"))], abs=1e-6)
+    reach = expected[:, game.deck.hole_index(game.deck.cards("Qh"))]
+    assert [cell["other"], cell["reach"]] == pytest.approx(reach, abs=1e-6)
     row = agent.strategy["Qh|/Ks|crc/c"]
     assert cell["shares"] == pytest.approx([row[action["label"]] for action in view["actions"]], abs=1e-6)
     assert len(view["cells"]) == 5
@@ -191,6 +192,10 @@ def test_the_agent_that_ships_plays_with_nothing_built():
     assert (np.diff(row[strength >= 0][order]) >= 0).all()
     view = strategy_view(agent, game, "cc/cc/cc/", board)
     assert view["ev_known"] and abs(sum(action["share"] for action in view["actions"]) - 1) < 1e-5
+    names = ("5h5s", "5d5s", "5c5s", "5d5h", "5c5h", "5c5d")
+    fives = [row[game.deck.hole_index(game.deck.cards(name))] for name in names]
+    cell = next(cell for cell in view["cells"] if cell["name"] == "55")
+    assert cell["buckets"] == [[bucket, fives.count(bucket)] for bucket in sorted(set(fives))]
 
 
 def test_buckets_of_a_board():
@@ -234,12 +239,16 @@ def test_classes_of_boards_are_described(monkeypatch):
 # The server
 
 
-def test_what_is_there(client):
+def test_what_is_there(client, folder):
     names = client.get("/api/players").json()["players"]
     assert names[:4] == ["runs/leduc", "house", LEDUC, KUHN]
     runs = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
     assert runs["runs/leduc"]["solved"] and runs["runs/leduc"]["last"]["iterations"] == 100
     assert "damaged" in runs["runs/broken"]["error"]
+    assert runs["runs/leduc"]["elsewhere"] in (False, None)
+    assert (
+        runs["runs/river"]["last"]["exploitability"] == open_spot(folder / "river")[1].exploitability
+    )  # its own chips
     steps = client.get("/api/steps", params={"run": "runs/leduc"}).json()["steps"]
     assert steps[-1]["iterations"] == 100
     assert steps[-1]["exploitability"] < steps[0]["exploitability"]
@@ -386,6 +395,7 @@ def test_what_is_typed_wrongly_is_told_and_advice_is_given(client):
     table = client.post("/api/tables", json={"player": "always-call"}).json()
     name = table["table"]
     assert [choice["key"] for choice in table["turn"]["choices"]][-1] == "r"
+    assert [choice["key"] for choice in table["turn"]["sizes"]] == ["50%", "75%", "1x", "2x", "a"]
     table = client.post(f"/api/tables/{name}", json={"text": "[bold]dance"}).json()
     assert "is no action here" in table["events"][-1]["words"]
     table = client.post(f"/api/tables/{name}", json={"text": "?"}).json()
@@ -545,11 +555,11 @@ def page(request, chromium):
 
 def test_hands_in_both_seats_and_a_reload(page, address):
     page.goto(f"{address}#/play?player=runs/leduc")
-    seats = set()
-    for _ in range(2):
+    seats = []
+    for number in range(5):  # ten at both sizes
         page.wait_for_selector("[data-key=c]")
-        seats.add(re.search(r"you: (\w+)", page.inner_text(".felt"))[1])
-        if len(seats) == 1:
+        seats.append(re.search(r"you: (\w+)", page.inner_text(".felt"))[1])
+        if number == 0:
             before = page.inner_text("#mine")
             page.reload()
             page.wait_for_selector("[data-key=c]")
@@ -558,12 +568,13 @@ def test_hands_in_both_seats_and_a_reload(page, address):
             asked = page.inner_text(".history")
             page.keyboard.press("c")
             expect(page.locator(".history")).not_to_have_text(asked, use_inner_text=True)
-        assert "win" in page.inner_text(".felt") or "lose" in page.inner_text(".felt")
-        page.wait_for_selector("#decisions table")
+        assert re.search("you win|you lose|nobody wins", page.inner_text(".felt"))
+        if number in (0, 4):
+            page.wait_for_selector("#decisions table")
         page.keyboard.press("n")
-    assert seats == {"first", "second"}
+    assert seats == ["first", "second", "first", "second", "first"]
     page.wait_for_selector("[data-key=c]")
-    assert "2 hands" in page.inner_text("#score")
+    assert "5 hands" in page.inner_text("#score")
 
 
 def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
@@ -575,7 +586,9 @@ def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
     page.wait_for_selector("[data-label=f]")
     page.click("[data-label=c]")
     page.wait_for_selector(".deck")
-    page.click(".deck button[aria-label='K of spades']")
+    page.focus(".deck button[aria-label='Q of spades']")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
     page.wait_for_url(re.compile("board=Ks"))
     expect(page.locator("tr[data-hand]")).to_have_count(5)
     page.go_back()
@@ -611,6 +624,18 @@ def test_runs_are_seen_with_what_is_wrong_with_them(page, address):
     assert "100 iterations" in page.inner_text("#stands")
 
 
+def test_what_cannot_be_shown_is_said_in_its_place(chromium, address):
+    """Others can be chosen beside it, and one of two that are compared does not take the other away."""
+    page = chromium.new_page()
+    page.goto(f"{address}#/strategy?player=random&with=runs/leduc")
+    expect(page.locator("section[data-player=random] .failure")).to_contain_text("raises to any")
+    expect(page.locator("section[data-player='runs/leduc'] tr[data-hand]")).to_have_count(6)
+    page.goto(f"{address}#/abstraction?player=runs/leduc")
+    expect(page.locator("main .failure")).to_contain_text("no buckets")
+    expect(page.locator("main select")).to_have_value("runs/leduc")
+    page.close()
+
+
 @pytest.mark.parametrize("page", ["desk"], indirect=True)
 def test_a_run_is_followed_while_it_goes_on(page, address, folder):
     """The solver waits after each measurement until the browser shows it, at three sizes and after a reload."""
@@ -629,6 +654,7 @@ def test_a_run_is_followed_while_it_goes_on(page, address, folder):
                     page.goto(f"{address}#/runs?run=runs/live")
                 page.set_viewport_size({"width": width, "height": height})
                 expect(page.locator("#stands")).to_contain_text(said, timeout=60_000)
+                expect(page.locator("#state")).to_contain_text("at work elsewhere")
                 expect(page.locator("#log tbody tr")).to_have_count(number + 1)
                 assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
                 if number == 1:

@@ -38,6 +38,7 @@ ADVICE = ("?", "advice")
 HELP = ("h", "help")
 
 _CALLS = ("c", "call", "k", "check", "x")
+USUAL_SIZES = ("50%", "75%", "1x", "2x")
 _SIZES = {"all-in": "a", "all in": "a", "allin": "a", "min": "m", "pot": "1x"}  # words for bet sizes
 _RAISE = re.compile(r"(?:(raise|bet|r|b)(?: ?to\b)? ?)?(.*)", re.DOTALL)
 _CHIPS = re.compile(r"[0-9]{1,3}(?:[, _]?[0-9]{3})*|[0-9]{1,15}")
@@ -190,6 +191,21 @@ def menu(position: Betting) -> list[Choice]:
     return choices
 
 
+def usual_raises(position: Betting) -> list[Choice]:
+    """Raises that a person may want one press away, the smallest first; none where raises have one size.
+
+    >>> from kilt.games import load_game
+    >>> [choice.words for choice in usual_raises(load_game("holdem.nolimit.2p").start())]
+    ['raise to 200', 'raise to 250', 'raise to 300', 'raise to 500', 'raise to 20,000, all-in']
+    """
+    bounds = position.raise_bounds()
+    if bounds is None or bounds[0] == bounds[1] or position.rules.betting == "limit":
+        return []
+    most = () if bounds[1] == UNLIMITED else ("a",)
+    sizes = {read_action(size, position): size for size in (*USUAL_SIZES, *most)}  # several may be the same raise
+    return [Choice(size, in_words(position, action)) for action, size in sizes.items()]
+
+
 # Advice --------------------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +240,7 @@ class TurnView(NamedTuple):
     pot: int
     stacks: tuple[int, int] | None  # chips left: theirs, the opponent's; None where there is no limit to them
     choices: list[Choice]
+    sizes: list[Choice]  # raises one press away, which `choices` has as one
 
 
 class Ending(NamedTuple):
@@ -280,7 +297,7 @@ class Person:
         """Ask the person for an action, again and again until it is legal."""
         position = observation.position
         self.follow(position, observation.hand, observation.board, position.actor)
-        view = TurnView(sum(position.spent), _left(position, position.actor), menu(position))
+        view = TurnView(sum(position.spent), _left(position, position.actor), menu(position), usual_raises(position))
         again = False
         while True:
             typed = self.screen.ask(view, again=again)

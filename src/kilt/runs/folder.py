@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from kilt import __version__, artifact
 from kilt.errors import RunError
-from kilt.machine import locked
+from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
@@ -32,6 +32,7 @@ CONFIG = "config.toml"  # the configuration of a run on an abstract game
 MODEL = "model"  # of the opponent that a run answers
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
+LOCK = ".lock"  # held by the process that is at work
 PARTS = "parts"
 SUBGAMES = "subgames"  # of a solver on disk
 WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
@@ -161,6 +162,11 @@ class RunFolder:
         with artifact.os_errors(f"{file} cannot be read"):
             return _read_log(file.read_bytes()) if file.exists() else []
 
+    @property
+    def at_work(self) -> bool | None:
+        """Whether a process is at work on it now; None where this machine cannot tell."""
+        return is_locked(self.path / LOCK)
+
     @staticmethod
     @contextmanager
     def claimed(path: Path) -> Iterator[None]:
@@ -168,7 +174,7 @@ class RunFolder:
         with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
             path.mkdir(parents=True, exist_ok=True)
             try:
-                held.enter_context(locked(path / ".lock", wait=False))
+                held.enter_context(locked(path / LOCK, wait=False))
             except BlockingIOError:
                 raise RunError(f"another process is at work on {path}: wait for it, or stop it") from None
             yield

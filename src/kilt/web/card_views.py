@@ -9,7 +9,7 @@ import numpy as np
 
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.classes import BoardClasses, describe
-from kilt.arrays import FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
 from kilt.cards.equity import board_rows
 from kilt.errors import PlayError
@@ -27,6 +27,14 @@ def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
     if not isinstance(agent, BlueprintAgent):
         raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
     return agent.blueprint.cards.each[seat % 2]
+
+
+def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
+    """The bucket of each hand on a board, shape (hands,); None for players without a card abstraction."""
+    if not isinstance(agent, BlueprintAgent):
+        return None
+    cards = cards_of(agent, seat)
+    return cards.rounds[cards.round_of(board)].row(board)
 
 
 def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:

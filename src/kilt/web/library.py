@@ -7,7 +7,9 @@ that somebody asks: the disk is the data base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, NamedTuple
@@ -22,11 +24,12 @@ from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.strategy_agent import StrategyAgent
-from kilt.runs.budget import Step, time_left
+from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
+from kilt.spots.line import UNIT
 from kilt.spots.solution import SpotSolution
-from kilt.spots.spot import open_spot
+from kilt.spots.spot import in_chips, open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.table import Strategy
 
@@ -143,17 +146,19 @@ class Library:
         place = place or self.place(name)
         try:
             folder = RunFolder.open(place)
-            steps = folder.steps()
+            steps, budget = _steps(folder), _budget(folder)
         except KiltError as error:
             return {"name": name, "error": str(error)}
+        last = steps[-1] if steps else None
         return {
             "name": name,
             **folder.identity._asdict(),
-            "budget": str(folder.budget),
-            "ended": folder.ended,
+            "budget": str(budget),
+            "ended": folder.ended or bool(last and budget.target and last.exploitability <= budget.target),
             "solved": _has_strategy(place),
-            "last": _step(steps[-1]) if steps else None,
-            "left": time_left(folder.budget, steps, steps[-1].iterations, steps[-1].seconds) if steps else None,
+            "elsewhere": folder.at_work,
+            "last": _step(last) if last else None,
+            "left": time_left(budget, steps, last.iterations, last.seconds) if last else None,
         }
 
     def takes(self, name: str) -> dict[str, Any] | None:
@@ -165,8 +170,8 @@ class Library:
             return None
 
     def steps(self, name: str) -> list[dict[str, Any]]:
-        """What a run has logged."""
-        return [_step(step) for step in RunFolder.open(self.place(name)).steps()]
+        """What a run has logged, in the chips of its game or spot."""
+        return [_step(step) for step in _steps(RunFolder.open(self.place(name)))]
 
     def place(self, name: str) -> Path:
         """The folder of a run; RunError where there is none of that name."""
@@ -222,10 +227,26 @@ def _stamp(place: Path | None) -> float:
     return (place / STRATEGY).stat().st_mtime if place and (place / STRATEGY).exists() else 0.0
 
 
+def _steps(folder: RunFolder) -> list[Step]:
+    """What a run has logged. Spots are logged in chips of the tree, and shown in their own."""
+    return [in_chips(step) for step in folder.steps()] if _is_spot(folder.path) else folder.steps()
+
+
+def _budget(folder: RunFolder) -> Budget:
+    """The budget of a run, in the chips of `_steps`."""
+    budget = folder.budget
+    if budget.target and _is_spot(folder.path):
+        return replace(budget, target=budget.target / UNIT)
+    return budget
+
+
 def _step(step: Step) -> dict[str, Any]:
     """A measurement as JSON has it, which knows no infinity."""
-    return {key: value if value == value and abs(value) != float("inf") else None for key, value in _numbers(step)}
+    numbers = {key: value for key, value in step._asdict().items() if key != "others"}
+    return {key: _finite(value) for key, value in numbers.items()} | {
+        "others": {key: _finite(value) for key, value in step.others.items()}
+    }
 
 
-def _numbers(step: Step) -> list[tuple[str, float]]:
-    return [(key, value) for key, value in step._asdict().items() if isinstance(value, int | float)]
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

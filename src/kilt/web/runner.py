@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
-from kilt.config import read_config
+from kilt.config import SPOT, read_config
 from kilt.errors import RunError
 from kilt.games import ready_made_games
 from kilt.runs.folder import RunFolder
@@ -58,7 +58,7 @@ class Runner:
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f".{name}.toml"
         _plan(file, config)
-        self._solve(f"{self.folder.name}/{name}", str(file), "--out", str(place))
+        self._run(f"{self.folder.name}/{name}", "solve", str(file), "--out", str(place))
         return f"{self.folder.name}/{name}"
 
     def said(self, name: str) -> str:
@@ -73,7 +73,8 @@ class Runner:
     def resume(self, name: str, place: Path) -> None:
         """Go on with a run."""
         RunFolder.open(place)
-        self._solve(name, "--resume", str(place))
+        spot = ["spot"] if (place / SPOT).is_file() else []
+        self._run(name, *spot, "solve", "--resume", str(place))
 
     def stop(self, name: str) -> None:
         """Let a run that was started here write a checkpoint and stop."""
@@ -90,7 +91,7 @@ class Runner:
         for process in self._processes.values():
             process.wait()
 
-    def _solve(self, name: str, *arguments: str) -> None:
+    def _run(self, name: str, *arguments: str) -> None:
         with self._changing:
             if sum(self.working().values()) >= MOST_RUNS:
                 raise RunError(f"{MOST_RUNS} runs are at work: stop one, or wait for it")
@@ -99,7 +100,7 @@ class Runner:
             self._said[name] = self.folder / SAID.format(name.replace("/", "-"))
             with self._said[name].open("ab") as said:
                 self._processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "kilt", "solve", *arguments],
+                    [sys.executable, "-m", "kilt", *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=said,
                     stderr=said,

@@ -303,11 +303,11 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
 
     def standing(name: str) -> dict[str, Any]:
         """All that is known of a run now."""
-        said = state.runner.said(name) if state.runner else ""
+        run = state.library.run(name)
         return {
-            "steps": state.library.steps(name),
-            "run": {**state.library.run(name), "working": working(name)},
-            "said": said,
+            "steps": [] if "error" in run else state.library.steps(name),
+            "run": {**run, "working": working(name)},
+            "said": state.runner.said(name) if state.runner else "",
         }
 
     @app.get("/api/runs")

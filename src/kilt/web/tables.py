@@ -59,8 +59,8 @@ class WebScreen:
 
     def ask(self, view: TurnView, *, again: bool) -> str:
         """Wait for what the person sends."""
-        choices = [choice._asdict() for choice in view.choices]
-        return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "again": again})
+        choices, sizes = ([choice._asdict() for choice in row] for row in (view.choices, view.sizes))
+        return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "sizes": sizes, "again": again})
 
     def tell(self, text: str) -> None:
         """Say what is wrong with what was sent."""

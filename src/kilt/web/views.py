@@ -28,7 +28,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import Agent, KnownAgent, PublicPolicy
 from kilt.play.person import in_words
-from kilt.web.card_views import cards_of
+from kilt.web.card_views import bucket_row, cards_of
 
 KINDS = {FOLD: "fold", CALL: "call"}  # of actions; all others are raises
 
@@ -61,7 +61,9 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
     dict
         ``state`` is ``decision``, ``cards`` where the next public cards are to be chosen, or ``over``. At a decision:
         ``actions`` with the share of each over all hands that come here, and ``cells``: hands that differ in suits
-        alone are one cell, with its ``reach`` (0 to 1) and the ``shares`` of the actions.
+        alone are one cell, with its ``reach`` and that of the opponent, ``other`` (0 to 1), the ``shares`` of the
+        actions, and ``buckets``: those that its hands fall into and how many fall into each; none without a card
+        abstraction.
     """
     position = game.replay(history)
     seen = game.rules.board_size(position.round)
@@ -105,7 +107,7 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
             for action, share in zip(policy.actions, overall, strict=True)
         ],
         "ev_known": exact(game, position),
-        "cells": list(_cells(game, shares, mine, board)),
+        "cells": list(_cells(game, shares, (mine, theirs), board, bucket_row(agent, board, position.actor))),
         "legal": _legal(position, policy),
     }
 
@@ -213,7 +215,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
     -------
     dict
         ``hands`` with the name, the bucket and, from the second round on, the hand strength of each; ``buckets`` is
-        how many the round has on all boards.
+        how many the round has on all boards, ``seats`` is 2 where those of the players differ.
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
@@ -232,9 +234,10 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
         "suits": game.deck.suit_names,
         "private": game.rules.hole_cards,
         "buckets": cards.numbers[number],
+        "seats": 1 if cards_of(agent, 1 - seat) is cards else 2,
         "hands": [
             {
-                "name": game.deck.name(holes[hand].tolist()),
+                "name": game.deck.name(holes[hand].tolist()[::-1]),
                 "cell": names[which[hand]],
                 "bucket": int(row[hand]),
                 "strength": None if strength is None else round(float(strength[hand]), 4),
@@ -266,24 +269,38 @@ def _legal(position: Betting, policy: PublicPolicy) -> list[str]:
     return [action for action in position.passive_actions() if action not in policy.actions]
 
 
-def _cells(game: Holdem, shares: FloatArray, mine: FloatArray, board: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Hands by name; those that the board leaves none of are left out."""
+def _cells(
+    game: Holdem,
+    shares: FloatArray,
+    ranges: tuple[FloatArray, FloatArray],  # of who acts, and of the other
+    board: tuple[int, ...],
+    row: Array | None,
+) -> Iterator[dict[str, Any]]:
+    """Hands by name, with the buckets of a `row` [hand]; those that the board leaves none of are left out."""
+    mine, theirs = ranges
     names, which = _classes(game.rules)
     holes = game.deck.holes(game.rules.hole_cards)
     free = (~np.isin(holes, board).any(axis=1)).astype(np.float64)
     count = np.bincount(which, free, len(names))
-    reach = np.bincount(which, mine, len(names))
+    reach, other = (np.bincount(which, each, len(names)) for each in (mine, theirs))
     taken = np.array([np.bincount(which, row * mine, len(names)) for row in shares])
     level = np.array([np.bincount(which, row * free, len(names)) for row in shares])  # where nobody comes with it
+    buckets: dict[int, list[list[int]]] = {}
+    if row is not None:
+        pairs, hands = np.unique(np.stack([which, row])[:, free > 0], axis=1, return_counts=True)
+        for cell, bucket, number in np.vstack([pairs, hands]).T.tolist():
+            buckets.setdefault(cell, []).append([bucket, number])
     for cell, name in enumerate(names):
         if not count[cell]:
             continue
-        row = taken[:, cell] / reach[cell] if reach[cell] > 0 else level[:, cell] / count[cell]
+        each = taken[:, cell] / reach[cell] if reach[cell] > 0 else level[:, cell] / count[cell]
         yield {
             "name": name,
             "reach": round(float(reach[cell] / count[cell]), 6),
+            "other": round(float(other[cell] / count[cell]), 6),
             "hands": int(count[cell]),
-            "shares": [round(float(share), 6) for share in row],
+            "shares": [round(float(share), 6) for share in each],
+            "buckets": buckets.get(cell, []),
         }
 
 

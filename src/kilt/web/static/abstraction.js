@@ -1,23 +1,32 @@
 // The abstraction room: into which buckets the hands of a board fall.
 import { go } from "./app.js";
-import { ask, card, chooser, deckOf, make, percent, players, suited } from "./tools.js";
+import { ask, card, chooser, deckOf, make, percent, players, redraw, square, suited } from "./tools.js";
 
 export async function enter(main, at, here) {
   const names = (await players()).filter((name) => !name.startsWith("always-"));
   const player = at.player || names[0];
   const board = (at.board || "").match(/../g) || [];
-  const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, ...changes });
-  main.replaceChildren(make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "", hand: "" }))));
-  const asked = { player, board: at.board || "" };
+  const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, seat: at.seat, ...changes });
+  const head = [make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "", hand: "", seat: "" })))];
+  const asked = { player, board: at.board || "", seat: at.seat || "0" };
   const bucket = at.bucket ? Number(at.bucket) : null;
-  const [view, sorted] = await Promise.all([ask(`api/abstraction?${new URLSearchParams(asked)}`), ask(`api/classes?${new URLSearchParams(asked)}`)]);
-  const inside = bucket === null ? null : await ask(`api/bucket?${new URLSearchParams({ ...asked, number: bucket })}`);
+  const look = (what, more) => ask(`api/${what}?${new URLSearchParams({ ...asked, ...more })}`);
+  let view, sorted, inside;
+  try {
+    [view, sorted, inside] = await Promise.all([look("abstraction"), look("classes"), bucket === null ? null : look("bucket", { number: bucket })]);
+  } catch (error) {
+    if (here()) main.replaceChildren(...head);
+    throw error;
+  }
   if (!here()) return;
+  if (view.seats > 1) head[1].append(chooser(["0", "1"], asked.seat, "seat", (seat) => move({ seat, bucket: "" })));
   const used = [...new Set(view.hands.map((hand) => hand.bucket))];
-  main.append(
-    make("p", {}, `${view.cards}: ${view.buckets.toLocaleString("en")} buckets in the ${view.round}, ${used.length} of them on this board`),
+  redraw(
+    main,
+    ...head,
+    make("p", {}, `${view.cards}: ${view.buckets.toLocaleString("en")} buckets ${view.round === "preflop" ? "" : "on the "}${view.round}, ${used.length.toLocaleString("en")} of them ${view.board.length ? "on this board" : "in use"}`),
     choosing(view, board, at, move),
-    make("div", { class: "columns" }, square(view, bucket, at.hand, move), make("aside", { class: "panel" }, falls(view, at.hand, bucket, move), members(view, bucket, inside, move))),
+    make("div", { class: "columns" }, buckets(view, bucket, at.hand, move), make("aside", { class: "panel" }, falls(view, at.hand, bucket, move), members(view, bucket, inside, move))),
     classes(sorted, move),
   );
 }
@@ -27,8 +36,8 @@ function choosing(view, board, at, move) {
   const place = make("section", { class: "panel" });
   const draw = () =>
     place.replaceChildren(
-      make("h2", {}, `board: ${view.sizes.join(", ")} cards`),
-      make("div", { class: "cards", style: "justify-content: flex-start" }, chosen.map(card)),
+      make("h2", {}, `the board: choose ${view.sizes.slice(0, -1).join(", ")} or ${view.sizes.at(-1)} cards`),
+      make("div", { class: "cards left" }, chosen.map(card), make("button", { id: "clear", disabled: !chosen.length, onclick: () => move({ board: "", bucket: "" }) }, "no cards")),
       deckOf(view, [], chosen, (cards) => {
         chosen = cards.slice(0, view.sizes.at(-1));
         if (view.sizes.includes(chosen.length)) move({ board: chosen.join(""), bucket: "", hand: at.hand });
@@ -52,7 +61,7 @@ function shade(view) {
   };
 }
 
-function square(view, bucket, chosen, move) {
+function buckets(view, bucket, chosen, move) {
   const colour = shade(view);
   const cells = new Map();
   for (const hand of view.hands) cells.set(hand.cell, [...(cells.get(hand.cell) || []), hand]);
@@ -68,10 +77,10 @@ function square(view, bucket, chosen, move) {
       hands.forEach((hand, at) => picture.append(make("svg:rect", { x: at, y: 0, width: 1, height: 1, fill: colour(hand.bucket), "fill-opacity": bucket === null || bucket === hand.bucket ? 1 : 0.12 })));
       const found = [...new Set(hands.map((hand) => hand.bucket))];
       const words = `${name}: bucket${found.length > 1 ? "s" : ""} ${found.join(", ")}`;
-      grid.append(make("button", { class: "cell", title: words, "aria-label": words, "aria-pressed": String(name === chosen), "data-hand": name, onclick: () => move({ hand: name, bucket: String(found[0]) }) }, picture, make("span", {}, name)));
+      grid.append(make("button", { class: "cell", title: words, "aria-label": words, "aria-pressed": String(name === chosen), "data-hand": name, onclick: () => move({ hand: name, bucket: String(found[0]) }) }, picture, make("span", {}, name, make("small", {}, found.length > 1 ? `${found[0]} …` : String(found[0])))));
     }),
   );
-  return make("section", { class: "panel" }, grid);
+  return make("section", { class: "panel" }, square(grid, ranks.length), make("p", { class: "soft" }, view.board.length ? "blue: weak on this board now, red: strong; the number is the bucket" : "hands of a colour share a bucket; the number is the bucket"));
 }
 
 const named = (hand) => hand.name.match(/../g).map(suited).join("");
@@ -96,7 +105,7 @@ function members(view, bucket, inside, move) {
     known.length ? make("p", {}, `on this board now: ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`) : "",
     make("details", {}, make("summary", {}, "its hands on this board"), make("p", {}, hands.map((hand) => `${named(hand)} `))),
     inside.nearest.length ? make("h2", {}, "the nearest buckets") : "",
-    make("p", { class: "soft" }, "earth mover's distance of the histograms, in hand strength"),
+    inside.nearest.length ? make("p", { class: "soft" }, "earth mover's distance of the histograms, in hand strength") : "",
     make("div", { class: "near" }, inside.nearest.map((other) => make("button", { "data-bucket": other.bucket, onclick: () => move({ bucket: String(other.bucket), hand: "" }) }, `${other.bucket}: ${other.distance.toFixed(3)}`, histogram(other.strength)))),
     make("button", { onclick: () => move({ bucket: "", hand: "" }) }, "all buckets"),
   );

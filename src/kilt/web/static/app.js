@@ -4,6 +4,7 @@ import * as strategy from "./strategy.js";
 import * as abstraction from "./abstraction.js";
 import * as runs from "./runs.js";
 import * as train from "./train.js";
+import { Expected, failure, make } from "./tools.js";
 
 const ROOMS = { play, strategy, abstraction, runs, train };
 const WITHIN = { train: "play" }; // a room without a tab: that of another is marked
@@ -35,7 +36,18 @@ async function enter() {
     if (tab.dataset.room === (WITHIN[room] || room)) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   document.title = `kilt · ${room}`;
-  const left = (await ROOMS[room].enter(document.getElementById("room"), at, () => mine === entered)) || (() => {});
+  const main = document.getElementById("room");
+  if (main.dataset.room !== room) main.replaceChildren(make("h1", {}, room[0].toUpperCase() + room.slice(1)));
+  main.dataset.room = room;
+  const left = (await ROOMS[room].enter(main, at, () => mine === entered).catch(failed)) || (() => {});
+
+  function failed(error) {
+    if (!(error instanceof Expected)) throw error;
+    if (mine !== entered) return;
+    main.querySelector(":scope > .failure")?.remove();
+    main.append(failure(error.message));
+  }
+
   if (mine === entered) leave = left;
   else left(); // somebody went on before it was there
 }

@@ -1,5 +1,5 @@
 // Hand grids: what is done with every hand, in the squares that players know; games of one private card as a table.
-import { make, percent } from "./tools.js";
+import { make, percent, square, suited } from "./tools.js";
 
 // Colours of the actions of a decision: fold red, call blue, raises green, the darker the larger. Hatching tells them
 // apart where colours do not.
@@ -19,6 +19,13 @@ function hatching(mark) {
 }
 
 let drawn = 0;
+
+// What a grid may show: ways to make a cell of what is known of its hands.
+export const WAYS = {
+  "by reach": (cell) => cell, // as high as the player is likely to come here with it
+  "by share": (cell) => ({ ...cell, reach: 1 }),
+  "the other's range": (cell) => ({ ...cell, reach: cell.other, shares: [1] }),
+};
 
 // A bar split by action, as high as the hand is likely to come here.
 export function bar(cell, colours) {
@@ -40,6 +47,9 @@ export function bar(cell, colours) {
   return picture;
 }
 
+// The colour and the hatching of an action, as a grid has them.
+export const swatch = (colour) => make("span", { class: "swatch" }, bar({ reach: 1, shares: [1] }, [colour]));
+
 export const worth = (value) => (value === null || value === undefined ? "—" : value.toFixed(2));
 
 // What a cell is worth if the strategy is followed, in chips from here on.
@@ -50,33 +60,35 @@ export function mean(cell) {
 
 function words(view, cell) {
   const shares = view.actions.map((action, at) => `${action.words} ${percent(cell.shares[at])}`);
-  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}${cell.values ? `; EV ${worth(mean(cell))}` : ""}`;
+  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}${cell.other === undefined ? "" : `, the other with ${percent(cell.other)}`}${cell.values ? `; EV ${worth(mean(cell))}` : ""}`;
 }
 
-export function grid(view, pressed, press) {
-  const colours = paints(view.actions);
-  if (view.private === 1) return table(view, colours);
+export function grid(view, pressed, press, way) {
+  const theirs = way === "the other's range";
+  const colours = theirs ? [{ fill: "var(--soft)", mark: "call" }] : paints(view.actions);
+  if (view.private === 1) return table(view, paints(view.actions));
   const ranks = [...view.ranks];
   const byName = Object.fromEntries(view.cells.map((cell) => [cell.name, cell]));
-  const square = make("div", { class: "grid", role: "group", "aria-label": "hands", style: `grid-template-columns: repeat(${ranks.length}, 1fr)` });
+  const shown = WAYS[way] || WAYS["by reach"];
+  const place = make("div", { class: "grid", role: "group", "aria-label": "hands", style: `grid-template-columns: repeat(${ranks.length}, 1fr)` });
   ranks.forEach((row, i) =>
     ranks.forEach((column, j) => {
       const name = i === j ? row + row : i < j ? `${row}${column}s` : `${column}${row}o`;
       const cell = byName[name];
-      if (!cell) return square.append(make("span", { class: "cell missing" }));
-      square.append(
-        make("button", { class: "cell", title: words(view, cell), "aria-label": words(view, cell), "aria-pressed": String(pressed === name), "data-hand": name, onclick: () => press(name) }, bar(cell, colours), make("span", {}, name)),
+      if (!cell) return place.append(make("span", { class: "cell missing" }));
+      place.append(
+        make("button", { class: "cell", title: words(view, cell), "aria-label": words(view, cell), "aria-pressed": String(pressed === name), "data-hand": name, onclick: () => press(name) }, bar(shown(cell), colours), make("span", {}, name)),
       );
     }),
   );
-  return square;
+  return square(place, ranks.length);
 }
 
 function table(view, colours) {
   const priced = view.cells.some((cell) => cell.values);
   const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), priced ? view.actions.map((action) => make("th", { class: "number" }, `EV: ${action.words}`)) : "", make("th", { style: "width: 25%" }, ""));
   const rows = view.cells.map((cell) =>
-    make("tr", { "data-hand": cell.name }, make("td", {}, cell.name), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, worth(cell.values?.[at]))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
+    make("tr", { "data-hand": cell.name }, make("td", {}, suited(cell.name)), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, worth(cell.values?.[at]))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
   );
   return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
 }
@@ -87,7 +99,7 @@ export function legend(view, act) {
     "ul",
     { class: "legend" },
     view.actions.map((action, at) =>
-      make("li", {}, make("button", { "data-label": action.label, onclick: () => act(action.after) }, make("span", { class: "swatch", style: `background: ${colours[at].fill}` }), `${action.words} ${percent(action.share)}`)),
+      make("li", {}, make("button", { "data-label": action.label, onclick: () => act(action.after) }, swatch(colours[at]), `${action.words} `, make("strong", {}, percent(action.share)))),
     ),
     (view.legal || []).map((label) => make("li", {}, make("button", { onclick: () => act(view.history + label) }, `${label === "f" ? "fold" : "call"} 0%`))),
   );

@@ -1,6 +1,6 @@
 // The play room: a table, an agent across from you, and what happened in the hand beside it.
 import { go, link } from "./app.js";
-import { ask, card, chips, chooser, make, percent, players, signed } from "./tools.js";
+import { Expected, ask, card, chips, chooser, failure, make, percent, players, redraw, signed } from "./tools.js";
 
 const OPEN = "kilt-table"; // where the browser remembers the table that one sits at
 
@@ -9,18 +9,18 @@ export async function enter(main, at, here) {
   const name = sessionStorage.getItem(OPEN);
   let state = null;
   if (name && !at.player)
-    state = await ask(`api/tables/${name}`).catch(() => (sessionStorage.removeItem(OPEN), (document.getElementById("trouble").hidden = true), null));
+    state = await ask(`api/tables/${name}`).catch(() => (sessionStorage.removeItem(OPEN), null));
   const player = at.player || state?.player || names[0];
   let busy = false;
-  let typing = false; // whether the last action was typed
+  let refused = ""; // why nobody could sit down
 
   // What the decisions of the last hand were worth, and what all hands deserved: asked for when a hand is over.
   async function judge() {
     if (!state || state.turn || !state.played || state.judged) return;
     const mine = state;
-    const nothing = { decisions: null, deserved: null };
-    const look = async () => (mine.judged = { ...(await ask(`api/tables/${mine.table}/judged`).catch(() => nothing)) });
-    mine.judged = nothing;
+    const nothing = (error) => ({ decisions: null, deserved: null, failed: error.message });
+    const look = async () => (mine.judged = { ...(await ask(`api/tables/${mine.table}/judged`).catch(nothing)) });
+    mine.judged = { decisions: null, deserved: null };
     await look();
     if (mine === state) draw();
     const decisions = mine.judged.decisions || [];
@@ -40,16 +40,20 @@ export async function enter(main, at, here) {
   }
 
   async function sit(duplicate) {
-    state = await ask("api/tables", { player, duplicate });
-    sessionStorage.setItem(OPEN, state.table);
-    if (at.player) history.replaceState(null, "", link("play", {}));
+    try {
+      [state, refused] = [await ask("api/tables", { player: state?.player || player, duplicate }), ""];
+      sessionStorage.setItem(OPEN, state.table);
+      if (at.player) history.replaceState(null, "", link("play", {}));
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error;
+      refused = error.message;
+    }
     draw();
   }
 
   async function send(text) {
     if (busy || !state || !text) return;
     busy = true;
-    typing = document.activeElement?.id === "typed";
     try {
       state = await ask(`api/tables/${state.table}`, { text, asked: state.asked });
     } finally {
@@ -60,21 +64,22 @@ export async function enter(main, at, here) {
 
   function draw() {
     if (!here()) return;
-    main.replaceChildren(
+    redraw(
+      main,
       make("h1", {}, "Play"),
       make(
         "div",
         { class: "bar" },
         chooser(names, state?.player || player, "opponent", (name) => (sessionStorage.removeItem(OPEN), go("play", { player: name }))),
         make("button", { class: state ? "" : "main", id: "sit", onclick: () => sit(0) }, state ? "new table" : "sit down"),
-        make("a", { id: "trainer", href: link("train", {}) }, "trainer"),
         make("button", { id: "duplicate", title: "every deal comes twice, the second time with the seats swapped: luck cancels", onclick: () => sit(20) }, "duplicate match of 20 hands"),
+        make("a", { id: "trainer", href: link("train", {}) }, "trainer"),
       ),
+      refused ? failure(refused) : "",
       state ? table(state, send) : make("p", { class: "soft" }, "Choose an opponent and sit down. You swap seats every hand."),
     );
     judge();
     main.querySelector(".history")?.scrollTo(0, 1e6); // the last that happened is in sight
-    if (typing) document.getElementById("typed")?.focus({ preventScroll: true });
   }
 
   const keys = (event) => {
@@ -83,6 +88,7 @@ export async function enter(main, at, here) {
     if (state.turn && key === "?") send("?");
     else if (state.turn && key === "r" && !state.limit) document.getElementById("typed").focus();
     else if (state.turn && state.turn.choices.some((choice) => choice.key === key)) send(key);
+    else if (state.turn?.sizes[Number(key) - 1]) send(state.turn.sizes[Number(key) - 1].key);
     else if (!state.turn && !state.over && key === "n") send("deal");
     else return;
     event.preventDefault();
@@ -126,14 +132,16 @@ function outcome(end) {
   return end.won > 0 ? `you win ${chips(end.won)}` : end.won < 0 ? `you lose ${chips(-end.won)}` : "nobody wins";
 }
 
+const SIZES = { "50%": "½ pot", "75%": "¾ pot", "1x": "pot", "2x": "2 pots", a: "all-in" };
+
 function actions(state, send) {
   if (state.over) return make("p", { class: "actions", id: "over" }, state.hands && state.played >= state.hands ? "The match is over: sit down again for another." : "This table is closed: sit down again.");
   if (!state.turn) return make("div", { class: "actions" }, make("button", { class: "main", id: "deal", onclick: () => send("deal") }, "next hand ", make("kbd", {}, "n")));
   const buttons = [];
   for (const choice of state.turn.choices) {
     if (choice.key !== "r" || state.limit) buttons.push(make("button", { class: "main", "data-key": choice.key, onclick: () => send(choice.key) }, `${choice.words} `, make("kbd", {}, choice.key)));
-    else for (const size of ["50%", "75%", "1x", "2x", "a"]) buttons.push(make("button", { "data-key": size, onclick: () => send(size) }, { "1x": "pot", "2x": "2 pots", a: "all-in" }[size] || size));
   }
+  state.turn.sizes.forEach((size, n) => buttons.push(make("button", { "data-key": size.key, title: size.words, onclick: () => send(size.key) }, `${SIZES[size.key] || size.key} ${size.words.match(/[\d,]*\d/)[0]} `, make("kbd", {}, String(n + 1)))));
   const typed = make("input", { id: "typed", size: 12, placeholder: "r: type 300, 60%", "aria-label": "type an action", autocomplete: "off", onkeydown: (event) => event.key === "Enter" && send(event.target.value) });
   return make("div", { class: "actions" }, buttons, typed, make("button", { id: "advice", onclick: () => send("?") }, "what would it do? ", make("kbd", {}, "?")));
 }
@@ -174,7 +182,7 @@ const around = (value, margin) => `${value.toFixed(margin ? 0 : 1)}${margin ? ` 
 
 // After a hand: the person's own decisions, what the strategy would have done, and what each action was worth.
 function decisions(found) {
-  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found?.hand ? "it does not tell its strategy" : "your decisions are looked at …");
+  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found?.failed || (found?.hand ? "it does not tell its strategy" : "your decisions are looked at …"));
   const guessed = found.decisions.some((one) => one.options.some((option) => option.margin));
   return make(
     "section",

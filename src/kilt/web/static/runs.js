@@ -1,6 +1,6 @@
 // The runs room: what is solving now and what was solved; curves grow while one looks.
 import { go, link } from "./app.js";
-import { ask, make } from "./tools.js";
+import { ask, make, redraw } from "./tools.js";
 
 const EXAMPLE = `game = "royal.limit.2p"
 cards = "lossless"
@@ -16,14 +16,14 @@ export async function enter(main, at, here) {
   const list = make(
     "div",
     { class: "panel scroll" },
-    make("table", {}, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
+    make("table", { id: "runs" }, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability, chips"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
     runs.length ? "" : make("p", { class: "soft" }, "No runs are here yet: kilt solve CONFIG --out runs/mine makes one."),
   );
   const chosen = at.run ? runs.find((run) => run.name === at.run) : null;
   const detail = make("section", { class: "panel", id: "run", hidden: !at.run });
   main.replaceChildren(make("h1", {}, "Runs"), list, detail, control ? form() : make("p", { class: "soft" }, "To start and stop runs here, start the server with --control."));
   if (!at.run) return;
-  if (chosen?.error) return detail.replaceChildren(make("h2", {}, at.run), make("p", {}, chosen.error));
+  if (chosen?.error) return void detail.replaceChildren(make("h2", {}, at.run), make("p", { class: "failure", role: "alert" }, chosen.error));
   let takes = null;
   let last = null;
   const draw = () => last && here() && show(detail, at.run, last, takes, control);
@@ -39,30 +39,33 @@ export async function enter(main, at, here) {
   return () => events.close();
 }
 
-const stands = (run) => (run.working ? "at work" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : "stopped or at work elsewhere");
+const stands = (run) => (run.working ? "at work" : run.elsewhere ? "at work elsewhere" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : run.elsewhere === false ? "stopped" : "stopped or at work elsewhere");
 const bytes = (count) => (count >= 1e9 ? `${(count / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(count / 1e6)).toLocaleString("en")} MB`);
 const time = (seconds) => (seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.max(1, Math.round(seconds))} s`);
 const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than there is"}`;
 
 function row(run) {
   const name = make("a", { href: link("runs", { run: run.name }) }, run.name);
-  if (run.error) return make("tr", {}, make("td", {}, name), make("td", { colspan: 5 }, run.error));
+  if (run.error) return make("tr", { "data-run": run.name }, make("td", {}, name), make("td", { colspan: 5, class: "failure" }, run.error));
   return make("tr", { "data-run": run.name }, make("td", {}, name), make("td", {}, run.game), make("td", {}, run.algorithm), make("td", {}, make("span", { class: "state" }, stands(run))), make("td", { class: "number" }, run.last ? run.last.iterations.toLocaleString("en") : "0"), make("td", { class: "number" }, run.last?.exploitability?.toPrecision(4) ?? "—"));
 }
 
 function show(place, name, { steps, run, said }, takes, control) {
+  if (run.error) return void redraw(place, make("h2", {}, name), make("p", { class: "failure", role: "alert" }, run.error));
   const last = steps.at(-1);
-  const order = (what) => () => ask(`api/${what}?${new URLSearchParams({ run: name })}`, {}).catch(() => {});
+  const order = (what) => () => ask(`api/${what}?${new URLSearchParams({ run: name })}`, {});
   const whole = run.left === null || !last ? null : last.seconds + run.left;
   const logged = place.querySelector(".log");
   const scrolled = logged ? logged.scrollTop : 0;
   place.hidden = false;
-  place.replaceChildren(
+  redraw(
+    place,
     make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
-    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${last.seconds.toFixed(1)} s${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
+    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
     make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
     make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, takes ? make("br") : "", takes ? `estimated: ${words(takes)}` : ""),
     curve(steps),
+    gains(steps),
     steps.length ? log(steps) : "",
     said ? make("details", { open: true }, make("summary", {}, "what it has printed"), make("pre", { class: "said", id: "said" }, said)) : "",
     make(
@@ -70,7 +73,7 @@ function show(place, name, { steps, run, said }, takes, control) {
       { class: "bar" },
       run.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
       control ? make("button", { id: "stop", disabled: !run.working, onclick: order("stop") }, "stop") : "",
-      control ? make("button", { id: "resume", disabled: run.working || run.ended, onclick: order("resume") }, "resume") : "",
+      control ? make("button", { id: "resume", disabled: run.working || run.elsewhere || run.ended, onclick: order("resume") }, "resume") : "",
     ),
   );
   if (scrolled) place.querySelector(".log").scrollTop = scrolled;
@@ -80,7 +83,7 @@ function show(place, name, { steps, run, said }, takes, control) {
 function log(steps) {
   const short = (value) => (value === null || value === undefined ? "—" : value.toPrecision(4));
   const line = (step) => make("tr", {}, make("td", { class: "number" }, step.iterations.toLocaleString("en")), make("td", { class: "number" }, step.seconds.toFixed(1)), make("td", { class: "number" }, step.cpu_seconds.toFixed(1)), make("td", { class: "number" }, short(step.exploitability)), make("td", { class: "number" }, short(step.current_exploitability)), make("td", { class: "number" }, short(step.value)));
-  const heads = ["iterations", "seconds", "CPU s", "exploitability", "of the current", "value"];
+  const heads = ["iterations", "seconds", "CPU s", "exploitability", "current strategy's", "value"];
   return make("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "log" }, make("table", { id: "log" }, make("thead", {}, make("tr", {}, heads.map((word) => make("th", { class: "number" }, word)))), make("tbody", {}, steps.slice(-200).reverse().map(line))));
 }
 
@@ -89,7 +92,10 @@ const power = (at) => `10${[...String(at)].map((letter) => "⁰¹²³⁴⁵⁶�
 // Exploitability over iterations, both on logarithmic scales.
 function curve(steps) {
   const points = steps.filter((step) => step.iterations > 0 && step.exploitability > 0).map((step) => [Math.log10(step.iterations), Math.log10(step.exploitability)]);
-  if (points.length < 2) return make("p", { class: "soft" }, steps.length > 1 && !points.length ? "exploitability is not measured while this run goes on: there is no curve" : "a curve is drawn from the second measurement on");
+  if (points.length < 2) {
+    if (steps.length < 2 || points.length) return make("p", { class: "soft" }, "a curve is drawn from the second measurement on");
+    return Object.keys(steps.at(-1).others).length ? "" : make("p", { class: "soft" }, "exploitability is not measured while this run goes on: there is no curve");
+  }
   const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
   const [left, right, low, high] = [Math.floor(Math.min(...xs)), Math.ceil(Math.max(...xs)), Math.floor(Math.min(...ys)), Math.ceil(Math.max(...ys))];
   const x = (value) => 60 + (520 * (value - left)) / (right - left || 1);
@@ -98,6 +104,31 @@ function curve(steps) {
   for (let at = left; at <= right; at += 1) lines.push(make("svg:line", { class: "axis", x1: x(at), x2: x(at), y1: 20, y2: 250 }), make("svg:text", { x: x(at) - 8, y: 266 }, power(at)));
   for (let at = low; at <= high; at += 1) lines.push(make("svg:line", { class: "axis", x1: 60, x2: 580, y1: y(at), y2: y(at) }), make("svg:text", { x: 4, y: y(at) + 4 }, power(at)));
   return make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "exploitability over iterations" }, lines, make("svg:path", { class: "curve", d: points.map(([a, b], n) => `${n ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("") }), make("svg:text", { x: 270, y: 286 }, "iterations"));
+}
+
+const DASHES = ["", "8 4", "2 4", "12 4 2 4"]; // curves are told apart by them
+
+// What the strategy wins against simple players as the run goes on, in mbb/h: a curve for each.
+function gains(steps) {
+  const names = Object.keys(steps.at(-1)?.others || {});
+  const known = steps.filter((step) => step.iterations > 0 && names.every((name) => Number.isFinite(step.others[name])));
+  if (!names.length || known.length < 2) return "";
+  const all = known.flatMap((step) => names.map((name) => step.others[name]));
+  const step = 10 ** Math.floor(Math.log10(Math.max(...all, 1) - Math.min(...all, 0)));
+  const [low, high] = [step * Math.floor(Math.min(...all, 0) / step), step * Math.ceil(Math.max(...all, 1) / step)];
+  const most = known.at(-1).iterations;
+  const x = (value) => 80 + (440 * value) / most;
+  const y = (value) => 250 - (230 * (value - low)) / (high - low);
+  const lines = [];
+  for (let at = low; at <= high; at += step) lines.push(make("svg:line", { class: "axis", x1: 80, x2: 520, y1: y(at), y2: y(at) }), make("svg:text", { x: 4, y: y(at) + 4 }, at.toLocaleString("en")));
+  const curves = names.map((name, n) => make("svg:path", { class: "curve", "stroke-dasharray": DASHES[n % DASHES.length], d: known.map((one, m) => `${m ? "L" : "M"}${x(one.iterations).toFixed(1)} ${y(one.others[name]).toFixed(1)}`).join("") }));
+  const told = names.map((name, n) => make("li", {}, make("svg:svg", { class: "dash", viewBox: "0 0 36 8", "aria-hidden": "true" }, make("svg:path", { class: "curve", "stroke-dasharray": DASHES[n % DASHES.length], d: "M0 4L36 4" })), ` ${name} ${Math.round(known.at(-1).others[name]).toLocaleString("en")}`));
+  return make(
+    "figure",
+    { id: "gains" },
+    make("figcaption", {}, "what it wins against simple players, mbb/h", make("ul", { class: "legend" }, told)),
+    make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "what it wins against simple players, over iterations" }, lines, curves, make("svg:text", { x: 520, y: 274, "text-anchor": "end" }, `${most.toLocaleString("en")} iterations`)),
+  );
 }
 
 // Start a run: what it takes is said first, and the page goes there once its folder is there.

@@ -1,7 +1,7 @@
 // The strategy room: walk the betting of any player, and see what they do with every hand.
 import { go, link } from "./app.js";
-import { grid, legend, paints, worth } from "./grid.js";
-import { ask, card, chips, chooser, deckOf, make, percent, players, spots, suited } from "./tools.js";
+import { WAYS, grid, legend, paints, swatch, worth } from "./grid.js";
+import { Expected, ask, card, chips, chooser, deckOf, make, percent, players, redraw, spots, suited } from "./tools.js";
 
 export async function enter(main, at, here) {
   const kept = await spots();
@@ -10,31 +10,55 @@ export async function enter(main, at, here) {
   const history = at.history || "";
   const board = at.board || "";
   const both = [player, ...(at.with ? [at.with] : [])];
-  const views = await Promise.all(both.map((name) => ask(`api/strategy?${new URLSearchParams({ player: name, history, board })}`)));
-  await Promise.all(views.map((view, n) => price(view, both[n], { history, board, hand: at.hand })));
+  const views = await Promise.all(both.map((name) => look(name, history, board)));
   if (!here()) return;
-  const view = views[0];
-  const move = (changes) => go("strategy", { player, history, board, with: at.with, ...changes });
-  main.replaceChildren(
+  const view = views.find((each) => each.state !== "failed") || views[0];
+  const move = (changes) => go("strategy", { player, history, board, with: at.with, cells: at.cells, ...changes });
+  const panels = views.map((each, n) => make("section", { class: "panel", "data-player": both[n] }, panel(each, both[n], at, move)));
+  redraw(
+    main,
     make("h1", {}, "Strategy"),
     make(
       "div",
       { class: "bar" },
       chooser(names, player, "player", (name) => move({ player: name, history: "", board: "", hand: "", with: "" })),
       chooser(["—", ...(view.spot ? kept : names.filter((name) => !kept.includes(name)))], at.with || "—", "beside", (name) => move({ with: name === "—" ? "" : name })),
+      view.private === 2 ? chooser(Object.keys(WAYS), at.cells || "by reach", "cells", (way) => move({ cells: way, hand: at.hand })) : "",
     ),
-    crumbs(view, { player, board, with: at.with }),
-    shown(view),
-    view.state === "cards" ? dealing(view, board, (cards) => move(view.spot ? { history: `${history} / ${cards}` } : { history: history + "/", board: view.board.join("") + cards })) : "",
-    make("div", { class: "pair" }, views.map((each, n) => panel(each, both[n], at.hand || "", move, history))),
+    view.state === "failed" ? "" : crumbs(view, { player, board, with: at.with, cells: at.cells }),
+    view.state === "failed" ? "" : shown(view),
+    view.state === "cards" ? dealing(view, (cards) => move(view.spot ? { history: `${history} / ${cards}` } : { history: history + "/", board: view.board.join("") + cards })) : "",
+    make("div", { class: "pair" }, panels),
   );
+  // what actions are worth takes longer than what is done: it is asked for where it is shown, and comes when it is there
+  views.forEach(async (each, n) => {
+    if (!waits(each, at.hand)) return;
+    const found = await ask(`api/values?${new URLSearchParams({ player: both[n], history, board })}`).catch(() => null);
+    if (found) value(each, found.hands);
+    each.told = true;
+    if (here()) told(panels[n], each, both[n], at);
+  });
 }
 
-// What actions are worth takes longer than what is done: it is asked for where it is shown.
-async function price(view, player, { history, board, hand }) {
-  if (view.state !== "decision" || !view.ev_known || !(hand || view.private === 1)) return;
-  value(view, (await ask(`api/values?${new URLSearchParams({ player, history, board })}`)).hands);
+// What actions are worth has come: only what shows it is drawn anew, so that no button goes away under a finger.
+function told(place, view, player, at) {
+  const cell = view.cells.find((each) => each.name === at.hand);
+  if (view.private === 1) place.querySelector(".beside > .scroll").replaceWith(grid(view));
+  else if (cell) place.querySelector(".detail").replaceWith(detail(view, cell, player, at));
 }
+
+// What somebody does at a place; where that cannot be shown, why.
+async function look(player, history, board) {
+  try {
+    return await ask(`api/strategy?${new URLSearchParams({ player, history, board })}`);
+  } catch (error) {
+    if (!(error instanceof Expected)) throw error;
+    return { state: "failed", title: error.message };
+  }
+}
+
+// Whether what actions are worth is yet to come.
+const waits = (view, hand) => view.state === "decision" && view.ev_known && !view.told && Boolean(hand || view.private === 1);
 
 function value(view, hands) {
   for (const cell of view.cells) {
@@ -63,7 +87,7 @@ function shown(view) {
   return make("div", { class: "bar" }, make("strong", {}, view.title), make("span", { class: "soft" }, `${view.round} · pot ${chips(view.pot)}`), cards.length ? make("span", { class: "cards" }, cards) : "");
 }
 
-function dealing(view, board, dealt) {
+function dealing(view, dealt) {
   let chosen = [];
   const place = make("section", { class: "panel" });
   const draw = () => {
@@ -87,50 +111,68 @@ function drawn(view) {
   return Array.from({ length: view.cards }, () => deck.splice(Math.floor(Math.random() * deck.length), 1)[0]).join("");
 }
 
-function panel(view, name, hand, move, history) {
-  if (view.state !== "decision") return make("section", { class: "panel", "data-player": name }, make("h2", {}, name), make("p", {}, view.title));
-  const cell = view.cells.find((each) => each.name === hand);
-  return make(
-    "section",
-    { class: "panel", "data-player": name },
+function panel(view, name, at, move) {
+  if (view.state !== "decision") return [make("h2", {}, name), make("p", { class: view.state === "failed" ? "failure" : "", role: view.state === "failed" ? "alert" : null }, view.title)];
+  const cell = view.cells.find((each) => each.name === at.hand);
+  return [
     make("h2", {}, name),
     legend(view, (after) => move({ history: after, hand: "" })),
     view.worth ? make("p", { class: "soft" }, `EV: out of position ${worth(view.worth[0])}, in position ${worth(view.worth[1])} chips`) : "",
     make(
       "div",
       { class: "beside" },
-      grid(view, hand, (chosen) => move({ hand: chosen === hand ? "" : chosen })),
-      cell ? detail(view, cell, name, history) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
+      grid(view, at.hand, (chosen) => move({ hand: chosen === at.hand ? "" : chosen }), at.cells),
+      cell ? detail(view, cell, name, at) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
     ),
-    view.ev_known ? make("a", { class: "train", href: link("train", { player: name, history, board: view.spot ? "" : view.board.join("") }) }, "train this decision") : "",
-  );
+    view.ev_known ? make("a", { class: "train", href: link("train", { player: name, history: view.history, board: view.spot ? "" : view.board.join("") }) }, "train this decision") : "",
+  ];
 }
 
 // Where many boards are to come, what a hand is worth is estimated when somebody asks.
-function estimating(view, cell, player, history, place) {
+function estimating(view, cell, player, at, place) {
   const button = make("button", { class: "estimate" }, "estimate what it is worth");
   button.addEventListener("click", async () => {
     [button.disabled, button.textContent] = [true, "boards are drawn …"];
-    const asked = new URLSearchParams({ player, history, board: view.board.join(""), cell: cell.name });
-    const found = await ask(`api/values?${asked}`).catch(() => null);
-    if (!found) return (button.textContent = "not known here");
-    value(view, found.hands);
-    if (place().isConnected) place().replaceWith(detail(view, cell, player, history));
+    const asked = new URLSearchParams({ player, history: view.history, board: view.board.join(""), cell: cell.name });
+    try {
+      value(view, (await ask(`api/values?${asked}`)).hands);
+      if (place().isConnected) place().replaceWith(detail(view, cell, player, at));
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error;
+      button.replaceWith(make("p", { class: "soft" }, error.message));
+    }
   });
   return button;
 }
 
-function detail(view, cell, player, history) {
+function detail(view, cell, player, at) {
   const colours = paints(view.actions);
   const within = (n) => (cell.margins?.[n] ? ` ± ${worth(cell.margins[n])}` : "");
+  const ev = (n) => (cell.values ? `EV ${worth(cell.values[n])}${within(n)}` : waits(view, at.hand) ? "EV …" : "");
+  const row = (action, n) => make("tr", {}, make("td", {}, swatch(colours[n])), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])), make("td", { class: "number" }, ev(n)));
+  const suits = (one) => make("tr", {}, make("td", {}, one.hand.match(/../g).map(suited).join("")), one.shares.map((share, n) => make("td", { class: "number" }, `${percent(share)} `, make("span", { class: "soft" }, worth(one.values[n])))));
   const place = make(
     "div",
     { class: "detail" },
     make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
-    make("table", {}, make("tbody", {}, view.actions.map((action, n) => make("tr", {}, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` })), make("td", {}, action.words), make("td", { class: "number" }, percent(cell.shares[n])), cell.values ? make("td", { class: "number" }, `EV ${worth(cell.values[n])}${within(n)}`) : "")))),
-    cell.each?.length > 1 ? make("table", { class: "each" }, make("tbody", {}, cell.each.map((one) => make("tr", {}, make("td", {}, one.hand.match(/../g).map(suited).join("")), one.shares.map((share, n) => make("td", { class: "number" }, `${percent(share)} `, make("span", { class: "soft" }, worth(one.values[n])))))))) : "",
-    cell.values?.length ? make("p", { class: "soft" }, cell.margins?.some(Boolean) ? "EV: chips from here on, if both go on so; estimated on boards that were drawn, 95% interval" : "EV: chips from here on, if both go on so; exact") : "",
-    view.ev_known || cell.values ? "" : estimating(view, cell, player, history, () => place),
+    make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, view.actions.map(row)))),
+    cell.each?.length > 1 ? make("div", { class: "scroll" }, make("table", { class: "each" }, make("thead", {}, make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)))), make("tbody", {}, cell.each.map(suits)))) : "",
+    make("p", { class: "soft" }, priced(view, cell, at.hand)),
+    view.ev_known || cell.values ? "" : estimating(view, cell, player, at, () => place),
+    buckets(view, cell, player),
   );
   return place;
+}
+
+function priced(view, cell, hand) {
+  if (waits(view, hand)) return "what the actions are worth is computed …";
+  if (!cell.values) return view.ev_known ? "what it is worth is not known: nobody comes here with it" : "";
+  return `EV: chips from here on, if both go on so; ${cell.margins?.some(Boolean) ? "estimated on boards that were drawn, 95% interval" : "exact"}`;
+}
+
+// Into which buckets the hands of a cell fall, and the way to them.
+function buckets(view, cell, player) {
+  if (!cell.buckets?.length) return "";
+  const to = (bucket) => link("abstraction", { player, board: view.board.join(""), hand: cell.name, bucket: String(bucket), seat: view.seat ? String(view.seat) : "" });
+  return make("p", { class: "buckets" }, `bucket${cell.buckets.length > 1 ? "s" : ""} `, cell.buckets.map(([bucket, hands], n) => [n ? ", " : "", make("a", { href: to(bucket) }, String(bucket)), cell.buckets.length > 1 ? ` (${hands} hand${hands > 1 ? "s" : ""})` : ""]).flat());
 }

@@ -1,16 +1,17 @@
 // What rooms share: asking the server, making elements, drawing cards.
 
+// What the server says; where it refuses, an `Expected` error. Who catches it shows it in its place, others see it below.
 export async function ask(path, body) {
   const how = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   let answer;
   try {
     answer = await fetch(path, how);
   } catch {
-    return trouble("the server does not answer: is it still running?");
+    throw new Expected("the server does not answer: is it still running?");
   }
   const said = await answer.json().catch(() => ({}));
   if (answer.ok) return said;
-  return trouble(said.error || `the server answered ${answer.status}`);
+  throw new Expected(said.error || `the server answered ${answer.status}`);
 }
 
 let hiding;
@@ -21,11 +22,17 @@ function trouble(words) {
   place.hidden = false;
   clearTimeout(hiding);
   hiding = setTimeout(() => (place.hidden = true), 8000);
-  throw new Expected(words);
 }
 
 export class Expected extends Error {}
-addEventListener("unhandledrejection", (event) => event.reason instanceof Expected && event.preventDefault());
+addEventListener("unhandledrejection", (event) => {
+  if (!(event.reason instanceof Expected)) return;
+  event.preventDefault();
+  trouble(event.reason.message);
+});
+
+// What went wrong, in the place of what would have been shown there.
+export const failure = (words) => make("p", { class: "panel failure", role: "alert" }, words);
 
 // An element: attributes by name, handlers as onclick and so on; children are elements or text.
 export function make(tag, attributes = {}, ...children) {
@@ -39,6 +46,38 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+const NAMED = ["id", "data-hand", "data-label", "data-key", "data-answer", "aria-label"]; // what an element goes by
+
+// Put other children into a place. What the keyboard stood on has its focus again, by its name.
+export function redraw(place, ...children) {
+  const stood = place.contains(document.activeElement) ? document.activeElement : null;
+  const name = NAMED.find((key) => stood?.hasAttribute(key));
+  const found = name && `[${name}="${CSS.escape(stood.getAttribute(name))}"]`;
+  const within = stood?.closest("[data-player]")?.dataset.player;
+  place.replaceChildren(...children);
+  if (!found) return;
+  const side = within && place.querySelector(`[data-player="${CSS.escape(within)}"]`);
+  ((side || place).querySelector(found) || place.querySelector(found))?.focus({ preventScroll: true });
+}
+
+// A square of buttons is one stop for the keyboard, and arrows lead through it.
+export function square(place, columns) {
+  const cells = [...place.children];
+  const free = (cell) => cell?.tagName === "BUTTON" && !cell.disabled;
+  const first = cells.find((cell) => free(cell) && cell.getAttribute("aria-pressed") === "true") || cells.find(free);
+  const stop = (one) => cells.forEach((cell) => (cell.tabIndex = cell === one ? 0 : -1));
+  stop(first);
+  place.addEventListener("focusin", (event) => cells.includes(event.target) && stop(event.target));
+  place.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
+    const from = cells.indexOf(event.target);
+    if (!step || from < 0) return;
+    event.preventDefault();
+    for (let at = from + step; at >= 0 && at < cells.length; at += step) if (free(cells[at])) return cells[at].focus();
+  });
+  return place;
+}
+
 const SUITS = { s: "♠", h: "♥", d: "♦", c: "♣" };
 const NAMES = { s: "spades", h: "hearts", d: "diamonds", c: "clubs" };
 
@@ -50,7 +89,7 @@ export function card(name) {
 }
 
 export const suited = (name) => name[0] + (SUITS[name[1]] || name[1]);
-export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)}%`;
+export const percent = (share) => `${(100 * share).toFixed((share > 0 && share < 0.0995) || (share > 0.9005 && share < 0.9995) ? 1 : 0)}%`;
 export const chips = (amount) => Number(amount).toLocaleString("en");
 export const signed = (amount) => (amount > 0 ? "+" : amount < 0 ? "−" : "") + chips(Math.abs(amount));
 
@@ -85,5 +124,5 @@ export function deckOf(view, taken, chosen, changed) {
       );
     }),
   );
-  return make("div", { class: "deck", style: `grid-template-columns: repeat(${ranks.length}, auto)` }, rows.flat());
+  return square(make("div", { class: "deck", style: `grid-template-columns: repeat(${ranks.length}, auto)` }, rows.flat()), ranks.length);
 }

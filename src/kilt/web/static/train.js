@@ -1,7 +1,7 @@
 // The trainer: one decision, dealt again and again; each answer is scored by the chips that the best one is better.
 import { go, link } from "./app.js";
-import { paints } from "./grid.js";
-import { ask, card, chips, chooser, make, percent, players, small, spots } from "./tools.js";
+import { paints, swatch } from "./grid.js";
+import { ask, card, chips, chooser, make, percent, redraw, small, spots } from "./tools.js";
 
 const GOOD = 0.005; // of the pot: a smaller loss is as good as none
 
@@ -48,7 +48,7 @@ export async function enter(main, at, here) {
   }
 
   function show() {
-    if (here()) place.replaceChildren(table(view, dealt, taken, answer, next), results(view, dealt, taken, score));
+    if (here()) redraw(place, table(view, dealt, taken, answer, next), results(view, dealt, taken, score));
   }
 
   const keys = (event) => {
@@ -90,7 +90,7 @@ function table(view, dealt, taken, answer, next) {
 function results(view, dealt, taken, score) {
   const colours = paints(view.actions);
   const best = Math.max(...dealt.values);
-  const rows = view.actions.map((action, n) => make("tr", { class: n === taken ? "mine" : "" }, make("td", {}, make("span", { class: "swatch", style: `display: inline-block; background: ${colours[n].fill}` }), ` ${action.words}`), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2))));
+  const rows = view.actions.map((action, n) => make("tr", { class: n === taken ? "mine" : "" }, make("td", {}, swatch(colours[n]), ` ${action.words}`), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2))));
   const mean = score.asked ? score.lost / score.asked : 0;
   return make(
     "aside",
