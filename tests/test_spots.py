@@ -347,8 +347,9 @@ def test_a_locked_decision_stays_as_it_is():
     folds = Spot(**GOOD, locks=("b50% = f: rest", "a = f: rest")).solve(0.1)
     assert folds.values == pytest.approx((6, 0), abs=0.01)
     assert folds.at("b3").frequencies == pytest.approx([1, 0, 0])
-    half = Spot(**GOOD, locks="b3 = f: AQ; c: AQo:0.5; a: rest").solve(0.5)
+    half = Spot(**GOOD, locks="b3 = f: AQ; c: AQo:0.5, JsJd:0.25; a: rest").solve(0.5)
     assert half.at("b3")["JsJc"] == {"f": 0, "c": 0, "a": 1}
+    assert half.at("b3")["JsJd"] == pytest.approx({"f": 0, "c": 0.25, "a": 0.75})
     assert half.at("b3")["AsQc"] == pytest.approx({"f": 2 / 3, "c": 1 / 3, "a": 0})
     assert half.exploitability_percent <= 0.5
 
@@ -430,6 +431,7 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"pot": 0}, "more than 0"),
         ({"pot": 6.001}, "hundredths"),
         ({"stacks": 0}, "nobody can bet"),
+        ({"stacks": 0, "bets": (), "pot": 0}, "`stacks` above 0 and `bets` must be given"),
         ({"ranges": ("AsKs", "AsQh")}, "share no deal"),
         ({"ranges": ("QsQh", "AK")}, "range of player 1"),
         ({"ranges": ("AK",)}, "one for each"),
@@ -439,9 +441,9 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"rake": 100}, "less than 100"),
         ({"ranges": ("AKx", "AK")}, "not a hand"),
         ({"bets": "10%"}, "the least is 1"),
-        ({"bets": "big"}, "bet size"),
+        ({"bets": "big"}, "bet size 'big' in 'big'"),
         ({"bets": ()}, "`bets`"),
-        ({"after": "x x"}, "nobody acts"),
+        ({"after": "x x"}, "nobody acts after 'x x'"),
         ({"after": "r3 z"}, "'z' cannot be done"),
         ({"game": "bluff-1-1"}, "no poker"),
     ],

@@ -1,8 +1,9 @@
 """Locks: strategies of a decision that are given, and that the solver leaves as they are.
 
 A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads
-to the decision, and the ranges have the weights with which hands take an action; those of a hand are scaled to add up
-to 1. ``rest`` stands for all hands that no other action has. A hand that no action has is refused.
+to the decision, and the ranges have the weights with which hands take an action. ``rest`` is what the other actions
+leave of each hand: here half of AKs, and all hands that are not named. Weights of a hand that add up to more or less
+than 1 are scaled. A hand that no action has is refused.
 
 After a ``/`` a lock is about the cards that it names, with ``/ *`` about all. Suits that it tells apart are not alike
 any more.
@@ -48,10 +49,10 @@ class Lock:
                 except CardError as error:
                     raise RunError(f"the lock {quoted(self.text)}: {error}") from None
         weights = np.stack(rows)
-        free = weights.sum(axis=0) == 0
+        left = np.maximum(1 - weights.sum(axis=0), 0)
         for number, (_, hands) in enumerate(self.actions):
             if hands == REST:
-                weights[number] = free
+                weights[number] = left
         return weights
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt import artifact, machine
 from kilt.abstraction.actions import NEAR, ActionAbstraction, actions_of
 from kilt.config import SPOT
-from kilt.errors import GameError, KiltError, RunError, file_errors, shortened
+from kilt.errors import GameError, KiltError, RunError, file_errors, quoted, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
 from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
@@ -131,6 +131,7 @@ class Spot(Record):
             object.__setattr__(self, name, _several(getattr(self, name)))
         object.__setattr__(self, "ranges", self._texts(self.ranges))
         super().__post_init__()
+        self._check_given()
         for name, value in (("pot", self.pot), ("stacks", self.stacks), ("big_blind", self.big_blind)):
             if not (isfinite(value) and abs(UNIT * value - round(UNIT * value)) < 1e-6):
                 raise RunError(f"`{name}` is {value:g} chips: give hundredths of a chip at the finest")
@@ -140,11 +141,9 @@ class Spot(Record):
             raise RunError(f"the big blind is {self.big_blind:g} chips: it is the least bet; give more than 0")
         if self.rake >= 100:
             raise RunError(f"the rake is {self.rake:g}% of the pot: give less than 100")
-        if not self.limit and self.stacks <= 0:
-            raise RunError(f"the stacks are {self.stacks:g} chips: nobody can bet; give more than 0")
+        assert self.subgame  # what cannot be is said now
         if not self.limit:
             self._check_bets()
-        assert self.subgame  # what cannot be is said now
 
     def _texts(self, ranges: object) -> object:
         """The ranges as texts; what is neither text nor weights is left for the check of types."""
@@ -203,6 +202,8 @@ class Spot(Record):
             raise GameError(f"the board {self.board!r} has {len(cards)} cards: in {self.game} it has {known}")
         opening = Betting.opening(game.rules, sizes.index(len(cards)), round(UNIT * self.pot) // 2)
         position = read_actions(opening, self.after, None)
+        if position.actor < 0:
+            raise RunError(f"nobody acts after {quoted(self.after)}: begin where a player has a decision")
         weights = [deck.range(text, game.rules.hole_cards) for text in self.ranges]
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
@@ -221,6 +222,14 @@ class Spot(Record):
             return None
         before = self.subgame.start().round
         return actions_of([f"{'/' * before}{text}" for text in self.bets], self.near)
+
+    def _check_given(self) -> None:
+        """Raise where a no-limit spot lacks what limit games do without."""
+        lacking = [words for words, said in (("`stacks` above 0", self.stacks > 0), ("`bets`", self.bets)) if not said]
+        if lacking and not self.limit:
+            raise RunError(
+                f"{' and '.join(lacking)} must be given in a no-limit spot, or nobody can bet: {self.EXAMPLE} shows how"
+            )
 
     def _check_bets(self) -> None:
         """Raise where a bet of the first round is below the least that is legal."""
