@@ -21,7 +21,7 @@ from kilt.evaluate.resolving import pair_value
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Observation
+from kilt.play.agent import BASELINES, Observation, begun
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
 from kilt.search import agent as search
@@ -249,6 +249,18 @@ def test_all_decisions_of_a_hand_stay_within_the_limit_of_the_acpc(folder, monke
     assert sum(given) < search.HAND_SECONDS and min(given) > 0
     agent.act(seen._replace(key=2))
     assert given[:1] + given[-1:] == pytest.approx([2.7, 2.7])
+
+
+def test_what_is_compiled_is_compiled_before_the_first_hand(folder, monkeypatch):
+    """Before a match by the clock a subgame is solved, once, and forgotten."""
+    clock, solved, real = replace(SETTINGS, iterations=0, seconds=3), [], search.resolve
+    monkeypatch.setattr(search, "resolve", lambda *args, **how: solved.append(how["seconds"]) or real(*args, **how))
+    for settings, times in ((SETTINGS, 0), (clock, 1)):
+        agent = resolving(folder, 30, settings)
+        assert begun(agent, agent.game) is begun(agent, agent.game) is agent
+        assert len(solved) == times
+    agent.standing(agent.game.replay("cc/"), (0,), 0)
+    assert solved == [0.0, None]
 
 
 def test_an_answer_comes_in_time(folder, monkeypatch):

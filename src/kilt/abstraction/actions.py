@@ -131,7 +131,7 @@ def _size(word: str, text: str) -> float:
             raise ValueError
     except (ValueError, KeyError):
         raise AbstractionError(
-            f"bet size {word!r} in {text.lstrip('/')!r}: use a part of the pot such as 75% or 1.5x, `a` for all-in or `m` for the "
-            "least raise"
+            f"bet size {word!r} in {text.lstrip('/')!r}: use a part of the pot such as 75% or 1.5x, `a` for all-in or "
+            "`m` for the least raise"
         ) from None
     return size

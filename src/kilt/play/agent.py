@@ -126,8 +126,18 @@ class RememberingAgent(Protocol):
         """A hand of the match is over. What is returned, if anything, is a note for the log of the match."""
 
 
+@runtime_checkable
+class PreparingAgent(Protocol):
+    """An agent whose decisions have a time limit: what takes long the first time is done before the first hand."""
+
+    def prepare(self) -> None:
+        """Get ready to play: compile what play needs. Called when a match begins, and again does nothing."""
+
+
 def begun(agent: Agent, game: Holdem) -> Agent:
-    """The player of a match that begins: `agent` itself, or a copy of its own for one that remembers."""
+    """The player of a match that begins, ready to play: `agent` itself, or a copy of its own for one that remembers."""
+    if isinstance(agent, PreparingAgent):
+        agent.prepare()
     if not isinstance(agent, RememberingAgent):
         return agent
     player = agent.begin(game)

@@ -38,7 +38,7 @@ from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.config import ResolveConfig
 from kilt.errors import KiltError, PlayError
-from kilt.games.game import REVEAL
+from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.games.subgame import deals, first_round_of, subgame
 from kilt.play.agent import Observation, PublicPolicy, pick
@@ -132,6 +132,24 @@ class ResolvingAgent:
     @property
     def _limited(self) -> list[int]:
         return [self.game.rules.round_names.index(name) for name in self.settings.limited]
+
+    def prepare(self) -> None:
+        """Compile what decisions by the clock need, which may take longer than one of them.
+
+        The first subgame that may come is solved for an instant and forgotten.
+        """
+        if not self.settings.clock or self._worker:
+            return
+        self._worker.append(ThreadPoolExecutor(1))
+        position = self.game.start()
+        while position.round < self.first_round:
+            position = position.after(REVEAL if position.actor == CHANCE else CALL)
+        board, me = tuple(range(self.game.rules.board_size(position.round))), position.actor
+        at = self.standing(position, board, me, monotonic())
+        self._told(at)
+        self._values(at, me)
+        self.blueprint.policy(position, board)
+        self._solved.clear()
 
     def act(self, observation: Observation) -> str:
         """A legal action: the blueprint's, or one drawn from what was solved."""
