@@ -8,14 +8,14 @@ from commands import answer
 from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.subgame import first_round_of, subgame
-from kilt.reproduce.resolving import CASES, KnownStrategy, Solved, after, events, subgames
+from kilt.reproduce.resolving import CASES, KnownStrategy, PureContinuations, Solved, after, events, subgames
 from kilt.search.continuations import BlueprintContinuations
 from kilt.solve.resolve import METHODS, resolve, with_depth_limit
 from kilt.solve.variants import Discount
 from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION
+from kilt.tree.vector_arrays import DECISION, RESPOND
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board
@@ -210,3 +210,24 @@ def test_a_choice_of_continuations_keeps_depth_limits_from_being_exploited():
     blueprint = case.blueprint()
     before, one, four = (case.judge(blueprint, way, 200)[0] for way in case.ways)
     assert four < before + 0.01 and one > 0.3
+
+
+def test_a_choice_of_all_continuations_leaves_a_best_response_what_it_wins_without_a_limit():
+    blueprint = CASES["second of three rounds, rough"].blueprint()
+    tree, place = blueprint.tree, next(subgames(blueprint.tree, 1))
+    state = blueprint.state(place)
+    rest = subgame(tree.holdem, place.position, place.board, state.ranges)
+    for chooser in (0, 1):
+        every = PureContinuations(tree.holdem, place.position.history, chooser, KnownStrategy(blueprint), 256)
+        limited = VectorGame(with_depth_limit(rest, None, every))
+        rows, table, below = {at.history: row for _, row, at in limited.decisions()}, limited.table(), [place]
+        while below:
+            at = below.pop()
+            if at.position.round == 1 and at.position.actor >= 0:
+                below += [after(tree, at, event) for event in events(tree, at)]
+                if at.position.actor != chooser:
+                    shares = np.stack(list(blueprint.read(at).values()))[:, rest.numbers]
+                    row = rows[at.position.history.removeprefix(place.position.history)]
+                    table[row : row + len(shares)] = shares
+        found = limited.hand_values(chooser, RESPOND, table)
+        np.testing.assert_allclose(found, state.values[chooser, rest.numbers], atol=1e-6)

@@ -414,6 +414,7 @@ def test_commands(solution, tmp_path, monkeypatch):
     rows = answer("spot", "show", folder, "--line", "x x /")["cards"]
     assert sum(row["alike"] for row in rows) == 11
     assert "leave out" in refused("spot", "solve", "spot.toml", "--resume", "kept")
+    assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--grid", "grid.txt")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")
 
 

@@ -275,6 +275,10 @@ def show(
     from kilt.errors import RunError
     from kilt.spots.spot import open_spot
 
+    if grid:
+        from kilt.viz.picture import require_drawable
+
+        require_drawable(grid)
     with waiting("opening the spot …"):
         spot, solution = open_spot(folder, threads)
     if line.strip().endswith("/"):
@@ -320,7 +324,7 @@ def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
     ev, equity = node.mean(node.ev), node.mean(node.equity)
     print_line(f" · {_title(node)} · pot {node.pot:g}", bold=node.board)
     for player in (0, 1):
-        print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {ev[player]:.4g} chips")
+        print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {_chips(ev[player])} chips")
     actor, own = node.actor, node.reach[node.actor]
     columns = ["hand", "weight", "eq %", "EV", *(f"{word} %" for word in node.actions)]
     columns += [f"EV {word}" for word in node.actions]

@@ -6,7 +6,9 @@ those of the blueprint. A best response to the result sees all of it. With the g
 way takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good one.
 
 With a depth limit, subgames end with the round: the blueprint's values stand for the rest, and the opponent chooses
-there among one continuation or four [Brown18]. The rounds after it stay the blueprint's.
+there among one continuation or four [Brown18]. The rounds after it stay the blueprint's. Nothing is promised then: a
+best response may go on by none of the four. Where it may choose any pure strategy for the rest, it can do no more, and
+what holds without a limit holds again.
 
 In the last game the opponent may make bets in the second round that the blueprint does not know. They are translated to
 the sizes that it has, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
@@ -23,15 +25,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kilt.abstraction.actions import actions_of
-from kilt.arrays import FloatArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.evaluate.flops import Watcher
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
-from kilt.games.holdem import RAISE, Betting, Holdem
+from kilt.games.holdem import FOLD, RAISE, Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.reproduce.claims import Claim, Interval, Row, Rows, Slack, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.search.continuations import BIASES, BlueprintContinuations
+from kilt.search.continuations_kernels import Singles
 from kilt.solve.resolve import GADGET, METHODS, UNSAFE, LeafValues, resolve
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
@@ -68,7 +71,12 @@ END GAMEDEF
 """
 LEDUC = str(ready_made("leduc"))
 BLUEPRINT, TRANSLATED = "blueprint", "translated"
-CONTINUED = {"one continuation": 1, "four continuations": len(BIASES)}
+EVERY = "every continuation"
+CONTINUED = {
+    "one continuation": 1,
+    "four continuations": len(BIASES),
+    EVERY: 4**4,
+}  # the last: four plans for each of four cards
 ITERATIONS = 1000  # for each subgame
 
 
@@ -135,6 +143,21 @@ class KnownStrategy(NamedTuple):
         return tuple(found[0]), np.stack([list(each.values()) for each in found], axis=1)
 
 
+class PureContinuations(BlueprintContinuations):
+    """All pure strategies for the last round of `THREE_ROUNDS`.
+
+    A player there decides once without a bet to face and once facing one: four plans for each of the four cards that
+    may come to a hand.
+    """
+
+    def _chosen(self, actions: Sequence[str], shares: Singles, boards: IntArray, numbers: IntArray) -> Singles:
+        cards, own = boards[:, -1], self.game.holes[numbers, 0]
+        places = np.argsort(np.argsort(cards))[:, None] - (cards[:, None] > own)  # [board, hand]
+        plans = np.arange(self.ways)[:, None, None] // 4**places % 4  # [way, board, hand]
+        picks = plans // 2 if FOLD in actions else plans % 2
+        return np.asarray(picks[:, None] == np.arange(len(actions))[:, None, None], dtype=shares.dtype)
+
+
 def events(tree: PlacedTree, place: TreePlace) -> Sequence[str | tuple[int, ...]]:
     """What may happen next: actions, or cards up to suits that nothing tells apart."""
     if place.position.actor == CHANCE:
@@ -182,6 +205,7 @@ def resolve_all(
         For each subgame.
     continuations : int
         Number of continuations that the opponent chooses from at the end of the round; 0: subgames have no depth limit.
+        More than four are those of `PureContinuations`.
 
     Returns
     -------
@@ -193,7 +217,8 @@ def resolve_all(
     for place in subgames(tree, first):
         for player in (0, 1):
             known = (tree.holdem, place.position.history, 1 - player, KnownStrategy(blueprint), continuations)
-            limit = BlueprintContinuations(*known) if continuations else None
+            kind = BlueprintContinuations if continuations <= len(BIASES) else PureContinuations
+            limit = kind(*known) if continuations else None
             excess += take_resolved(found, place, blueprint.state(place), player, method, iterations, limit)
     return Whole(tree.game.symmetrise(found.table), excess)
 
@@ -232,7 +257,7 @@ def take_resolved(
     )
     there = PlacedTree(part.game)
     found.take_over(place, Solved(there, part.table), there.start, player)
-    if method == UNSAFE or continued is not None:
+    if method == UNSAFE or (continued is not None and not isinstance(continued, PureContinuations)):
         return nan
     arrays = tree.game.tree
     chance = np.prod([arrays.chance[r] * arrays.weight[board] for r, (_, board) in enumerate(place.path) if r > 0])
@@ -320,7 +345,7 @@ class ResolvingCase:
     def ways(self) -> tuple[str, ...]:
         """What is compared: the rows of the case."""
         if self.limited is not None:
-            return (BLUEPRINT, *CONTINUED)
+            return (BLUEPRINT, *(way for way in CONTINUED if way != EVERY or self.rules == THREE_ROUNDS))
         return (BLUEPRINT, *METHODS) if self.more_bets is None else (TRANSLATED, *METHODS[1:])
 
     def judge(self, blueprint: Solved, way: str, iterations: int = ITERATIONS) -> tuple[float, float]:
@@ -402,6 +427,7 @@ def no_worse(case: str, way: str) -> Slack:
 
 WHOLE = [name for name, case in CASES.items() if case.more_bets is None and case.limited is None]
 LIMITED = [name for name, case in CASES.items() if case.limited is not None]
+WITH_EVERY = [name for name in LIMITED if EVERY in CASES[name].ways]
 CLAIMS = (
     Claim(
         "CFR-D's gadget leaves no blueprint more exploitable than it was, but for the error of its iterations",
@@ -432,6 +458,12 @@ CLAIMS = (
         "where a subgame ends early, a choice of continuations leaves it less exploitable than one of them does",
         "[Brown18]",
         every(*(lower(f"{name}: four continuations", f"{name}: one continuation") for name in LIMITED)),
+    ),
+    Claim(
+        "a choice of all continuations leaves it no more exploitable than the blueprint, but for the error of its "
+        "iterations",
+        "[Brown18]",
+        every(*(no_worse(name, EVERY) for name in WITH_EVERY)),
     ),
 )
 

@@ -143,6 +143,10 @@ class BlueprintContinuations:
             board_strengths(board, hands, tables, strength)
             add_pair_values(won[0], won[1], mine, theirs, strength, values)
 
+    def _chosen(self, actions: Sequence[str], shares: Singles, boards: IntArray, numbers: IntArray) -> Singles:
+        """[way, action, board, hand] probabilities at a decision of the chooser; `shares` are the blueprint's."""
+        return biased(actions, shares, self.ways)
+
     def _shape(self, player: int, one: Singles) -> tuple[int, ...]:
         return (self.ways if player == self.chooser else 1, *one.shape[1:])
 
@@ -161,7 +165,7 @@ class BlueprintContinuations:
             actions, found = self.blueprint.shares_on(position, [tuple(board) for board in boards[:, :size].tolist()])
             shares = found[:, :, numbers].astype(np.float32)[None]
             if actor == self.chooser:
-                shares = biased(actions, shares[0], self.ways)
+                shares = self._chosen(actions, shares[0], boards, numbers)
             for number, action in enumerate(actions):
                 if shares[:, number].any():
                     came = reach[actor] * shares[:, number]

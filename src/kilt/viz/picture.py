@@ -21,5 +21,6 @@ def require_drawable(path: Path) -> None:
 
 def save(figure: Figure, path: str | Path) -> None:
     """Write a figure to a file; ArtifactError where that cannot be."""
+    require_drawable(Path(path))
     with os_errors(f"{path} cannot be written"):
         figure.savefig(path)
