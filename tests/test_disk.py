@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kilt.bench import disk as bench
+from kilt.cards.deck import FULL
+from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.hands import hand_tables
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import judge_of
 from kilt.reproduce import REPRODUCTIONS
@@ -19,8 +22,8 @@ from kilt.runs.budget import Budget
 from kilt.runs.folder import SUBGAMES
 from kilt.runs.run import continued_run, new_run, open_run
 from kilt.solve.disk import GOLDEN, DiskCfr, Subgames
-from kilt.solve.disk_kernels import MOST
-from kilt.solve.disk_store import PartRows, SubgameStore, pack, unpack
+from kilt.solve.disk_kernels import MOST, PartRows
+from kilt.solve.disk_store import SubgameStore, pack, unpack
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK
 from kilt.solve.vector import SELF_PLAY, VectorCfr
@@ -55,8 +58,9 @@ def disk(game: VectorGame, folder, size: int | None = 1, **more) -> DiskCfr:
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))
     again, hands, one = np.empty_like(table), table.shape[1], np.zeros(1, np.int64)
-    none = np.arange(hands, dtype=np.int32)[None], one, np.zeros(hands, np.int64), one
-    every = [PartRows(0, rows, np.arange(rows), *none)]
+    none = np.arange(hands, dtype=np.int32)[None], one, np.zeros(hands, np.int64), one, np.zeros((1, 5), np.int64)
+    no_strengths = False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
+    every = [PartRows(0, rows, np.arange(rows), *none, *no_strengths)]
     for kept, expected in ((table, table), (table + 2.0**33, MOST), (table / 2, table // 2), (table % 9, table % 9)):
         unpack(pack(kept, every, rows * hands, 1.0), every, rows * hands, 1.0, again)
         assert np.all(again == expected)

@@ -42,7 +42,7 @@ def subkernel(function: F) -> F:
     It cannot be called from Python, which takes code for each array of each argument; and it counts no references,
     which takes longer than short work on bundles of many arrays. So it must neither allocate arrays nor return them.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    return _compiled(function, no_cpython_wrapper=True, _nrt=False)
 
 
 def spliced(function: F) -> F:
@@ -50,7 +50,7 @@ def spliced(function: F) -> F:
 
     For what is called once or twice, for each board or block of a walk.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)
+    return _compiled(function, no_cpython_wrapper=True, _nrt=False, forceinline=True)
 
 
 def inlined(function: F) -> F:
@@ -59,11 +59,11 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, **flags: Any) -> F:
-    flags = {"nogil": True, "error_model": "numpy", "_nrt": True, **flags}
-    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    part: Any = numba.njit(**flags | alone, pipeline_class=_PartCompiler)(function)
+    flags = {"nogil": True, "error_model": "numpy", "_nrt": True, "no_cfunc_wrapper": True, **flags}
+    alone = "no_cpython_wrapper"
+    part: Any = numba.njit(**flags | {alone: True}, pipeline_class=_PartCompiler)(function)
     _generalise(part)
-    if flags.keys() >= alone.keys():
+    if alone in flags:
         return cast(F, part)
     whole: Any = numba.njit(**flags, cache=True)(function)
     _guard(whole)

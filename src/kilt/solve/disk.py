@@ -48,9 +48,14 @@ from zstandard import ZstdError
 
 from kilt import artifact
 from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cards.deck import FULL
+from kilt.cards.equity import room_to_rank
+from kilt.cards.equity_kernels import Ranking
+from kilt.cards.hands import HandTables, hand_tables
 from kilt.errors import GameError, RunError
-from kilt.solve.disk_kernels import count_hands
-from kilt.solve.disk_store import KeptNumbers, PartRows, SubgameStore, pack, unpack
+from kilt.games.holdem import Holdem
+from kilt.solve.disk_kernels import PartRows, count_hands
+from kilt.solve.disk_store import KeptNumbers, SubgameStore, pack, unpack
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.solve.variants import Discount, discounts, variant_named
 from kilt.solve.vector import learning_walk
@@ -181,11 +186,21 @@ class Subgames:
         low, high = (tree.board_start[1] + self.first[number : number + 2]).tolist()
         for r in range(1, len(tree.rows)):
             boards, rows = slice(low, high), self._own_rows[player][r]
-            board = self._alike, self._symmetry[boards], self._bits, self._held[boards]
-            found.append(PartRows(int(layout.start[r]), int(tree.rows[r]), rows, *board))
+            cards = np.ascontiguousarray(tree.board[boards, : tree.board_size[r]], np.int64)
+            board = self._alike, self._symmetry[boards], self._bits, self._held[boards], cards
+            tables, ranking = self._strengths(int(tree.board_size[r]))
+            where = int(layout.start[r]), int(tree.rows[r]), rows
+            found.append(PartRows(*where, *board, tree.poker, tree.deck, tables, ranking))
             numbers += int(self._hands[boards].sum()) * len(rows)
             low, high = int(tree.first_board[low]), int(tree.first_board[high])
         return found, numbers
+
+    def _strengths(self, board_size: int) -> tuple[HandTables, Ranking]:
+        """What tells how strong hands are on boards of some size, and room to rank them."""
+        game = self.game.game
+        deck, hole_cards = (game.deck, game.rules.hole_cards) if isinstance(game, Holdem) else (FULL, 2)
+        ranking = room_to_rank(deck, hole_cards, board_size, len(self.game.tree.deck.bits))
+        return hand_tables(board_size + hole_cards, deck), ranking
 
     def stream(
         self,

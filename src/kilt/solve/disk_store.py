@@ -1,9 +1,10 @@
 """Files of compressed subgames: see `disk`.
 
-What is kept of each player in a subgame is a file of its own: a pass changes the regrets of one player alone. Whole
-numbers are taken apart into planes of bytes, the low ones first, two where all are below 2¹⁶ and four elsewhere.
-Numbers of a hand come together, those of hands that differ by suits alone once, and those of hands that hold a card of
-the board never: neighbours are then alike. Zstandard packs them. A file has a checksum of all that is in it.
+What is kept of each player in a subgame is a file of its own: a pass changes the regrets of one player alone. Numbers
+of an action on a board come together, those of the weakest hand first: neighbours are then alike, and differences from
+one to the next are kept. Hands that differ by suits alone are kept once, those that hold a card of the board never.
+Differences are taken apart into planes of bytes, the low ones first, two where all are below 2¹⁶ and four elsewhere,
+and Zstandard packs these. A file has a checksum of all that is in it.
 """
 
 from __future__ import annotations
@@ -21,30 +22,18 @@ from zlib import crc32
 import numpy as np
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
-from kilt.arrays import FloatArray, IntArray
+from kilt.arrays import FloatArray
 from kilt.artifact import os_errors, write_text
 from kilt.errors import RunError
 from kilt.machine import locked
-from kilt.solve.disk_kernels import SHORT, Alike, Planes, from_planes, to_planes
+from kilt.solve.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
 
-FORMAT = 2  # of the folder; goes up when older readers would not understand it
+FORMAT = 3  # of the folder; goes up when older readers would not understand it
 MARK = f"kilt subgame {FORMAT}\n".encode()
 ABOUT, TRUNK = "about.json", "trunk.zst"
 LEVEL = 1  # of compression: see docs/disk.md
 HEAD = "<u8"  # of each number before what is packed
-
-
-class PartRows(NamedTuple):
-    """Some rows of boards in a row, in the table of a subgame: arguments of `to_planes`."""
-
-    start: int  # row of the first board
-    stride: int  # from one board to the next
-    rows: IntArray  # [row kept] among those of a board
-    alike: Alike
-    symmetry: IntArray  # [board]
-    bits: IntArray  # [hand]
-    held: IntArray  # [board]
 
 
 class KeptNumbers(NamedTuple):
@@ -84,7 +73,7 @@ def _to_planes(
     """Planes of some bytes a number; None where these are too few."""
     planes, at = np.empty((width, numbers), np.uint8), 0
     for part in parts:
-        at, largest = to_planes(table, *part, scale, dither, planes, at)
+        at, largest = to_planes(table, part, scale, dither, planes, at)
         if width == SHORT and largest >> 8 * SHORT:
             return None
     return planes
@@ -97,7 +86,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
         raise ValueError(f"it has {planes.size} bytes for {numbers} numbers")
     planes, at = planes.reshape(-1, numbers), 0
     for part in parts:
-        at = from_planes(planes, at, *part, scale, table)
+        at = from_planes(planes, at, part, scale, table)
 
 
 class SubgameStore:
