@@ -605,6 +605,8 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert (on["least"], on["ours"]) == (min(on["deviations"]), max(on["deviations"])) and money["ours"] in on[
         "deviations"
     ]
+    long = found["table-7.2", "off basic long"]
+    assert len(long["deviations"]) == 6 and long["deviations"] != off["deviations"]
     far, near = found["table-7.2", "off basic limit"], found["table-7.1", "Orange basic limit"]
     assert len(far["deviations"]) == 6 and near["ours"] in far["deviations"] and near["paper"] is None
     assert 0 < near["largest_share"] <= 1

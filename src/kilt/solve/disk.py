@@ -51,7 +51,8 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
 from kilt.cards.equity_kernels import Ranking
-from kilt.cards.hands import HandTables, hand_tables
+from kilt.cards.hands import hand_tables
+from kilt.cards.hands_kernels import HandTables
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.disk_kernels import PartRows, count_hands
@@ -186,11 +187,23 @@ class Subgames:
         low, high = (tree.board_start[1] + self.first[number : number + 2]).tolist()
         for r in range(1, len(tree.rows)):
             boards, rows = slice(low, high), self._own_rows[player][r]
-            cards = np.ascontiguousarray(tree.board[boards, : tree.board_size[r]], np.int64)
-            board = self._alike, self._symmetry[boards], self._bits, self._held[boards], cards
-            tables, ranking = self._strengths(int(tree.board_size[r]))
-            where = int(layout.start[r]), int(tree.rows[r]), rows
-            found.append(PartRows(*where, *board, tree.poker, tree.deck, tables, ranking))
+            size = int(tree.board_size[r])
+            tables, ranking = self._strengths(size)
+            part = PartRows(
+                start=int(layout.start[r]),
+                stride=int(tree.rows[r]),
+                rows=rows,
+                alike=self._alike,
+                symmetry=self._symmetry[boards],
+                bits=self._bits,
+                held=self._held[boards],
+                cards=np.ascontiguousarray(tree.board[boards, :size], np.int64),
+                ranked=tree.poker,
+                deck=tree.deck,
+                tables=tables,
+                ranking=ranking,
+            )
+            found.append(part)
             numbers += int(self._hands[boards].sum()) * len(rows)
             low, high = int(tree.first_board[low]), int(tree.first_board[high])
         return found, numbers
