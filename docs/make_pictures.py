@@ -230,6 +230,7 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     ),
     "web-strategy.png": partial(page, place="#/strategy?player=house", presses=("[data-hand=A5s]",)),
     "web-abstraction.png": partial(page, place="#/abstraction?player=house&board=AsKh7d", presses=("[data-hand=QJs]",)),
+    "web-runs.png": partial(page, place="#/runs?run=runs/river", presses=()),
 }
 
 
@@ -246,7 +247,7 @@ def main() -> None:
             (folder / "agent.toml").write_text(CONFIGURATION)
             drawn = folder / "drawn.png"
             DRAWN[name](folder, drawn)
-            Image.open(drawn).convert("RGB").quantize(64).save(PICTURES / name, optimize=True)
+            Image.open(drawn).convert("RGB").quantize(256).save(PICTURES / name, optimize=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +32,13 @@ typer.main.get_command = typer.testing._get_command = cache(typer.main.get_comma
 
 # Tests that wait for other processes or compile little.
 APART = ("wheel", "engines", "distributed", "cli_distributed", "stages", "run", "acpc", "rules", "cli_solve")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say why tests were skipped, a line for each reason."""
+    skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
+    for reason, count in Counter(skipped).items():
+        terminalreporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")
 
 
 def pytest_collection_modifyitems(config, items):

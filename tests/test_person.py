@@ -461,9 +461,9 @@ def test_in_a_terminal(last):
     process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, **settings)
     os.close(theirs)
     printed, keys, typed = b"", [b"c\r", b"r\r", last], b""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
-        if not select.select([ours], [], [], 3)[0]:  # what is typed before the prompt is ready may be thrown away
+        if not select.select([ours], [], [], 20)[0]:  # what is typed before the prompt is ready may be thrown away
             os.write(ours, typed)
             continue
         try:

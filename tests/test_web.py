@@ -374,6 +374,8 @@ def test_a_duplicate_match_to_its_end(client):
     assert abs(judged["deserved"]["mean"]) < 20_000 and judged["deserved"]["margin"] >= 0
     mine = [event["words"] for event in table["events"] if event["kind"] == "acted" and event["mine"]]
     assert [decision["taken"] for decision in judged["decisions"]] == mine
+    acted = [(event["mine"], event["words"]) for event in table["events"] if event["kind"] == "acted"]
+    assert [(move["mine"], move["words"]) for move in table["last"]["moves"]] == acted
     assert judged["deserved"]["by"] == "AIVAT" and judged["won"]["by"] == "money"
     assert judged["won"]["mean"] == pytest.approx(1000 * table["total"] / 4)
     for place, decision in enumerate(judged["decisions"]):
@@ -488,7 +490,7 @@ def test_a_run_is_started_stopped_and_resumed(tmp_path):
     finally:
         runner.close()
     for name, text, words in (
-        ("../up", config.format(1), ""),
+        ("../up", config.format(1), "error.*name: string should match"),
         ("other", 'game = "/etc/passwd"\ncards = "lossless"', "ready-made"),
         ("other", 'game = "leduc"\ncards = "/etc"', "ready-made|plans of cards"),
         ("other", "game = ", ""),

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
@@ -159,7 +160,7 @@ class Typed(BaseModel):
 class NewRun(BaseModel):
     """A run to start."""
 
-    name: str = Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: str = Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")  # of a folder
     config: str = Field(max_length=15_000)
 
 
@@ -193,6 +194,11 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
     @app.exception_handler(KiltError)
     async def failed(request: Request, error: KiltError) -> Response:
         return JSONResponse({"error": str(error)}, status_code=422)
+
+    @app.exception_handler(RequestValidationError)
+    async def misread(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg'].lower()}"}, status_code=422)
 
     # Play
 

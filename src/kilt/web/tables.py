@@ -21,10 +21,11 @@ from kilt.evaluate.deserved import DeservedScore
 from kilt.evaluate.log_estimates import LogEstimate
 from kilt.evaluate.stats import estimate
 from kilt.evaluate.values import StateValues
+from kilt.games.game import CHANCE
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent, KnownAgent, known, tells
 from kilt.play.dealer import Hand
-from kilt.play.person import Ending, Session, TurnView, duplicate_deals
+from kilt.play.person import Ending, Session, TurnView, duplicate_deals, in_words
 from kilt.play.phh import write_phhs
 from kilt.web.views import judged_view
 
@@ -193,7 +194,9 @@ class WebTable:
             "total": session.total,
             "curve": session.won[-200:],
             "won": {"mean": won.mean, "margin": won.margin} if won else None,
-            "last": {"history": hand.position.history, "board": session.game.deck.name(hand.board)} if hand else None,
+            "last": {"board": session.game.deck.name(hand.board), "moves": _moves(session.game, hand)}
+            if hand
+            else None,
         }
 
     def judged(self, states: StateValues | None) -> dict[str, Any]:
@@ -250,6 +253,16 @@ class WebTable:
     def phhs(self) -> str:
         """All hands that were played to their end, in the PHH format."""
         return "".join(write_phhs(self.session.hands))
+
+
+def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
+    """Who did what in a hand, and where: the history before it."""
+    return [
+        {"history": before.history, "words": in_words(before, action, third=not mine), "mine": mine}
+        for before, action in game.positions.moves(hand.position)
+        if before.actor != CHANCE
+        for mine in [before.actor == hand.number % 2]
+    ]
 
 
 def _rate(row: LogEstimate) -> dict[str, Any]:

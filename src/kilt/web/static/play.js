@@ -24,7 +24,7 @@ export async function enter(main, at, here) {
     await look();
     if (mine === state) draw();
     const decisions = mine.judged.decisions || [];
-    for (let at = 0; at < decisions.length && mine === state && here(); at += 1) {
+    for (let at = decisions.length - 1; at >= 0 && mine === state && here(); at -= 1) { // the last: few boards are to come
       const asked = new URLSearchParams({ hand: mine.judged.hand, decision: at });
       decisions[at] = { ...(await ask(`api/tables/${mine.table}/worth?${asked}`).catch(() => ({}))), told: true };
       if (!decisions[at].options) break;
@@ -204,12 +204,10 @@ function decision(one) {
 // After a hand: every decision of it, as the strategy has it with all hands.
 function afterwards(state) {
   if (!state.last) return "";
-  const moves = state.last.history.match(/r\d*|[fc/]/g) || [];
-  const places = moves.map((move, at) => ({ history: moves.slice(0, at).join(""), move })).filter(({ move }) => move !== "/");
   return make(
     "section",
     { class: "panel", id: "afterwards" },
     make("h2", {}, "what its strategy does here, with every hand"),
-    make("ol", { class: "crumbs" }, places.map(({ history, move }) => make("li", {}, make("a", { href: link("strategy", { player: state.player, history, board: state.last.board }) }, move === "c" ? "call or check" : move === "f" ? "fold" : `raise ${move.slice(1)}`)))),
+    make("ol", { class: "crumbs" }, state.last.moves.map(({ history, words, mine }) => make("li", {}, make("a", { href: link("strategy", { player: state.player, history, board: state.last.board }) }, `${mine ? "you" : "it"} ${words}`)))),
   );
 }

@@ -2,12 +2,12 @@
 import { go, link } from "./app.js";
 import { ask, make, redraw } from "./tools.js";
 
-const EXAMPLE = `game = "royal.limit.2p"
+const EXAMPLE = `game = "leduc"
 cards = "lossless"
 
 [solver]
 algorithm = "cfr+"
-iterations = 200
+iterations = 10000
 `;
 
 export async function enter(main, at, here) {
@@ -63,7 +63,7 @@ function show(place, name, { steps, run, said }, takes, control) {
     make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
     make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
     make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
-    make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, takes ? make("br") : "", takes ? `estimated: ${words(takes)}` : ""),
+    make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, make("br"), takes ? `estimated: ${words(takes)}` : "\u00a0"),
     curve(steps),
     gains(steps),
     steps.length ? log(steps) : "",
@@ -133,7 +133,9 @@ function gains(steps) {
 
 // Start a run: what it takes is said first, and the page goes there once its folder is there.
 async function begin(asked, said) {
-  said.textContent = words(await ask("api/plan", asked));
+  const takes = await ask("api/plan", asked);
+  said.textContent = words(takes);
+  if (!takes.fits) return;
   const { name: run } = await ask("api/runs", asked);
   for (let waited = 0; waited < 120; waited += 1) {
     if ((await ask("api/runs")).runs.some((one) => one.name === run)) return go("runs", { run });

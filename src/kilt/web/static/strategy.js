@@ -155,11 +155,11 @@ function detail(view, cell, player, at) {
     "div",
     { class: "detail" },
     make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
+    buckets(view, cell, player),
     make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, view.actions.map(row)))),
     cell.each?.length > 1 ? make("div", { class: "scroll" }, make("table", { class: "each" }, make("thead", {}, make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)))), make("tbody", {}, cell.each.map(suits)))) : "",
     make("p", { class: "soft" }, priced(view, cell, at.hand)),
     view.ev_known || cell.values ? "" : estimating(view, cell, player, at, () => place),
-    buckets(view, cell, player),
   );
   return place;
 }
