@@ -605,10 +605,12 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert (on["least"], on["ours"]) == (min(on["deviations"]), max(on["deviations"])) and money["ours"] in on[
         "deviations"
     ]
-    long = found["table-7.2", "off basic long"]
-    assert len(long["deviations"]) == 6 and long["deviations"] != off["deviations"]
     far, near = found["table-7.2", "off basic limit"], found["table-7.1", "Orange basic limit"]
-    assert len(far["deviations"]) == 6 and near["ours"] in far["deviations"] and near["paper"] is None
+    assert (
+        len(far["deviations"]) == len(far["at_least"]) == 6
+        and near["ours"] in far["deviations"]
+        and near["paper"] is None
+    )
     assert 0 < near["largest_share"] <= 1
     plain = found["table-8", "basic"]
     assert plain["paper"] == 1 and plain["ours"] == sum(plain["matches"]) and len(plain["matches"]) == 2
@@ -616,14 +618,20 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert {*plain["chosen"][0]} == {"S2298", "CFR8", "Orange"}
 
 
-def test_limits_of_deviations_off_policy():
+def test_limits_of_deviations_off_policy(monkeypatch):
     """Three ends that one agent comes to in 4, 2 and 2 of 8 hands, and the judged one in 2, 2 and 4; one it alone."""
     hands, pays = np.array([0, 0, 1, 1, 2, 2, 2, 2]), np.array([3.0, -1.0, 5.0])
     likely, judged = np.array([4, 2, 2]) / 8, np.array([2, 2, 4]) / 8
     ratio = (likely / judged)[hands]
     exact = np.sqrt(likely @ (judged / likely * pays) ** 2 - (judged @ pays) ** 2)
     found = table_7._limit(pays[hands] * ratio, ratio)
-    assert found == {"deviation": pytest.approx(exact), "largest_share": pytest.approx(50 / (2 * 4.5 + 2 + 4 * 50))}
+    assert found["deviation"] == pytest.approx(exact)
+    assert found["largest_share"] == pytest.approx(50 / (2 * 4.5 + 2 + 4 * 50))
+    assert found["at_least"] < exact
+    many = np.tile(pays[hands] * ratio, 10**5), np.tile(ratio, 10**5)
+    assert 0.99 < table_7._limit(*many)["at_least"] / exact < 1
+    monkeypatch.setattr(table_7, "CAP", 1.5)
+    assert 0 < table_7._limit(*many)["at_least"] / exact < 0.99
     more = table_7._limit(np.append(pays[hands] * ratio, 0), np.append(ratio, 0))  # what the other never does
     assert more["largest_share"] == found["largest_share"]
 

@@ -11,9 +11,10 @@ agent wins with all bets averaged over, and the root mean square error over 1,00
 
 Off policy without all cards, a hand weighs w = π^σ / π^σ̂, the ratio of what the judged strategy σ and the playing one
 σ̂ do. Few hands weigh thousands, and most logs have none of these: the deviation of a log grows with its length, and one
-hand makes most of it. It tells how long the log is, not how good the estimator. Rows named `long` are of logs
-ten times as long. Rows named `limit` have what it tends to, √(E_σ̂[w²v²] − mean²) for values v, from hands of the judged
-agent's own: E_σ̂[w²v²] = E_σ[w v²], and hands that weigh much are w times as frequent there.
+hand makes most of it. It tells how long the log is, not how good the estimator. Rows named `limit` have what it tends
+to, √(E_σ̂[w²v²] − mean²) for values v, from hands of the judged agent's own: E_σ̂[w²v²] = E_σ[w v²], and hands that
+weigh much are w times as frequent there. That is rough too, but for a bound: E_σ[min(w, 1000) v²] is less, and its 95%
+interval is narrow. The lower end of that is `at_least`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ from kilt.reproduce.claims import Claim, Interval, Row, Rows, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 
 GAME, MINUTES, HANDS, DEALS = "holdem.limit.2p", 2.0, 10_000, 50_000
-LONGER = 10  # times as many hands has a log on which money alone is judged
 PARTS = 20  # of a log, which processes judge one by one: hands of a part with the same betting are judged together
 FOLDER = "kilt-table-7"
 UNIT = "mb/hand"
@@ -154,8 +154,8 @@ PAPER_7_4 = {
     },
 }
 ESTIMATORS = [*PAPER_7_1["S2298"], "all-cards+game-endings+bc-divat"]
-LONG = {"basic long": "basic"}  # rows of longer logs, off policy, and the estimators that they are of
-LIMITS = {"basic limit": "basic"}  # rows of what these tend to
+LIMITS = {"basic limit": "basic"}  # rows, and the estimators that they are of
+CAP = 1000.0  # of weights, for a lower bound of such a limit
 
 
 class StyledAgent(NamedTuple):
@@ -240,7 +240,7 @@ class Cases:
         """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error."""
         file, part = self.out / f"{played}-{self.hands}.json", "partial" if partial else "full"
         kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged] if file.exists() else {}
-        wanted = {*ESTIMATORS, *((*LONG, *LIMITS) if judged != played else ())}
+        wanted = {*ESTIMATORS, *(LIMITS if judged != played else ())}
         if not kept or not wanted <= {*kept[part]}:  # an older version has kept fewer
             artifact.write_text(file, json.dumps(self._judge(played), indent=1))
             kept = json.loads(file.read_text())[judged]
@@ -249,32 +249,26 @@ class Cases:
     def _judge(self, played: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
         """By judged agent, information and estimator: see `figures`."""
         found = self._values(played, tuple(AGENTS), tuple(ESTIMATORS))
-        others = tuple(name for name in AGENTS if name != played)
-        long = dict(zip(others, self._values(played, others, tuple(LONG.values()), LONGER)[0], strict=True))
         said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
         for place, judged in enumerate(AGENTS):
             truth = self._truth(judged)
-            far: dict[str, dict[str, float]] = {}  # off policy, where values are money, whatever is seen
+            limits: dict[str, dict[str, float]] = {}  # off policy, where values are money, whatever is seen
             if judged != played:
                 own = self._values(judged, (played,), tuple(LIMITS.values()))[0, 0]
-                far = {
-                    name: _summary(values, weights, truth)
-                    for name, values, weights in zip(LONG, *long[judged], strict=True)
-                }
-                far |= {name: _limit(*own[:, row]) for row, name in enumerate(LIMITS)}
+                limits = {name: _limit(*own[:, row]) for row, name in enumerate(LIMITS)}
             said[judged] = {
                 seen: {
                     name: _summary(values, weights, truth)
                     for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
                 }
-                | far
+                | limits
                 for part, seen in enumerate(("full", "partial"))
             }
         return said
 
-    def _values(self, played: str, judged: tuple[str, ...], estimators: tuple[str, ...], longer: int = 1) -> FloatArray:
+    def _values(self, played: str, judged: tuple[str, ...], estimators: tuple[str, ...]) -> FloatArray:
         """What `judge_hands` finds in the log of an agent, values in mbb."""
-        lines = self._log(played, longer * self.hands).splitlines()
+        lines = self._log(played).splitlines()
         self.watcher.say(f"judging {', '.join(judged)} on {len(lines):,} hands of {played}")
         folders = {name: str(agent.folder) for name, agent in self.agents.items()}
         task = LogTask(self.game, folders[played], tuple(folders[name] for name in judged), estimators)
@@ -296,16 +290,16 @@ class Cases:
             self._truths[judged] = float(won.mean()) * 1000 / self.game.rules.big_blind
         return self._truths[judged]
 
-    def _log(self, played: str, hands: int) -> str:
+    def _log(self, played: str) -> str:
         """The log of an agent's match with the opponent; played once."""
-        file = self.out / f"{played}-{hands}.log"
+        file = self.out / f"{played}-{self.hands}.log"
         if not file.exists():
             lines: list[str] = []
             specs = str(self.agents[played].folder), str(self.agents[OPPONENT].folder)
             play_match(
                 self.game,
                 specs,
-                hands,
+                self.hands,
                 duplicate=False,
                 load=load_agent,
                 sink=lambda hand: lines.append(log_line(hand)),
@@ -348,14 +342,19 @@ def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
     Returns
     -------
     dict
-        ``deviation`` in mbb, and ``largest_share``, the share of the largest hand in the sum that it comes from.
+        ``deviation`` in mbb; ``largest_share``, the share of the largest hand in the sum that it comes from; and
+        ``at_least``, a lower bound of the deviation with a confidence of 97.5%, from weights of `CAP` at most.
     """
     seen = weights > 0  # the other one may do so at all
     worth = values[seen] / weights[seen]
     squares, mean = worth**2 / weights[seen], float(worth.sum()) / len(values)
     second = float(squares.sum()) / len(values)
+    capped = np.zeros(len(values))
+    capped[seen] = worth**2 * np.minimum(1 / weights[seen], CAP)
+    least, margin = estimate(capped)
     return {
         "deviation": sqrt(max(second - mean**2, 0.0)),
+        "at_least": sqrt(max(least - margin - mean**2, 0.0)),
         "largest_share": float(squares.max(initial=0.0) / max(second * len(values), 1e-300)),
     }
 
@@ -404,7 +403,7 @@ def _by_agent(
             yield Row(row, deviation, ours["deviation"], UNIT, cases.agents[judged].seconds, more, margin)
 
     first = next(iter(AGENTS))
-    names = {judged: [*those, *((*LONG, *LIMITS) if judged != first else ())] for judged, those in paper.items()}
+    names = {judged: [*those, *(LIMITS if judged != first else ())] for judged, those in paper.items()}
 
     table = Reproduction(
         what=what,
@@ -441,6 +440,7 @@ def _over_agents(
             of_paper = paper[policy].get(name, (None, None))
             more: dict[str, Any] = {"least": least} | ({"paper_least": of_paper[0]} if name in paper[policy] else {})
             lists = {"deviation": "deviations", "bias": "biases", "rmse": "rmses", "largest_share": "largest_shares"}
+            lists["at_least"] = "at_least"
             more |= {many: [one[key] for one in found] for key, many in lists.items() if key in found[0]}
             margin = max(one.get("deviation_margin", inf) for one in found)
             yield Row(row, of_paper[1], most, UNIT, cases.agents[OPPONENT].seconds, more, margin)
@@ -450,7 +450,7 @@ def _over_agents(
         time=_TIME,
         rows=(
             *(f"{policy} {name}" for policy, those in paper.items() for name in those),
-            *(f"off {it}" for it in (*LONG, *LIMITS)),
+            *(f"off {it}" for it in LIMITS),
         ),
         run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
         options=("only", "minutes", "threads", "out"),
@@ -481,14 +481,13 @@ def _narrower(best: str, table: str) -> Claim:
 
 
 def _far_wider(times: float, table: str) -> Claim:
-    """Off policy, money deviates some times as much as on policy, for the agents for whom it deviates least too."""
+    """Off policy, money deviates some times as much as on policy in the limit of long logs, for all agents."""
 
     def slack(rows: Rows) -> Interval | None:
-        if not rows.keys() >= {"off basic long", "on basic"}:
+        if not rows.keys() >= {"off basic limit", "on basic"}:
             return None
-        off, on = rows["off basic long"], rows["on basic"]
-        slack, margin = off.more["least"] - times * on.ours, times * (on.margin or 0.0)
-        return Interval(slack - margin, slack + margin)
+        on, bounds = rows["on basic"], rows["off basic limit"].more["at_least"]
+        return Interval(min(bounds) - times * (on.ours + (on.margin or 0.0)), inf)
 
     says = f"off policy money deviates {times:g} times as much as on policy or more, for all agents"
     return Claim(says, f"[Johanson16 {table}]", slack)
