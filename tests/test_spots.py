@@ -405,6 +405,7 @@ def test_commands(solution, tmp_path, monkeypatch):
     assert sum(new["actions"].values()) == pytest.approx(1)
     more = answer("spot", "solve", "--resume", "kept", "--iterations", 8)
     assert more["exploitability_percent"] < new["exploitability_percent"]
+    assert answer("spot", "solve", "--resume", "kept")["iterations"] == 8  # that was its budget
     node = answer("spot", "show", "kept", "--line", "x", "--csv", "hands.csv", "--grid", "grid.png")
     assert {row["hand"]: row["strategy"]["x"] for row in node["hands"] if row["player"] == 2}["QhQd"] == 1
     assert (tmp_path / "hands.csv").read_text().startswith("player,hand,weight,equity,ev,x,b4,ev x,ev b4")

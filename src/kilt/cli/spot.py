@@ -105,7 +105,9 @@ def solve(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", metavar="FOLDER", help="Go on with a spot that was stopped, or to a finer target."),
+        typer.Option(
+            "--resume", metavar="FOLDER", help="Go on with a spot that was stopped, to its old budget or to a new one."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -264,7 +264,7 @@ class Spot(Record):
         Parameters
         ----------
         budget : SpotBudget
-            When it stops.
+            When it stops. Without any limit: at the budget of `begun`, or at `TARGET`.
         threads : int
             That share the boards to come.
         save : Path, optional
@@ -282,7 +282,8 @@ class Spot(Record):
         estimate_of(game, compact=compact, kept=bool(save or begun)).require_memory()
         problem, solver = _problem(game, compact=compact)
         identity = RunIdentity(self.name, ALGORITHM, 0, problem.form, artifact.fingerprint(self.toml()))
-        run = Run(problem, solver, identity, budget.in_units(self.pot), begun, schedule=measured)
+        limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
+        run = Run(problem, solver, identity, limits, begun, schedule=measured)
         run.judge = SpotJudge(problem)
         if save:
             run.folder = RunFolder.create(save, identity, run.budget, room_for(solver))

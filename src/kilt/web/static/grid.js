@@ -85,10 +85,11 @@ export function grid(view, pressed, press, way) {
 }
 
 function table(view, colours) {
-  const priced = view.cells.some((cell) => cell.values);
+  const priced = view.ev_known; // values come later: their columns are there before
+  const value = (cell, at) => (cell.values || view.told ? worth(cell.values?.[at]) : "…");
   const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), priced ? view.actions.map((action) => make("th", { class: "number" }, `EV: ${action.words}`)) : "", make("th", { style: "width: 25%" }, ""));
   const rows = view.cells.map((cell) =>
-    make("tr", { "data-hand": cell.name }, make("td", {}, suited(cell.name)), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, worth(cell.values?.[at]))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
+    make("tr", { "data-hand": cell.name }, make("td", {}, suited(cell.name)), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, value(cell, at))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
   );
   return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, rows)));
 }
