@@ -52,7 +52,7 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Table
 
 SECONDS = 2.0  # of a decision, where neither these nor iterations are given
-SPARE = 0.1  # share of the seconds that is left for what comes after solving
+SPARE = 0.1  # share of the seconds that is left after solving: half of it for the answer, half for the blueprint's
 HAND_SECONDS = 6.0  # of all decisions of a hand together: the ACPC allows 7 in the mean
 KEPT_HANDS = 1024  # whose seconds are remembered
 RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
@@ -187,7 +187,7 @@ class ResolvingAgent:
             self._worker.append(ThreadPoolExecutor(1))
         asked = self._worker[0].submit(self._policy, position, board, began + (1 - SPARE) * seconds)
         try:
-            return asked.result(max(began + seconds - monotonic(), 0.0))
+            return asked.result(max(began + (1 - SPARE / 2) * seconds - monotonic(), 0.0))
         except (LateError, KiltError, MemoryError):
             asked.cancel()
             # What was answered here is what later ranges come from.
