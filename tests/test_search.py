@@ -21,7 +21,7 @@ from kilt.evaluate.resolving import pair_value
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.play.agent import BASELINES, Observation, begun
+from kilt.play.agent import BASELINES, Observation, SeatedAgent, begun
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
 from kilt.search import agent as search
@@ -257,7 +257,8 @@ def test_what_is_compiled_is_compiled_before_the_first_hand(folder, monkeypatch)
     monkeypatch.setattr(search, "resolve", lambda *args, **how: solved.append(how["seconds"]) or real(*args, **how))
     for settings, times in ((SETTINGS, 0), (clock, 1)):
         agent = resolving(folder, 30, settings)
-        assert begun(agent, agent.game) is begun(agent, agent.game) is agent
+        both = SeatedAgent("both", (agent, agent))
+        assert begun(both, agent.game) is both and begun(agent, agent.game) is agent
         assert len(solved) == times
     agent.standing(agent.game.replay("cc/"), (0,), 0)
     assert solved == [0.0, None]

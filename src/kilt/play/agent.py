@@ -308,6 +308,12 @@ class SeatedAgent:
     players: tuple[Agent, Agent]
     game: Holdem | None = None
 
+    def prepare(self) -> None:
+        """Get both agents ready to play: see `PreparingAgent`."""
+        for player in self.players:
+            if isinstance(player, PreparingAgent):
+                player.prepare()
+
     def act(self, observation: Observation) -> str:
         """The action of the agent whose seat it is."""
         return self.players[observation.position.actor].act(observation)
