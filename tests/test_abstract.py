@@ -13,6 +13,7 @@ from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
+from kilt.solve.drawn import DrawnCfr
 from kilt.solve.variants import VARIANTS
 from kilt.solve.vector import OPPONENTS, VectorCfr
 from kilt.tree.vector import VectorGame
@@ -52,6 +53,45 @@ def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
         expected = leduc.exploitability(other)
         assert seen.game.exploitability(table) == pytest.approx(expected, abs=1e-9)
         assert seen.game.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
+
+
+THREE_ROUNDS = """GAMEDEF
+limit
+numPlayers = 2
+numRounds = 3
+blind = 10 5
+raiseSize = 10 10 20
+firstPlayer = 2 1 1
+maxRaises = 2 1 1
+numSuits = 1
+numRanks = 9
+numHoleCards = 2
+numBoardCards = 0 1 1
+END GAMEDEF
+"""
+
+
+@pytest.mark.parametrize(("trunk", "variant"), [(1, "cfr"), (2, "linear")])
+def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
+    """Iterations are those with all boards in memory, to the last bit where no suits are drawn [Johanson16 §4.3]."""
+    rules = Holdem(GameDef.parse(THREE_ROUNDS))
+    plan = Plan(tuple(RoundPlan(False, (BucketStep("ehs", 3),)) for _ in range(3)))
+    cards = abstraction(tmp_path, rules, plan)
+    whole = VectorCfr(BucketedGame.by(VectorGame(rules), cards), variant, opponent="response", trunk=trunk, seed=3)
+    game = VectorGame(rules, threads=trunk, by_board=False)
+    drawn, later = (DrawnCfr(game, cards, variant, trunk=trunk, seed=3) for _ in range(2))
+    for solver in (whole, drawn):
+        solver.step(20)
+    later.restore(drawn.state())
+    for solver in (whole, drawn, later):
+        solver.step(20)
+    for solver in (drawn, later):
+        np.testing.assert_array_equal(solver.regret, whole.regret)
+        np.testing.assert_array_equal(solver.total, whole.total)
+    assert len(drawn.trunk) == sum(drawn.where.rows[r] * n for r, n in enumerate((1, 9)[:trunk]))
+    for wrong in (0, 3):
+        with pytest.raises(GameError, match="boards are drawn after 1 to 2 of them"):
+            DrawnCfr(game, cards, trunk=wrong)
 
 
 @pytest.mark.parametrize("variant", ["cfr+", "linear"])

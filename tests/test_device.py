@@ -17,11 +17,13 @@ from kilt.evaluate.flops import FlopWalks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.reproduce import table_2_1
+from kilt.runs import plan
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
-from kilt.solve import joint_device
+from kilt.solve import abstract_problem, drawn_device, joint_device
 from kilt.solve.counter import Restriction
 from kilt.solve.device import CompactCfr, DeviceCfr
+from kilt.solve.drawn import DrawnCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import VectorProblem
@@ -86,12 +88,13 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops, device_compact, joint_device, table_2_1):
+        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, table_2_1):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, device_flops, joint_device):
             patch.setattr(where, "BLOCK", 8)  # threads that have no hand take time here
         patch.setattr(device_flops, "THREADS", 1)
+        patch.setattr(drawn_device, "WARPS", 1)
         gpu.kernels.cache_clear()
         yield
     gpu.kernels.cache_clear()
@@ -248,6 +251,44 @@ def test_joint_tables_on_the_device(tmp_path):
         assert there.arrays.asnumpy(theirs.current()) == pytest.approx(mine.current())
         assert there.exploitability(average) == pytest.approx(host.exploitability(average))
         assert there.expected_value(theirs.average()) == pytest.approx(host.expected_value(average))
+
+
+def test_cfr_br_on_the_device(tmp_path, monkeypatch):
+    """Iterations are those of the CPU, whatever is written down at a time; runs of either go on with the other."""
+    path = tmp_path / "small.game"
+    path.write_text(SHORT)
+    game = VectorGame(load_game(str(path)), by_board=False)
+    cards = build(AbstractionSpec.named("IR-PHS-PHS 3-3-3", Deal.of(game.game)), tmp_path / "cards")
+    monkeypatch.setattr(drawn_device, "DTYPE", np.float64)
+    monkeypatch.setattr(drawn_device, "PREPARING", 1)
+    for trunk, written in ((1, 1 << 32), (2, 20_000)):
+        monkeypatch.setattr(drawn_device, "FOUND", written)
+        ours = drawn_device.DeviceDrawnCfr(game, cards, "linear", trunk=trunk, seed=3)
+        theirs = DrawnCfr(game, cards, "linear", trunk=trunk, seed=3)
+        for solver in (ours, theirs):
+            solver.step(2)
+        again = drawn_device.DeviceDrawnCfr(game, cards, "linear", trunk=trunk, seed=0)
+        again.restore(theirs.state())
+        for solver in (ours, theirs, again):
+            solver.step(1)
+        for found in (ours, again):
+            np.testing.assert_allclose(found.regret, theirs.regret, atol=1e-7)
+            np.testing.assert_allclose(found.total[:, :-1], theirs.total[:, :-1], atol=1e-9)
+            np.testing.assert_allclose(found.trunk, theirs.trunk, atol=1e-7)
+
+    config = tmp_path / "small.toml"
+    solver = "[solver]\nalgorithm = 'cfr-br:2:linear'\niterations = 1"
+    config.write_text(f"game = '{path}'\ncards = '{tmp_path / 'cards'}'\n{solver}\n")
+    monkeypatch.setattr(abstract_problem, "LARGE", 0)
+    run = tmp_path / "run"
+    assert answer("solve", config, "--out", run, "--device", "gpu")["iterations"] == 1
+    assert answer("solve", "--resume", run, "--iterations", 2)["iterations"] == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(drawn_device, "free_memory", lambda: 1000)
+        line = refused("solve", "--resume", run, "--iterations", 3, "--device", "gpu")
+        assert "of the GPU's memory with a trunk of 2 rounds, and 0.0 GB are free" in line
+    line = refused("solve", config, "--out", tmp_path / "no", "--device", "gpu", "--algorithm", "cfr+")
+    assert "cfr+ on an abstract game runs on the CPU alone: leave out `--device gpu`, or use cfr-br:2" in line
 
 
 @pytest.mark.parametrize("stored", [np.float64, np.uint16])

@@ -11,7 +11,9 @@ from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.runs.subject import Subject
-from kilt.tree.vector_tree import flop_tree
+from kilt.tree.vector import Walk
+from kilt.tree.vector_arrays import FOLLOW
+from kilt.tree.vector_tree import drawn_tree, flop_tree
 
 GAME = """GAMEDEF
 limit
@@ -70,6 +72,23 @@ def judged(run):
     """The problem and the strategy of the run, and what best responses win from it by a walk over all boards."""
     judge, strategy, _ = Subject.of_run(run).load()
     return judge.problem, strategy, judge.response_values(strategy)
+
+
+def test_draws_are_right_in_the_mean(judged):
+    """A board that is drawn stands for all of its round; suits that were not drawn are averaged over."""
+    walks = flop_walks(*judged[:2])
+    game, tree, walk = walks.game, walks.game.tree, Walk(0, (FOLLOW,), walks.table, walks.table)
+    total, wanted = 0.0, 0.0
+    for flop in range(tree.board_start[1], tree.board_start[2]):
+        part = flop_tree(tree, flop - tree.board_start[1])
+        mine, theirs = walks.layouts(part)
+        wanted = wanted + game.flop_values(walk._replace(own_layout=mine, their_layout=theirs), part)
+        for turn in range(tree.first_board[flop], tree.first_board[flop + 1]):
+            part = drawn_tree(tree, (flop, turn))
+            mine, theirs = walks.layouts(part)
+            chance = tree.weight[flop] * tree.weight[turn] / np.prod(part.weight[1:3], dtype=np.float64)
+            total = total + chance * game.flop_values(walk._replace(own_layout=mine, their_layout=theirs), part)
+    np.testing.assert_allclose(total, wanted, atol=1e-12)
 
 
 def test_flops_add_up_in_any_order(judged):

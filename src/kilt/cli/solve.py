@@ -171,11 +171,9 @@ def solve(
     where = {"name": engine, "blades": blades, "address": address, "batch": batch}
     folder = resume or out
     if config or (resume and is_configured(resume)):
-        if device != "cpu":
-            raise RunError("abstract games are solved on the CPU: leave out --device, or give --game")
         if tilt is not None:
             raise RunError(f"{config or resume} says the tilt: put `tilt = [{tilt}]` into the configuration")
-        run = _abstract(config, folder, budget, solver, where, going_on=resume is not None)
+        run = _abstract(config, folder, budget, solver, where, device, going_on=resume is not None)
     else:
         if any(value is not None for value in where.values()):
             raise RunError(
@@ -249,6 +247,7 @@ def _abstract(
     budget: Budget | None,
     solver: dict[str, Any],
     engine: dict[str, Any],
+    device: str,
     *,
     going_on: bool,
 ) -> Run:
@@ -259,17 +258,17 @@ def _abstract(
 
     folder = folder or free_folder(config.stem if config else "")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
-    return configured(said, folder, budget, going_on=going_on)
+    return configured(said, folder, budget, going_on=going_on, device=device)
 
 
-def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool) -> Run:
+def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str = "cpu") -> Run:
     """A run of a configuration, new or to go on with; what is built and what it takes is said meanwhile."""
     from kilt.runs.plan import resolve
     from kilt.runs.run import configured_run
     from kilt.solve.distributed.solver import Distributed
 
     with waiting("counting …"):
-        plan = resolve(said, folder)
+        plan = resolve(said, folder).on(device)
     if not (plan.has_budget or budget or going_on):
         say(f"no budget is given: stopping after {plan.budget}")
     try:

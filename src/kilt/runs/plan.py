@@ -33,6 +33,7 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
+from kilt.gpu import require_gpu
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.agent import require_settings
@@ -41,7 +42,7 @@ from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe, require_options
 from kilt.solve.joint import MEMORY
-from kilt.solve.problem import ABSTRACT
+from kilt.solve.problem import ABSTRACT, CPU, require_device
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.strategy.blueprint import card_folders
 from kilt.strategy.model import OpponentModel
@@ -87,6 +88,7 @@ class RunPlan:
     cards: tuple[Cards, ...]  # of both players, or of each
     algorithm: Algorithm
     against: Against | None = None  # the opponent that a counter-strategy is for
+    device: str = CPU  # where its algorithm walks
 
     @property
     def options(self) -> SamplingOptions:
@@ -156,6 +158,11 @@ class RunPlan:
                 tables = 2 * (tables + slots) + 4 * slots
             return RunEstimate(self.size, tables, tables + beside, mapped, 3 * tables, cards, None)
         entry, cost = self.algorithm, self.cost
+        if entry.trunk and (self.device != CPU or cost.draws(entry.trunk)):
+            regrets, responses = cost.drawn(entry.trunk)
+            kept = 2 * cost.table + regrets
+            tables = cost.scratch + kept + cost.table + (responses if self.device == CPU else regrets)
+            return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
         kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
         tables = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
         seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds
@@ -184,6 +191,17 @@ class RunPlan:
             artifact.require_room(artifact.cache_folder(), found.cards.features)
         artifact.require_room(folder, found.disk + (found.cards.tables if found.cards else 0))
         return found
+
+    def on(self, device: str) -> RunPlan:
+        """The plan on a device; RunError where that is missing, or is not for its algorithm."""
+        if require_device(device) != CPU:
+            if not (self.algorithm.opponent and self.algorithm.trunk):
+                raise RunError(
+                    f"{self.config.solver.algorithm} on an abstract game runs on the CPU alone: leave out "
+                    f"`--device {device}`, or use cfr-br:2"
+                )
+            require_gpu()
+        return replace(self, device=device)
 
     def open_engine(self) -> Engine | None:
         """The engine of the run, where there is room for its blades; None where it has none."""
@@ -247,6 +265,7 @@ class RunPlan:
             self.config.engine,
             place,
             self.against,
+            self.device,
         )
 
     def identity(self, problem: AbstractProblem) -> RunIdentity:

@@ -29,9 +29,11 @@ from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.counter import Against
+from kilt.solve.drawn import DrawnCfr
 from kilt.solve.external import SamplingOptions
 from kilt.solve.joint import JointCfr, JointGame
-from kilt.solve.problem import ABSTRACT, SINGLE, Problem
+from kilt.solve.problem import ABSTRACT, CPU, SINGLE, Problem
+from kilt.solve.variants import Variant
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.table import require_same
@@ -40,6 +42,7 @@ from kilt.tree.vector import VectorGame
 
 FINE = 100_000_000  # slots up to which probabilities have two bytes
 PER_ENTRY = 5e-9  # seconds of one core that a walk takes for a row and a hand; seen: 3 to 6
+LARGE = 1 << 31  # bytes of bucket maps from which on CFR-BR looks up those of what it draws alone
 PER_BOARD = 64  # bytes of the public tree, and of what finds a board in the card abstraction
 
 
@@ -53,6 +56,8 @@ class WalkCost(NamedTuple):
     scratch: int  # bytes of the public tree, and of the vectors of all threads
     table: int  # bytes of a table over rows × buckets
     threads: int
+    cards: int  # of the deck
+    dealt: tuple[int, ...]  # [round] public cards
 
     @classmethod
     def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkCost:
@@ -65,7 +70,9 @@ class WalkCost(NamedTuple):
         maps = sum(boards) * 4 * hands * len(set(size.buckets))
         scratch = sum(boards) * PER_BOARD + 16 * size.nodes * hands * threads
         buckets = max(map(max, size.buckets)) + 1
-        return cls(hands, rows, boards, maps, scratch, 8 * sum(rows) * buckets, threads)
+        return cls(
+            hands, rows, boards, maps, scratch, 8 * sum(rows) * buckets, threads, game.deck.size, rules.board_cards
+        )
 
     @property
     def entries(self) -> int:
@@ -98,6 +105,20 @@ class WalkCost(NamedTuple):
         """Whether the game has flops, and memory holds what judging a strategy takes flop by flop."""
         return len(self.boards) > 1 and self.memory_by_flop < machine.available_memory()
 
+    def draws(self, trunk: int) -> bool:
+        """Whether CFR-BR with a trunk keeps what it draws alone, since the boards of the whole game are too many."""
+        return trunk > 0 and self.maps > LARGE
+
+    def drawn(self, trunk: int) -> tuple[int, int]:
+        """Bytes of CFR-BR's opponent where boards are drawn: regrets of the trunk, and responses on one draw."""
+        size = 4 * self.hands
+        regrets = size * sum(rows * n for rows, n in zip(self.rows[:trunk], self.boards[:trunk], strict=True))
+        left, boards, responses = self.cards - sum(self.dealt[: trunk + 1]), 1, size * self.rows[trunk]
+        for rows, dealt in zip(self.rows[trunk + 1 :], self.dealt[trunk + 1 :], strict=True):
+            boards, left = boards * comb(left, dealt), left - dealt
+            responses += size * rows * boards
+        return regrets, responses
+
     def opponent(self, trunk: int) -> int:
         """Bytes of the table of CFR-BR's opponent, who sees all cards, and learns in a trunk of some rounds.
 
@@ -122,6 +143,7 @@ class AbstractProblem(Problem):
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
     against: Against | None = None  # the opponent that a counter-strategy is for
+    device: str = CPU  # where CFR-BR walks
 
     @property
     def name(self) -> str:
@@ -221,6 +243,24 @@ class BucketedCfr(VectorCfr):
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
         return self.problem.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
+
+
+class DrawnBlueprintCfr(DrawnCfr):
+    """CFR-BR on an abstract game with drawn boards: strategies are those of a blueprint, over slots."""
+
+    def __init__(self, problem: AbstractProblem, variant: str | Variant, *, trunk: int, seed: int) -> None:
+        abstract, threads = problem.abstract, problem.threads if problem.device == CPU else 1
+        game = VectorGame(abstract.game, abstract.actions, threads=threads, by_board=False)
+        super().__init__(game, abstract.cards, variant, trunk=trunk, seed=seed)
+        self.problem = problem
+
+    def average(self) -> Array:
+        """[slot] the average strategy."""
+        return self.bucketed.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return self.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
 
 
 class JointBlueprintCfr(JointCfr):

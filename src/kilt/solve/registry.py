@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from kilt.errors import RunError
-from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, JointBlueprintCfr
+from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, DrawnBlueprintCfr, JointBlueprintCfr
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.counter import CounterSolver
 from kilt.solve.disk import DiskCfr, DiskProblem
 from kilt.solve.external import External
-from kilt.solve.problem import ABSTRACT, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.variants import VARIANTS, Variant
@@ -122,17 +122,23 @@ def _on_disk(*, averaging: bool) -> dict[str, Make]:
     return {DISK: disk}
 
 
-def _cfr_br(trunk: int) -> dict[str, Make]:
+def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
     """CFR-BR against a hybrid opponent that learns in the first `trunk` rounds; 0: against a full best response."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         return CfrBr(problem.tree.nodes)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfr(problem.game, "cfr", problem.dtype, opponent="response", trunk=trunk, seed=seed)
+        return VectorCfr(problem.game, variant, problem.dtype, opponent="response", trunk=trunk, seed=seed)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return BucketedCfr(problem, variant="cfr" if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
+        if problem.device != CPU:
+            from kilt.solve.drawn_device import DeviceBlueprintCfr  # imports the GPU library
+
+            return DeviceBlueprintCfr(problem, variant, trunk=trunk, seed=seed)
+        if problem.cost.draws(trunk):
+            return DrawnBlueprintCfr(problem, variant, trunk=trunk, seed=seed)
+        return BucketedCfr(problem, variant=variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
 
     return ({} if trunk else {FLAT: flat}) | {VECTOR: vector, ABSTRACT: abstract}
 
@@ -198,7 +204,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         gpu=True,
     ),
     "cfr-br": Algorithm(
-        "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, and so on",
+        "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, cfr-br:2:linear with "
+        "another variant of CFR, and so on",
         _cfr_br(0),
         tables=3,
         threads=True,
@@ -254,18 +261,20 @@ COUNTERS: dict[str, Algorithm] = {
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
-    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR
-    by joint tables, ``cfr+disk:average`` CFR+ on disk with an average, ``dbr:external`` a data-biased response by
-    external sampling, and so on. A `Variant` is CFR with
-    discounts of one's own.
+    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public
+    chance sampling with CFR+, ``joint:cfr`` CFR by joint tables, ``cfr+disk:average`` CFR+ on disk with an average,
+    ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with discounts of one's
+    own.
     """
     if isinstance(name, Algorithm):
         return name
     if isinstance(name, Variant):
         return Algorithm(f"cfr{tuple(name)}", _full_width(name), tables=2 + name.predictive, threads=True)
     plain, _, more = name.partition(":")
-    if plain == "cfr-br" and more.isdecimal():
-        return ALGORITHMS[plain]._replace(make=_cfr_br(int(more)), samples=int(more) > 0, trunk=int(more))
+    trunk, colon, variant = more.partition(":")
+    if plain == "cfr-br" and trunk.isdecimal() and (not colon or (variant in _LEARNING and int(trunk))):
+        make = _cfr_br(int(trunk), variant or "cfr")
+        return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
     if name == "cfr+disk:average":
         return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True))
     if plain == JOINT and more in VARIANTS:

@@ -8,6 +8,7 @@ to tables that stay on the device. `device_kernels.cu` has the kernels, twins of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -268,24 +269,24 @@ class DeviceTree:
 
     def _ranked(self, r: int, tree: VectorTree) -> dict[str, Any]:
         """The hands of the boards of a round in order of strength; before the last round all are alike."""
-        deck, put = tree.deck, self._put
+        deck = tree.deck
         start, stop = tree.board_start[r : r + 2].tolist()
         boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
-        strength = np.zeros((len(boards), self.hands), dtype=np.int16)
-        if r == len(tree.rows) - 1:
-            for board, out in zip(boards, strength, strict=True):
-                board_strengths(board, deck, tree.strengths, out)
         held = np.bitwise_or.reduce(tree.strengths.card_bit[boards], axis=1, initial=0)
         blocked = (deck.bits & held[:, None]) != 0
+        if r < len(tree.rows) - 1:
+            return self._alike(blocked)
+        strength = np.zeros((len(boards), self.hands), dtype=np.int16)
+        for board, out in zip(boards, strength, strict=True):
+            board_strengths(board, deck, tree.strengths, out)
         strength[blocked] = np.iinfo(np.int16).max  # after all others
         ranks = np.zeros(strength.shape, RANK)
         order, ranks["lower"], ranks["upper"] = _groups(strength)
         ranks["lower"][blocked] = -1
-        cards = np.stack(deck.cards, axis=1)
-        holders = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
-        listed = np.full((len(boards), len(holders), max(map(len, holders))), -1, dtype=np.int16)
-        for card, mine in enumerate(holders):
-            if len(mine):
+        cards, holders = np.stack(deck.cards, axis=1), self._holders
+        listed = np.full((len(boards), *holders.shape), -1, dtype=np.int16)
+        for card, every in enumerate(holders):
+            if len(mine := every[every >= 0]):
                 by_strength, lower, upper = _groups(strength[:, mine])
                 left = ~np.take_along_axis(blocked[:, mine], by_strength, axis=1)
                 listed[:, card, : len(mine)] = np.where(left, mine[by_strength], -1)
@@ -293,7 +294,35 @@ class DeviceTree:
                     here = cards[mine, k] == card
                     ranks["card_lower"][:, mine[here], k] = lower[:, here]
                     ranks["card_upper"][:, mine[here], k] = upper[:, here]
-        live = np.count_nonzero(~blocked, axis=1).astype(np.int32)
+        return self._put_ranks(blocked, order, ranks, listed)
+
+    @cached_property
+    def _holders(self) -> npt.NDArray[np.int16]:
+        """[card, place] the hands that hold a card; −1 where there are no more."""
+        cards = np.stack(self.tree.deck.cards, axis=1)
+        each = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
+        found = np.full((len(each), max(map(len, each))), -1, dtype=np.int16)
+        for card, hands in enumerate(each):
+            found[card, : len(hands)] = hands
+        return found
+
+    def _alike(self, blocked: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """`_ranked` where all hands that a board leaves are equally strong; `blocked` [board, hand] are the others."""
+        ranks = np.zeros(blocked.shape, RANK)
+        ranks["upper"] = np.count_nonzero(~blocked, axis=1)[:, None]
+        ranks["lower"][blocked] = -1
+        gone = blocked[:, self._holders] | (self._holders < 0)
+        behind = np.argsort(gone, axis=2, kind="stable")
+        listed = np.take_along_axis(np.where(gone, np.int16(-1), self._holders), behind, axis=2)
+        for k, cards in enumerate(self.tree.deck.cards):
+            ranks["card_upper"][..., k] = np.count_nonzero(~gone, axis=2)[:, cards]
+        return self._put_ranks(blocked, np.argsort(blocked, axis=1, kind="stable"), ranks, listed)
+
+    def _put_ranks(
+        self, blocked: npt.NDArray[np.bool_], order: IntArray, ranks: Array, listed: npt.NDArray[np.int16]
+    ) -> dict[str, Any]:
+        """Put what `_ranked` found on the device."""
+        put, live = self._put, np.count_nonzero(~blocked, axis=1).astype(np.int32)
         return {
             "order": put(order.astype(np.int16)),
             "live": put(live),

@@ -1,5 +1,8 @@
-// The last round of a public tree on the boards that follow one flop: the values of its blocks of betting to a player who
-// responds best, against an opponent whose strategy is over buckets of hands [Johanson16 §2.4].
+// The last round of a public tree on the boards that follow one flop, or a draw: the values of its blocks of betting to a player.
+// In walks of the MODE
+//     RESPOND  the player responds best to an opponent whose strategy is over buckets of hands [Johanson16 §2.4];
+//     ANSWER   the same, and the responses are written down, with the reach of the opponent at its decisions;
+//     LEARN    the player has buckets, and the opponent plays the responses: what each action is worth is written down.
 //
 // Everything that belongs to a block of betting stays on the chip. A block of threads has one board; a thread has EACH hands of
 // it, neighbours in the order of strength, and goes with them through the betting step by step, depth first. Reach is summed up
@@ -8,10 +11,14 @@
 // Given on compilation: `number`, float or double; EACH; THREADS of a block, and RESIDENT blocks on a multiprocessor; LISTS of
 // hands that hold a card, and LENGTH of such a list; SEGMENTS of it, each summed up by a thread; SLOTS and LEVELS, how many
 // reaches and values are needed at a time; STEPS of the longest block of betting; ACTIONS, how many numbers a decision has for
-// a bucket, and ALIGNED, how many bytes of them can be read at once.
+// a bucket, and ALIGNED, how many bytes of them can be read at once; MODE.
 
 #define LIST (LENGTH + 1)
 #define PART ((LENGTH + SEGMENTS - 1) / SEGMENTS)
+
+#define RESPOND 0
+#define ANSWER 1
+#define LEARN 2
 
 enum Op { DECIDE, SUM, FOLDED, SHOWN, ADD, BEST };
 enum Turn { FIRST, MIDDLE, LAST };
@@ -20,8 +27,9 @@ struct Step {
     double stake;     // of a leaf, to the player
     int op;
     int slot[3];      // DECIDE: where the opponent's reach stands, and where it goes after the first action, the others follow;
-                      // SUM: what its lanes sum up, the third for folds alone; leaves: the lane; ADD, BEST: the level
-    int decision;     // DECIDE: where its probabilities are
+                      // SUM: what its lanes sum up, the third for folds alone; leaves: the lane; ADD, BEST: the level;
+                      // BEST: then the action, and the row of the decision's first action in the round
+    int decision;     // DECIDE, BEST: where its probabilities are
     int count;        // DECIDE: actions; ADD, BEST: whose turn it is
 };
 
@@ -58,11 +66,13 @@ extern "C" __global__ void expand(
 }
 
 // Shared memory holds sums over hands in order of strength, sums over the lists of cards, over whole lists and over warps; then
-// the steps.
+// the steps. `choices` [decision from `first_decision` on, board, place] are the actions of responses; `found` is [decision from
+// `first_found` on, board, place] the opponent's reach in ANSWER, and [row from there on, board, place] values in LEARN.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
     const Step* steps, const int* begin, const int* above, const int* parent, const Place* places, const int* live_hands,
     const int* bucket, const Chances* chances, const number* up, int columns, int boards, int boards_before, int hands,
-    int entries, int together, number* value)
+    int first_entry, int entries, int together, number noise, int first_decision, int first_found, unsigned char* choices,
+    number* found, number* value)
 {
     extern __shared__ unsigned char memory[];
     Sums* whole = (Sums*)memory;                           // [list]
@@ -80,6 +90,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
     Sums met[EACH];
     number now[EACH];
     number reach[SLOTS][EACH], kept[LEVELS][EACH];
+    unsigned char best[MODE == ANSWER ? LEVELS : 1][EACH];
+    const size_t step_of = (size_t)boards * hands, here_of = (size_t)board * hands + thread * EACH;  // of what is written down
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
         const int i = thread * EACH + k;
@@ -92,7 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
     if (thread == 0) prefix[0] = {0, 0};
     for (int list = thread; list < LISTS; list += THREADS) lists[list * LIST] = {0, 0};
 
-    const int from = blockIdx.y * together, until = min(from + together, entries);
+    const int from = first_entry + blockIdx.y * together, until = min(from + together, first_entry + entries);
     for (int entry = from; entry < until; entry++) {
         const int first = begin[entry], number_of_steps = begin[entry + 1] - first;
         __syncthreads();
@@ -108,11 +120,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
                 const Chances* row = chances + (size_t)step.decision * columns;
 #pragma unroll
                 for (int k = 0; k < EACH; k++) {
-                    const Chances found = row[column[k]];
                     const number arriving = reach[step.slot[0]][k];
+#if MODE == LEARN
+                    const int chosen = thread * EACH + k < live
+                        ? choices[(step.decision - first_decision) * step_of + here_of + k] : 0;
 #pragma unroll
                     for (int a = 0; a < ACTIONS; a++)
-                        if (a < step.count) reach[step.slot[1] + a][k] = arriving * found.of[a];
+                        if (a < step.count) reach[step.slot[1] + a][k] = a == chosen ? arriving : 0;
+#else
+                    const Chances share = row[column[k]];
+#pragma unroll
+                    for (int a = 0; a < ACTIONS; a++)
+                        if (a < step.count) reach[step.slot[1] + a][k] = arriving * share.of[a];
+                    if (MODE == ANSWER && thread * EACH + k < live)
+                        found[(step.decision - first_found) * step_of + here_of + k] = arriving;
+#endif
                 }
             } else if (step.op == SUM) {
                 Sums here[EACH], total = {0, 0, 0, 0};
@@ -195,8 +217,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
                 const int level = step.slot[0];
 #pragma unroll
                 for (int k = 0; k < EACH; k++) {
+#if MODE == LEARN
+                    if (step.op == BEST) {
+                        if (thread * EACH + k < live)
+                            found[(step.slot[2] + step.slot[1] - first_found) * step_of + here_of + k] = now[k];
+                        now[k] *= chances[(size_t)step.decision * columns + column[k]].of[step.slot[1]];
+                    }
+                    if (step.count != FIRST) now[k] += kept[level][k];
+#else
+                    if (MODE == ANSWER && step.op == BEST) {
+                        // The first of all actions that are best but for noise, in whatever order they come.
+                        const number more = step.count == FIRST ? 1 : now[k] - kept[level][k];
+                        const bool tied = more <= noise && more >= -noise;
+                        if (step.count == FIRST || (tied ? step.slot[1] < best[level][k] : more > 0))
+                            best[level][k] = step.slot[1];
+                        if (step.count == LAST && thread * EACH + k < live)
+                            choices[(step.decision - first_decision) * step_of + here_of + k] = best[level][k];
+                    }
                     if (step.count != FIRST)
                         now[k] = step.op == ADD ? kept[level][k] + now[k] : max(kept[level][k], now[k]);
+#endif
                     if (step.count != LAST) kept[level][k] = now[k];
                 }
             }

@@ -8,6 +8,7 @@ Its nodes are written out for it as `STEP`s, depth first, so that few vectors ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock, local
@@ -28,12 +29,14 @@ from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table, TableLayout,
 
 SOURCE = Path(__file__).with_name("device_flops.cu")
 THREADS, RESIDENT = 384, 2  # of a block in the last round: three hands each; blocks on a multiprocessor
-TOGETHER = 64  # blocks of betting that one block of threads goes through
+TOGETHER = 64  # blocks of betting that one block of threads goes through at most,
+AT_ONCE = 4096  # and blocks of threads that there are at least, where there is that much betting
 SEGMENTS = 8  # threads that sum up the list of a card
 
 # As in the CUDA file.
 DECIDE, SUM, FOLDED, SHOWN, ADD, BEST = range(6)
 FIRST, MIDDLE, LAST = range(3)
+MODES = {"respond": 0, "answer": 1, "learn": 2}  # of walks over the last round
 STEP = np.dtype(
     [("stake", np.float64), ("op", np.int32), ("slot", np.int32, (3,)), ("decision", np.int32), ("count", np.int32)]
 )
@@ -94,9 +97,16 @@ class DeviceFlops(DeviceTree):
         self._steps = max(own.longest for own in self._betting)
         self._require_memory(self.columns)
         self._chances = self._put(self._packed(table))
-        self._flops = kernels(
+        self._roots = self._put(np.arange(int(np.diff(self.tree.entry_start)[-1]) + 1, dtype=np.int32))
+        self._flops = self._compiled("respond")
+
+    def _compiled(self, mode: str) -> Any:
+        """The kernels of the last round, for walks of a mode."""
+        threads = self._threads
+        return kernels(
             SOURCE,
             self.dtype.name,
+            MODE=MODES[mode],
             EACH=self._each,
             THREADS=threads,
             RESIDENT=RESIDENT,
@@ -155,12 +165,25 @@ class DeviceFlops(DeviceTree):
         layouts : (TableLayout, TableLayout)
             Of both players' tables on them.
         """
+        return self._prepared(part, layouts, *self._ordered(part))
+
+    def _ordered(self, part: VectorTree) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int32]]:
+        """[board, place, column] the hands of the last boards in order of strength, and how many a board leaves."""
         start, stop = part.board_start[self._last : self._last + 2].tolist()
         places = np.zeros((stop - start, self.hands, COLUMNS), np.uint16)
         live = np.zeros(stop - start, np.int32)
         boards = part.board[start:stop, : part.board_size[self._last]].astype(np.int64)
         ranking, counts = self._ranking()
         rank_places(boards, part.deck, part.strengths, ranking, self.length, counts, places, live)
+        return places, live
+
+    def _prepared(
+        self,
+        part: VectorTree,
+        layouts: tuple[TableLayout, TableLayout],
+        places: npt.NDArray[np.uint16],
+        live: npt.NDArray[np.int32],
+    ) -> FlopOnDevice:
         every = np.tile(np.arange(self.hands, dtype=np.int32), (int(part.board_start[-1]), 1))
         first, second = (layout.bucket if len(layout.bucket) else every for layout in layouts)
         mine = self._by_round(part, first)
@@ -198,9 +221,10 @@ class DeviceFlops(DeviceTree):
             self._push(here, player, up, before, strategy, strategy, IDLE)
             up, before = here.reach, here.boards
         last = flop.last._replace(value=self._vector(self._last, "value", flop.last.entries, flop.last.boards))
-        self._last_round(flop, last, player, bucket[-1], up, before)
-        begin = self._put(np.arange(last.entries + 1, dtype=np.int32))
-        self._add_boards(rounds[-1], begin, last)
+        nothing = last.value
+        every = slice(0, last.entries)
+        self._last_round(self._flops, flop, last, player, bucket[-1], up, before, every, (0, 0), nothing, nothing)
+        self._add_boards(rounds[-1], self._roots, last)
         for r in range(len(rounds) - 1, 0, -1):
             self._average_over_suits(rounds[r])
             self._pull(rounds[r], player, RESPOND, rounds[r].value, rounds[r].value, IDLE)
@@ -227,41 +251,70 @@ class DeviceFlops(DeviceTree):
 
     def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
         """[(board, row), hand] the opponent's strategy on the boards of a round before the last."""
-        i, own = np.int32, self._decisions[r]
-        first = sum(len(other) for other in self._decisions[:r])
+        i, given = np.int32, self._expanding[r]
         table = self._vector(r, "strategy", here.rows, here.boards)
-        numbers = np.arange(first, first + len(own), dtype=np.int32)
-        given = (self._put(array) for array in (numbers, own[:, 1], own[:, 2]))
         sizes = i(self.columns), i(here.boards), i(self.hands), np.int64(0), i(here.rows)
-        grid = -(-self.hands // BLOCK), here.boards, len(own)
+        grid = -(-self.hands // BLOCK), here.boards, len(self._decisions[r])
         self._flops("expand")(grid, (BLOCK,), (self._chances, *given, bucket, *sizes, table))
         return table
 
+    @cached_property
+    def _expanding(self) -> list[list[Any]]:
+        """[round] the numbers of its decisions, their first rows in the round, and their numbers of actions."""
+        found, first = [], 0
+        for own in self._decisions:
+            numbers = np.arange(first, first + len(own), dtype=np.int32)
+            found.append([self._put(array) for array in (numbers, own[:, 1], own[:, 2])])
+            first += len(own)
+        return found
+
     def _last_round(
-        self, flop: FlopOnDevice, last: DeviceRound, player: int, bucket: Any, up: Any, before: int
+        self,
+        compiled: Any,
+        flop: FlopOnDevice,
+        last: DeviceRound,
+        player: int,
+        bucket: Any,
+        up: Any,
+        before: int,
+        entries: slice,
+        first: tuple[int, int],
+        choices: Any,
+        found: Any,
     ) -> None:
-        """Write the values of the blocks of the last round."""
-        i, own = np.int32, self._betting[player]
-        sizes = i(self.columns), i(last.boards), i(before), i(self.hands), i(last.entries), i(TOGETHER)
+        """Write the values of blocks of the last round, and what else kernels of its mode do.
+
+        `choices` are of decisions from the `first` of two numbers on, and `found` is of decisions, or rows, from the
+        second on.
+        """
+        i, own, number = np.int32, self._betting[player], entries.stop - entries.start
+        together = min(TOGETHER, -(-number * last.boards // AT_ONCE))
+        sizes = i(self.columns), i(last.boards), i(before), i(self.hands), i(entries.start), i(number), i(together)
+        written = np.array(self.tree.noise, self.dtype), i(first[0]), i(first[1]), choices, found
         arguments = own.steps, own.begin, last.walks[player].above, last.parent, flop.places, flop.live, bucket
         listed, wholes = self.lists * (self.length + 1), self.lists + -(-self._threads // 32)
         numbers = 4 * wholes + 2 * (self._each * self._threads + 1 + listed) + listed
         shared = numbers * self.dtype.itemsize + self._steps * STEP.itemsize
-        self._flops("last_round")(
-            (last.boards, -(-last.entries // TOGETHER)),
+        compiled("last_round")(
+            (last.boards, -(-number // together)),
             (self._threads,),
-            (*arguments, self._chances, up, *sizes, last.value),
+            (*arguments, self._chances, up, *sizes, *written, last.value),
             shared_mem=shared,
         )
 
-    def _require_memory(self, columns: int) -> None:
-        """Raise RunError where the strategy and the vectors of a flop do not fit into the device's memory."""
-        tree, edges = self.tree, np.arange(self.tree.board_start[1], self.tree.board_start[2] + 1)
-        boards = [1, 1]
+    def _most_boards(self, drawn: int = 1) -> list[int]:
+        """[round] how many boards follow one board of the round after `drawn` rounds, at most; 1 up to there."""
+        tree = self.tree
+        edges = np.arange(tree.board_start[drawn], tree.board_start[drawn + 1] + 1)
+        boards = [1] * (drawn + 1)
         while len(boards) < len(self.walks):
             edges = tree.first_board[edges]
             boards.append(int(np.diff(edges).max()))
-        entries = int(np.diff(tree.entry_start)[-1])
+        return boards
+
+    def _require_memory(self, columns: int) -> None:
+        """Raise RunError where the strategy and the vectors of a flop do not fit into the device's memory."""
+        boards, entries = self._most_boards(), int(np.diff(self.tree.entry_start)[-1])
         vectors = entries * boards[-1]
         for r, number in enumerate(boards[:-1]):
             vectors += (sum(self._places(r)) + self._rows[r]) * number
@@ -312,23 +365,22 @@ class _Writer:
                 below, tried = self._children(children[own]), 0
                 for node in leaves[own]:
                     self._leaf(node, lane)
-                    tried = self._combine(BEST, next_level, tried, len(below))
+                    tried = self._choose(children[own], node, next_level, tried)
                 deep = [node for node in below if not self._ends(node)]
                 if deep:
-                    later.append((slot + own, deep, tried, len(below), next_level))
+                    later.append((slot + own, children[own], deep, tried, next_level))
                     next_level += 1
                 else:
                     added = self._combine(ADD, level, added, count)
         for own, child in enumerate(children):
             if not leaves[own]:
-                below = self._children(child)
-                later.append((slot + own, below, 0, len(below), next_level))
+                later.append((slot + own, child, self._children(child), 0, next_level))
                 next_level += 1
         self.levels = max(self.levels, next_level + 1)
-        for reach, deep, tried, choices, best in later:
+        for reach, decision, deep, tried, best in later:
             for node in deep:
                 self._opponent(node, reach, free, next_level)
-                tried = self._combine(BEST, best, tried, choices)
+                tried = self._choose(decision, node, best, tried)
             added = self._combine(ADD, level, added, count)
 
     def _together(self, leaves: list[list[int]]) -> Iterator[dict[int, int]]:
@@ -356,11 +408,19 @@ class _Writer:
         stake = -here["stake"] if fold and self.player else here["stake"]
         self._write(FOLDED if fold else SHOWN, (lane, 0, 0), stake=float(stake))
 
-    def _combine(self, how: int, level: int, before: int, count: int) -> int:
+    def _choose(self, decision: int, node: int, level: int, before: int) -> int:
+        """Write that an action of the player leads to a node; return how many of the decision there are now."""
+        here, count = self.nodes[decision], len(self._children(decision))
+        what = node - int(here["child"]), int(here["row"]), int(self.number[decision])
+        return self._combine(BEST, level, before, count, *what)
+
+    def _combine(
+        self, how: int, level: int, before: int, count: int, action: int = 0, row: int = 0, decision: int = 0
+    ) -> int:
         """Write that a value is added to those before it, or is best of them; return how many there are now."""
         if count > 1:
             turn = FIRST if before == 0 else LAST if before == count - 1 else MIDDLE
-            self._write(how, (level, 0, 0), 0, turn)
+            self._write(how, (level, action, row), decision, turn)
         return before + 1
 
     def _write(

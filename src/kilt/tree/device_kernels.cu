@@ -9,7 +9,7 @@
 #define HANDS 2
 
 enum Kind { DECISION, REVEAL, FOLD, SHOWDOWN };
-enum Task { FOLLOW, RESPOND };
+enum Task { FOLLOW, RESPOND, ANSWER };
 
 struct Node {
     double stake;   // chips that change hands at a leaf; after a fold, what player 0 wins
@@ -186,9 +186,14 @@ extern "C" __global__ void pull_values(
         else if (node.kind == REVEAL) worth = chance[node.below * step + here];
         else if (node.actor != player)
             for (int a = 0; a < node.count; a++) worth += value[(node.child + a) * step + here];
-        else if (task == RESPOND) {
+        else if (task != FOLLOW) {
             worth = value[node.child * step + here];
             for (int a = 1; a < node.count; a++) worth = max(worth, value[(node.child + a) * step + here]);
+            for (int a = 0, chosen = 0; task == ANSWER && a < node.count; a++) {
+                const bool best = !chosen && value[(node.child + a) * step + here] >= worth - noise;
+                strategy[base + (size_t)(node.row + a) * hands] = best;
+                chosen |= best;
+            }
         } else {
             const size_t row = base + (size_t)node.row * hands;
             number total = 0, even = 0;

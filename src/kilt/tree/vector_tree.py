@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import FloatArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards import Boards, canonical_boards, extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, some_hands
@@ -156,7 +156,38 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
         Its boards are that of the first round, the one or those of the second, and all that follow. Where tables are by
         board, walks over it need layouts of their own.
     """
-    edges = [np.array([0, 1]), tree.board_start[1] + np.array([flop, flop + 1 if end is None else end])]
+    return _part(tree, [tree.board_start[1] + np.array([flop, flop + 1 if end is None else end])])
+
+
+def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
+    """The part of a public tree that follows boards that were drawn, each of which stands for all of its round.
+
+    A walk over it finds, in the mean over what is drawn, what one over the whole tree does [Johanson16 §4.3]. Suits
+    that the board before does not tell apart need not be drawn: walks take the mean over them.
+
+    Parameters
+    ----------
+    tree : VectorTree
+        Of a game with two rounds or more.
+    boards : sequence of int
+        A board of the second round by its number through all rounds, one of the third that follows it, and so on; one
+        at least. Boards of later rounds are all there.
+
+    Returns
+    -------
+    VectorTree
+        As `flop_tree` gives it, but for the weights of boards that were drawn: those of all that could have been.
+    """
+    part = _part(tree, [np.array([board, board + 1]) for board in boards])
+    for r, before in enumerate((0, *boards[:-1]), start=1):
+        first, end = tree.weight_before[tree.first_board[before : before + 2]]
+        part.weight[part.board_start[r]] = end - first
+    return part
+
+
+def _part(tree: VectorTree, edges: list[IntArray]) -> VectorTree:
+    """The boards from … to … of some rounds after the first, and all that follow the last of these."""
+    edges = [np.array([0, 1]), *edges]
     while len(edges) < len(tree.rows):
         edges.append(tree.first_board[edges[-1]])
     kept = np.concatenate([np.arange(first, last) for first, last in edges])
@@ -164,7 +195,8 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
     following = np.full(len(kept) + 1, len(kept))
     following[0] = 1
     for r in range(1, len(edges) - 1):
-        following[start[r] : start[r + 1]] = start[r + 1] + tree.first_board[slice(*edges[r])] - edges[r + 1][0]
+        there = tree.first_board[edges[r][0] : edges[r][1]] - edges[r + 1][0]
+        following[start[r] : start[r + 1]] = start[r + 1] + np.maximum(there, 0)
     return tree._replace(
         board_start=start,
         board=tree.board[kept],

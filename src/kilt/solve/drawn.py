@@ -1,0 +1,216 @@
+"""CFR-BR in games whose boards do not fit into memory: some are drawn, and forgotten afterwards [Johanson16 §4.3].
+
+An iteration takes these steps for each seat:
+
+    draw     a board for each round of the trunk's end, such as a flop and a turn after a trunk of two rounds; with all
+             boards that follow it makes a small public tree, whose hands are sorted into buckets now
+    answer   the opponent, who sees all cards, learns in the trunk, and takes best responses after it; the player's
+             strategy is averaged
+    learn    the player, who sees buckets, learns against that; the responses are thrown away
+
+Of the opponent only the regrets of the trunk are kept. `VectorCfr` does the same where all boards fit, which is quicker
+in small games; but for the suits of boards, which it draws where walks here take the mean over them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.buckets import PlayerAbstractions
+from kilt.arrays import Array, IntArray
+from kilt.errors import GameError
+from kilt.solve.abstract import BucketedGame, bucket_layouts
+from kilt.solve.problem import SINGLE
+from kilt.solve.solver import TableState
+from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.vector import learning_walk
+from kilt.solve.vector_kernels import PlayerTables
+from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.vector import Scheme, VectorGame
+from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTree
+from kilt.tree.vector_tree import drawn_tree
+
+
+class Draw(NamedTuple):
+    """The boards of a walk."""
+
+    boards: tuple[int, ...]  # that were drawn, by their numbers through all rounds
+    tree: VectorTree  # with all that follow these
+    layouts: tuple[TableLayout, TableLayout]  # of both players' tables there
+
+    def columns(self, seat: int, r: int) -> IntArray:
+        """The buckets that a player's hands have in a round."""
+        first, end = self.tree.board_start[r : r + 2]
+        found: IntArray = np.unique(self.layouts[seat].bucket[first:end])
+        return found
+
+
+class Trunk(NamedTuple):
+    """Where the opponent's table has its rows: those of the trunk on all boards, then room for responses."""
+
+    rounds: int
+    rows: tuple[int, ...]  # [round] on a board
+    start: tuple[int, ...]  # [round of the trunk + 1]
+
+    @classmethod
+    def of(cls, game: VectorGame, rounds: int) -> Trunk:
+        """The trunk of some rounds of a game, one at least and not all."""
+        tree, every = game.tree, len(game.tree.rows)
+        if not 1 <= rounds < every:
+            raise GameError(f"the trunk is {rounds} rounds; boards are drawn after 1 to {every - 1} of them")
+        rows = np.where(tree.rows > 0, tree.rows, np.diff(tree.table_start)).tolist()
+        sizes = [rows[r] * int(tree.board_start[r + 1] - tree.board_start[r]) for r in range(rounds)]
+        return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
+
+    def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
+        """Where the rows of a round of the trunk begin on the board that was drawn for it, of the whole game's tree."""
+        board = boards[r - 1] - int(tree.board_start[r]) if r else 0
+        return self.start[r] + board * self.rows[r]
+
+    def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
+        """The layout of the opponent's table on what was drawn: responses of a board follow those of another."""
+        starts = [self.first_row(tree, draw.boards, r) for r in range(self.rounds)]
+        last = self.start[-1]
+        for r in range(self.rounds, len(self.rows)):
+            starts.append(last)
+            last += self.rows[r] * int(draw.tree.board_start[r + 1] - draw.tree.board_start[r])
+        none = np.empty((0, 0), np.int32), np.empty(0, np.bool_)
+        return TableLayout(np.array(self.rows, np.int32), np.array([*starts, last]), *none)
+
+
+class DrawnCfr(TableState):
+    """CFR-BR for players with card abstractions, with boards drawn at the end of the opponent's trunk.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The whole game, with tables that are not by board. Where it has threads, both seats learn side by side.
+    cards : CardAbstraction or AsymmetricAbstraction
+        Of both players, or of each.
+    variant : str or Variant
+        A row of `variants`, not a predictive one.
+    trunk : int
+        Number of rounds in which the opponent learns: one at least, and not all.
+    seed : int
+        What is drawn depends on it and on the number of iterations alone.
+    """
+
+    KEPT = ("regret", "total", "trunk", "seed")
+
+    def __init__(
+        self, game: VectorGame, cards: PlayerAbstractions, variant: str | Variant = "cfr", *, trunk: int, seed: int = 0
+    ) -> None:
+        self.game, self.cards, self.variant = game, cards, variant_named(variant)
+        if self.variant.predictive:
+            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
+        self.where, self.iterations = Trunk.of(game, trunk), 0
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self.bucketed = BucketedGame(game, self.draw(0).layouts, (cards.each[0].numbers, cards.each[1].numbers))
+        self._make_tables()
+
+    def _make_tables(self) -> None:
+        """Make tables of zeros: of the players, and of the opponent with the trunk's part of it."""
+        self._regret, self._total = self.bucketed.table(), self.bucketed.table()
+        self._sums = np.zeros((1, *self._regret.shape))
+        rows, hands = self.where.start[-1], self.game.shape[1]
+        self._other: Table = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
+
+    @property
+    def regret(self) -> Table:
+        """[row, bucket] the players' regrets."""
+        return self._regret
+
+    @property
+    def total(self) -> Table:
+        """[row, bucket] the sum of the players' strategies."""
+        return self._total
+
+    @property
+    def trunk(self) -> Table:
+        """[(board, row), hand] the opponent's regrets in the trunk."""
+        return self._other[: self.where.start[-1]]
+
+    def draw(self, number: int) -> Draw:
+        """Draw the boards of a walk, and look up the buckets of their hands.
+
+        Parameters
+        ----------
+        number : int
+            Of the walk: twice that of the iteration from 0 on, and 1 more for the second seat.
+        """
+        game, rounds, scope = self.game, self.where.rounds, self.game.scope(0)
+        draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
+        boards = tuple(scope.board[1 : rounds + 1].tolist())
+        part = drawn_tree(game.tree, boards)
+        return Draw(boards, part, bucket_layouts(game, self.cards, part))
+
+    def step(self, iterations: int) -> None:
+        """Run `iterations` more iterations; both seats are updated."""
+        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=True):
+            discount = Discount._make([*row.tolist(), False])
+            draws = [self.draw(2 * self.iterations + seat) for seat in (0, 1)]
+            layouts = [self.where.layout(self.game.tree, draw) for draw in draws]
+            self._grow(max(int(layout.start[-1]) for layout in layouts))
+            self.game.both_seats(partial(self._seat, discount, draws, layouts), Scheme(boards=True))
+            self.iterations += 1
+
+    def _grow(self, rows: int) -> None:
+        """Make room for the responses of a draw."""
+        if len(self._other) < rows:
+            kept = self.trunk
+            self._other = np.zeros((rows, self.game.shape[1]), kept.dtype)
+            self._other[: len(kept)] = kept
+
+    def _seat(self, discount: Discount, draws: list[Draw], layouts: list[TableLayout], seat: int) -> None:
+        """The walks of an iteration for one seat: that of the opponent, then that of the player."""
+        draw, rounds = draws[seat], len(self.where.rows)
+        rows, none = self.bucketed.rows[seat], (np.empty(0, np.int64), np.zeros((0, 0, 0), self._other.dtype))
+        mine = PlayerTables(
+            draw.layouts[seat], self._regret, self._regret, self._total, True, rows, self._sums, self._regret[:0]
+        )
+        other = self._other
+        theirs = PlayerTables(layouts[seat], other, other, other, False, *none, other[:0])
+        tasks = np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])
+        for player, task, own, against in ((1 - seat, tasks, theirs, mine), (seat, 0 * tasks + FOLLOW, mine, theirs)):
+            walk = learning_walk(draw.tree, player, task, own, against, discount)
+            values = self.game.part_values(player, walk, draw.tree, other.dtype)
+            self.game.conclude_walk(player, walk, values, other.dtype)
+            self._take_in(draw, seat, discount, learnt=player == seat)
+
+    def _take_in(self, draw: Draw, seat: int, discount: Discount, *, learnt: bool) -> None:
+        """Add what a walk found for buckets to the regrets or the average of what it came to, and to nothing else."""
+        for rows, columns in zip(self._rows[seat], (draw.columns(seat, r) for r in self._rounds), strict=True):
+            reached = np.ix_(rows, columns)
+            gained = self._sums[0][reached]
+            self._sums[0][reached] = 0.0
+            if learnt:
+                noise = self.game.tree.noise
+                regret = self._regret[reached] + np.where(np.abs(gained) > noise, discount.weight * gained, 0.0)
+                self._regret[reached] = regret * np.where(regret > 0, discount.above, discount.below)
+            else:
+                self._total[reached] = (self._total[reached] + discount.average_weight * gained) * discount.average
+
+    @property
+    def _rounds(self) -> range:
+        return range(len(self.where.rows))
+
+    @cached_property
+    def _rows(self) -> list[list[IntArray]]:
+        """[player][round] the rows of the player's decisions."""
+        edges = self.bucketed.layouts[0].start
+        return [
+            [rows[(rows >= first) & (rows < end)] for first, end in pairwise(edges.tolist())]
+            for rows in self.bucketed.rows
+        ]
+
+    def average(self) -> Array:
+        """[row, bucket] the average strategy, entries in proportion to probabilities."""
+        return self.total
+
+    def current(self) -> Array:
+        """[row, bucket] what regret matching plays now, entries in proportion to probabilities."""
+        return self.regret

@@ -1,0 +1,418 @@
+"""CFR-BR with drawn boards on a GPU: the iterations of `drawn`, with tables that stay on the device.
+
+The rounds before the last are walked by the kernels of `tree.device`, the last one by those of `tree.device_flops`,
+which write down what responses there do, what reaches the player's decisions and what actions are worth.
+`drawn_kernels.cu` sums that up over the hands of each bucket. While the device walks one draw, processor cores prepare
+the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import Array, IntArray
+from kilt.errors import RunError
+from kilt.gpu import free_memory, kernels
+from kilt.solve.abstract_problem import DrawnBlueprintCfr
+from kilt.solve.drawn import Draw, DrawnCfr, Trunk
+from kilt.solve.variants import Discount, discounts
+from kilt.tree.device import IDLE, LEARNING, NODE, DeviceRound
+from kilt.tree.device_flops import DeviceFlops, FlopOnDevice
+from kilt.tree.device_flops_kernels import HAND
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, Table, VectorTree
+
+SOURCE = Path(__file__).with_name("drawn_kernels.cu")
+WARPS = 4  # of a block that sums up
+PREPARING = 3  # threads that prepare draws: more of them only keep each other, and the one that sends kernels, waiting
+DTYPE = np.float32  # of reach, values and the opponent's regrets
+FOUND = 1 << 32  # bytes of what is written down of the last round at a time
+
+NOTED = np.dtype(
+    [(name, np.float64) for name in ("above", "below", "weight", "average", "average_weight", "noise")]
+)  # as in the CUDA file
+
+
+class Members(NamedTuple):
+    """The hands on the boards of a round, sorted by bucket."""
+
+    items: Any  # board · hands + hand; in the last round the place in order of strength stands for the hand
+    begin: Any  # [bucket that is there + 1]
+    column: Any  # [bucket that is there] its number
+    buckets: int  # that are there
+
+
+class DrawOnDevice(NamedTuple):
+    """What walks need of a draw."""
+
+    first_rows: tuple[int, ...]  # [round of the trunk] in the opponent's table
+    boards: FlopOnDevice
+    weights: list[Any]  # [round][board] how much it counts
+    members: list[Members]  # [round] of the player's hands
+
+
+class OwnDecisions(NamedTuple):
+    """The decisions of a player in a round."""
+
+    number: Any  # [decision] among those of the game
+    count: Any  # [decision] of actions
+    slot: (
+        Any  # [decision] where the player's reach stands in a walk of the opponent; in the last round, its number there
+    )
+    child: Any  # [decision] the node after the first action; in the last round, its row
+
+
+class DeviceDraws(DeviceFlops):
+    """The public tree of a poker game on the device, to walk what is drawn.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The whole game, with tables that are not by board.
+    table : ndarray, shape (rows, columns)
+        Zeros, of the shape of both players' tables.
+    trunk : Trunk
+        The opponent's.
+    dtype : data type
+        Of probabilities, reach, values and the opponent's regrets.
+    """
+
+    def __init__(self, game: VectorGame, table: Table, trunk: Trunk, dtype: npt.DTypeLike = np.float32) -> None:
+        self.trunk, self._blocked = trunk, table.shape[1] - 1
+        super().__init__(game, table, dtype)
+        self._answering, self._learning = self._compiled("answer"), self._compiled("learn")
+        self._sums = kernels(
+            SOURCE, self.dtype.name, ACTIONS=self._actions, ALIGNED=min(self._actions * self.dtype.itemsize, 16)
+        )
+        self.other = self.cupy.zeros((trunk.start[-1], self.hands), self.dtype)
+        self.regret, self.total = (self.cupy.zeros(self._chances.shape, np.float64) for _ in range(2))
+
+    def prepare_draw(self, draw: Draw, seat: int) -> DrawOnDevice:
+        """Put what the walks of a seat need of a draw on the device; may run side by side."""
+        part = draw.tree
+        places, live = self._ordered(part)
+        bucket = draw.layouts[seat].bucket
+        members = [
+            self._members(bucket[first:end])
+            for first, end in zip(part.board_start[:-2], part.board_start[1:-1], strict=True)
+        ]
+        last = np.take_along_axis(bucket[part.board_start[-2] :], places[..., HAND].astype(np.int64), axis=1)
+        members.append(self._members(last))
+        first = tuple(self.trunk.first_row(self.tree, draw.boards, r) for r in range(self.trunk.rounds))
+        boards = self._prepared(part, draw.layouts, places, live)
+        return DrawOnDevice(first, boards, [self._put(one.astype(self.dtype)) for one in _weights(part)], members)
+
+    def _members(self, bucket: npt.NDArray[np.int32]) -> Members:
+        """Sort the hands of some boards by bucket; those that share a card with the board are left out."""
+        flat = bucket.ravel()
+        if self._blocked < 1 << 16:
+            flat = flat.astype(np.uint16)  # sorted more quickly
+        order = np.argsort(flat, kind="stable")
+        ordered = flat[order]
+        live = int(np.searchsorted(ordered, self._blocked))
+        begin = np.flatnonzero(np.diff(ordered[:live], prepend=-1)) if live else np.zeros(0, np.int64)
+        arrays = order[:live], np.append(begin, live), ordered[begin]
+        items, edges, column = (self._put(array.astype(np.int32)) for array in arrays)
+        return Members(items, edges, column, len(begin))
+
+    def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
+        """Walk for the opponent of a seat: learn in the trunk, write down responses after it; average the player."""
+        player, boards = 1 - seat, draw.boards
+        up, before = self._prior[seat], 1
+        rounds, noted = [], self._noted(discount)
+        for r, empty in enumerate(boards.rounds):
+            here = self._with_room(r, empty)
+            rounds.append(here)
+            strategy = self._expanded(r, here, boards.buckets[seat][r])
+            self._push(here, player, up, before, strategy, strategy, IDLE)
+            own = self._own_decisions[seat][r]
+            self._average(draw, r, own.number, own.slot, here.reach, noted)
+            up, before = here.reach, here.boards
+        last = self._with_values(boards)
+        choices = self._choices(last)
+        decisions = self._own_decisions[seat][-1]
+        for entries, some, first in self._pieces(seat, last.boards, self._decision_begin):
+            found = self._found(last, self._decision_begin, entries)
+            firsts = self._first_decision, self._first_decision + first
+            given = boards, last, player, boards.buckets[seat][-1], up, before, entries, firsts, choices, found
+            self._last_round(self._answering, *given)
+            places = decisions.slot[some] - np.int32(first)
+            self._average(draw, self._last, decisions.number[some], places, found, noted)
+        self._add_boards(rounds[-1], self._roots, last)
+        learning = np.array((*self._numbers(discount), 1, 0, 0, 0), LEARNING)
+        answering = np.array((*self._numbers(discount), 0, 0, 0, 0), LEARNING)
+        for r in range(len(rounds) - 1, -1, -1):
+            self._average_over_suits(rounds[r])
+            if r < self.trunk.rounds:
+                here = rounds[r]._replace(first_row=draw.first_rows[r])
+                self._pull(here, player, FOLLOW, self.other, self.other, learning)
+            else:
+                table = self._responses(r, rounds[r])
+                self._pull(rounds[r], player, ANSWER, table, table, answering)
+            if r:
+                self._add_boards(rounds[r - 1], rounds[r].walks[player].begin, rounds[r])
+
+    def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
+        """Walk for the player of a seat, against what `answer` left."""
+        boards = draw.boards
+        up, before = self._prior[1 - seat], 1
+        rounds, noted = [], self._noted(discount)
+        for r, empty in enumerate(boards.rounds):
+            here = self._with_room(r, empty)
+            rounds.append(here)
+            table, there = self.other, here
+            if r < self.trunk.rounds:
+                there = here._replace(first_row=draw.first_rows[r])
+            else:
+                table = self._responses(r, here)
+            self._push(there, seat, up, before, table, table, IDLE)
+            up, before = here.reach, here.boards
+        last = self._with_values(boards)
+        choices = self._choices(last)
+        own = self._own_decisions[seat][-1]
+        for entries, some, first in self._pieces(seat, last.boards, self._row_begin):
+            found = self._found(last, self._row_begin, entries)
+            firsts = self._first_decision, first
+            given = boards, last, seat, boards.buckets[seat][-1], up, before, entries, firsts, choices, found
+            self._last_round(self._learning, *given)
+            places = own.child[some] - np.int32(first)
+            self._learn(draw, self._last, own.number[some], own.count[some], places, found, noted)
+        self._add_boards(rounds[-1], self._roots, last)
+        for r in range(len(rounds) - 1, -1, -1):
+            here, own = rounds[r], self._own_decisions[seat][r]
+            self._average_over_suits(here)
+            strategy = self._vector(r, "strategy", here.rows, here.boards)
+            self._pull(here, seat, FOLLOW, strategy, strategy, IDLE)
+            self._learn(draw, r, own.number, own.count, own.child, here.value, noted)
+            if r:
+                self._add_boards(rounds[r - 1], here.walks[seat].begin, here)
+
+    def _average(self, draw: DrawOnDevice, r: int, number: Any, place: Any, reach: Any, noted: Array) -> None:
+        """Add the player's strategy at some decisions of a round to the average."""
+        tables = self._chances, self.total
+        self._sum_up("learn_average", draw, r, len(number), (number, place, reach, noted), tables)
+
+    def _learn(self, draw: DrawOnDevice, r: int, number: Any, count: Any, place: Any, value: Any, noted: Array) -> None:
+        """Add what actions of some decisions of a round are worth to the regrets, and match these."""
+        tables = self._chances, self.regret
+        self._sum_up("learn_regrets", draw, r, len(number), (number, count, place, value, noted), tables)
+
+    def _sum_up(self, name: str, draw: DrawOnDevice, r: int, decisions: int, given: Any, tables: Any) -> None:
+        i, own, weight = np.int32, draw.members[r], draw.weights[r]
+        if not decisions:
+            return
+        sizes = i(len(weight)), i(self.hands)
+        arguments = *own[:3], i(own.buckets), weight, *sizes, *given, i(self.columns), *tables
+        self._sums(name)((-(-own.buckets // WARPS), decisions), (32 * WARPS,), arguments)
+
+    def _numbers(self, discount: Discount) -> tuple[float, ...]:
+        """The first fields of `LEARNING`."""
+        averaging = discount.average, discount.average_weight
+        return discount.above, discount.below, discount.weight, *averaging, self.tree.noise
+
+    def _noted(self, discount: Discount) -> Array:
+        """How what is found enters the tables of players."""
+        return np.array(self._numbers(discount), NOTED)
+
+    def _with_values(self, boards: FlopOnDevice) -> DeviceRound:
+        """The last round, with room for the values of its blocks."""
+        last = boards.last
+        return last._replace(value=self._vector(self._last, "value", last.entries, last.boards))
+
+    def _responses(self, r: int, here: DeviceRound) -> Any:
+        """[(board, row), hand] the opponent's responses in a round after the trunk."""
+        return self._vector(r, "responses", here.rows, here.boards)
+
+    def _choices(self, last: DeviceRound) -> Any:
+        """[decision, board, place] the opponent's responses in the last round, by action."""
+        return self._bytes("choices", int(self._decision_begin[-1]) * last.boards * self.hands, np.uint8)
+
+    def _found(self, last: DeviceRound, begin: IntArray, entries: slice) -> Any:
+        """Room for what is written down of some entries of the last round."""
+        rows = int(begin[entries.stop] - begin[entries.start])
+        return self._bytes("found", rows * last.boards * self.hands, self.dtype)
+
+    def _bytes(self, name: str, size: int, dtype: npt.DTypeLike) -> Any:
+        """Room that is kept, and made larger where a draw needs more."""
+        key = self._last, name
+        if key not in self._room or self._room[key].size < size:
+            self._room[key] = None
+            self._room[key] = self.cupy.empty(size, dtype)
+        return self._room[key]
+
+    def _pieces(self, seat: int, boards: int, begin: IntArray) -> Iterator[tuple[slice, slice, int]]:
+        """Entries of the last round whose notes fit into `FOUND`, the player's decisions there, and `begin` of them."""
+        most, first = FOUND // (boards * self.hands * self.dtype.itemsize), 0
+        own = self._entry_of[seat]
+        while first < len(begin) - 1:
+            end = max(int(np.searchsorted(begin, begin[first] + most, side="right")) - 1, first + 1)
+            some = slice(*np.searchsorted(own, [first, end]).tolist())
+            yield slice(first, end), some, int(begin[first])
+            first = end
+
+    @cached_property
+    def _first_decision(self) -> int:
+        """The number of the last round's first decision."""
+        return sum(len(own) for own in self._decisions[:-1])
+
+    @cached_property
+    def _last_nodes(self) -> tuple[Array, IntArray]:
+        """The nodes of the last round that are decisions, and the entry of each."""
+        nodes = self._nodes(self._last)
+        begin = self.cupy.asnumpy(self.walks[-1][0].begin)
+        decides = np.flatnonzero(nodes["kind"] == DECISION)
+        return nodes[decides], np.searchsorted(begin, decides, side="right") - 1
+
+    @cached_property
+    def _decision_begin(self) -> IntArray:
+        """[entry + 1] where the decisions of its block begin, among those of the last round."""
+        entries = int(np.diff(self.tree.entry_start)[-1])
+        found: IntArray = np.searchsorted(self._last_nodes[1], np.arange(entries + 1))
+        return found
+
+    @cached_property
+    def _row_begin(self) -> IntArray:
+        """[entry + 1] where the rows of its block begin, among those of the last round."""
+        nodes, _ = self._last_nodes
+        rows = np.concatenate([[0], np.cumsum(nodes["count"])])
+        assert (nodes["row"] == rows[:-1]).all()
+        found: IntArray = rows[self._decision_begin]
+        return found
+
+    @cached_property
+    def _entry_of(self) -> tuple[IntArray, IntArray]:
+        """The entries of each player's decisions in the last round."""
+        nodes, entry = self._last_nodes
+        return entry[nodes["actor"] == 0], entry[nodes["actor"] == 1]
+
+    @cached_property
+    def _own_decisions(self) -> tuple[list[OwnDecisions], list[OwnDecisions]]:
+        """[player][round]."""
+        return self._decisions_by(0), self._decisions_by(1)
+
+    def _decisions_by(self, seat: int) -> list[OwnDecisions]:
+        found, before = [], 0
+        for r, walks in enumerate(self.walks):
+            nodes: Array = np.frombuffer(self.cupy.asnumpy(walks[1 - seat].nodes).tobytes(), NODE)
+            decides = np.flatnonzero(nodes["kind"] == DECISION)
+            own = nodes["actor"][decides] == seat
+            at, number = decides[own], np.flatnonzero(own)
+            slot, child = nodes["slot"][at], nodes["child"][at]
+            if r == self._last:
+                slot, child = number, nodes["row"][at]
+            arrays = before + number, nodes["count"][at], slot, child
+            found.append(OwnDecisions(*(self._put(array.astype(np.int32)) for array in arrays)))
+            before += len(decides)
+        return found
+
+    def packed(self, table: Table) -> Any:
+        """A table of both players as the device has it: [decision, column, action]."""
+        every = np.concatenate(self._decisions)
+        packed = np.zeros(self._chances.shape)
+        for a in range(self._actions):
+            there = every[:, 2] > a
+            packed[there, :, a] = table[every[there, 0] + a]
+        return self._put(packed)
+
+    def on_host(self, packed: Any, table: Table) -> Table:
+        """Inverse of `packed`: written to a table, which is returned."""
+        every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
+        for a in range(self._actions):
+            there = every[:, 2] > a
+            table[every[there, 0] + a] = found[there, :, a]
+        return table
+
+    def match(self, regret: Table) -> None:
+        """Take up regrets of both players."""
+        self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
+
+    def _require_memory(self, columns: int) -> None:
+        """Raise RunError where tables, and the vectors of a draw, do not fit into the device's memory."""
+        boards, size = self._most_boards(self.trunk.rounds), self.dtype.itemsize
+        last = np.diff(self.tree.entry_start)[-1] * size + len(self._decisions[-1])
+        rounds = sum((sum(self._places(r)) + 2 * self._rows[r]) * boards[r] * size for r in range(self._last))
+        tables = sum(map(len, self._decisions)) * columns * self._actions * (16 + size)
+        draws = self.hands * (int(last) * boards[-1] + rounds + self.trunk.start[-1] * size)
+        wanted = draws + tables + min(FOUND, self._rows[-1] * boards[-1] * self.hands * size)
+        if wanted > (there := free_memory()):
+            raise RunError(
+                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory with a trunk of "
+                f"{self.trunk.rounds} rounds, and {there / 1e9:,.1f} GB are free: leave out `--device gpu`"
+            )
+
+
+def _weights(part: VectorTree) -> list[Array]:
+    """[round][board] the probability of a board, given both hands."""
+    found = [np.ones(1)]
+    for r in range(1, len(part.rows)):
+        first, end = part.board_start[r : r + 2]
+        children = np.diff(part.first_board[part.board_start[r - 1] : first + 1])
+        found.append(np.repeat(found[-1], children) * part.chance[r] * part.weight[first:end])
+    return found
+
+
+class DeviceDrawnCfr(DrawnCfr):
+    """`DrawnCfr` on a GPU: what it keeps is the same, so that runs can go on here and there."""
+
+    def _make_tables(self) -> None:
+        self._device = DeviceDraws(self.game, self.bucketed.table(), self.where, DTYPE)
+        self._coming: dict[int, Future[DrawOnDevice]] = {}
+        self._pool = ThreadPoolExecutor(PREPARING)
+
+    def step(self, iterations: int) -> None:
+        """Run `iterations` more iterations; both seats are updated."""
+        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=True):
+            discount = Discount._make([*row.tolist(), False])
+            for seat in (0, 1):
+                draw = self._next(2 * self.iterations + seat)
+                self._device.answer(draw, seat, discount)
+                self._device.learn(draw, seat, discount)
+            self.iterations += 1
+        self._device.regret[0, 0, 0].item()  # wait: who measures time counts what was done
+
+    def _next(self, number: int) -> DrawOnDevice:
+        """A draw on the device; those that come after it are prepared meanwhile."""
+        for later in range(number, number + 2 * PREPARING):
+            if later not in self._coming:
+                self._coming[later] = self._pool.submit(self._prepare, later)
+        return self._coming.pop(number).result()
+
+    def _prepare(self, number: int) -> DrawOnDevice:
+        return self._device.prepare_draw(self.draw(number), number % 2)
+
+    @property
+    def regret(self) -> Table:
+        """[row, bucket] regrets, on the host."""
+        return self._device.on_host(self._device.regret, self.bucketed.table())
+
+    @property
+    def total(self) -> Table:
+        """[row, bucket] the sum of strategies, on the host."""
+        return self._device.on_host(self._device.total, self.bucketed.table())
+
+    @property
+    def trunk(self) -> Table:
+        """[(board, row), hand] the opponent's regrets in the trunk, on the host."""
+        found: Table = self._device.cupy.asnumpy(self._device.other)
+        return found
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` gave, on the CPU or a GPU."""
+        device = self._device
+        device.match(state["regret"])
+        device.total = device.packed(state["total"])
+        device.other = device.cupy.asarray(state["trunk"].astype(device.dtype))
+        self.seed[...] = state["seed"]
+        self.iterations = int(state["iterations"])
+        self._coming.clear()
+
+
+class DeviceBlueprintCfr(DrawnBlueprintCfr, DeviceDrawnCfr):
+    """CFR-BR on an abstract game with drawn boards, on a GPU: strategies are those of a blueprint, over slots."""
