@@ -28,6 +28,7 @@ from kilt.reproduce import (
     claims,
     convergence,
     figure_2_6,
+    figure_4_11,
     figure_5_2,
     postprocessing,
     schmid_figure_5,
@@ -38,7 +39,7 @@ from kilt.reproduce import (
     tartanian7_table_2,
     tilts,
 )
-from kilt.reproduce.claims import Claim, Row
+from kilt.reproduce.claims import OPEN, Claim, Row
 from kilt.reproduce.reproduction import Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
@@ -448,6 +449,19 @@ def test_mistakes(tiny, tmp_path, arguments, words):
     line = refused("reproduce", *arguments)
     assert all(word in line for word in words), line
     assert not any((tmp_path / "here").iterdir())
+
+
+def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
+    """Rows of another game have no figure of the paper beside them, and decide nothing about it."""
+    file = tmp_path / "small.game"
+    file.write_text(library()["holdem.3-1"].replace("numRanks = 13", "numRanks = 3").replace("0 3 1", "0 1 1"))
+    monkeypatch.setattr(figure_4_11, "FLOPS", 3)
+    asked = Request(("PR-2",), str(file), 0.001, 1, tmp_path / "kept")
+    found = REPRODUCTIONS["figure-4.11"].reproduce(asked, Quiet())
+    (row,) = found.rows
+    assert (row.name, row.paper, row.more["flops"]) == ("PR-2", None, "3 of 3")
+    assert row.ours > 0 and row.margin is not None
+    assert all(verdict.verdict == OPEN for verdict in REPRODUCTIONS["figure-4.11"].verdicts(found))
 
 
 def test_importing_the_command_is_quick():

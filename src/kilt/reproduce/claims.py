@@ -154,10 +154,10 @@ def negative(name: str) -> Slack:
 
 
 def as_printed(name: str, within: float) -> Slack:
-    """A row is what the paper has, but for `within`, which the paper's rounding accounts for."""
+    """A row is what the paper has, but for `within`; nothing is said of rows of which the paper has no figure."""
 
     def slack(rows: Rows) -> Interval | None:
-        if name not in rows:
+        if name not in rows or rows[name].paper is None:
             return None
         row = rows[name]
         assert row.paper is not None
