@@ -21,9 +21,10 @@ from kilt.reproduce.reproduction import Request
 from kilt.runs.budget import Budget
 from kilt.runs.folder import SUBGAMES
 from kilt.runs.run import continued_run, new_run, open_run
-from kilt.solve.disk import GOLDEN, DiskCfr, Subgames
+from kilt.solve.disk import GOLDEN, DiskCfr
 from kilt.solve.disk_kernels import MOST, PartRows
 from kilt.solve.disk_store import SubgameStore, pack, unpack
+from kilt.solve.disk_subgames import Subgames
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK
 from kilt.solve.vector import SELF_PLAY, VectorCfr

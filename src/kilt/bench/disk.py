@@ -11,7 +11,8 @@ import numpy.typing as npt
 from kilt.bench.measure import Figure, interleaved
 from kilt.games import load_game
 from kilt.games.game import Game
-from kilt.solve.disk import DiskCfr, Subgames
+from kilt.solve.disk import DiskCfr
+from kilt.solve.disk_subgames import Subgames
 from kilt.solve.problem import big_blind_of
 from kilt.solve.vector import VectorCfr
 from kilt.tree.vector import VectorGame

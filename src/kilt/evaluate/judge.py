@@ -28,7 +28,7 @@ from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.abstract_response import abstract_responses, walks_of
-from kilt.solve.disk import DiskProblem, DiskStrategy
+from kilt.solve.disk_strategy import DiskProblem, DiskStrategy
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver
 from kilt.tree import best_response

@@ -25,8 +25,8 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
 from kilt.games.tilt import TiltedGame, tilted
-from kilt.solve import disk
-from kilt.solve.disk import DiskProblem
+from kilt.solve import disk_strategy
+from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -116,7 +116,7 @@ def load_problem(
 
 def stored_form(path: Path) -> str:
     """The form of the problem that a strategy on disk is for."""
-    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, disk.KIND: DISK, blueprint.KIND: ABSTRACT}
+    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, disk_strategy.KIND: DISK, blueprint.KIND: ABSTRACT}
     kind = artifact.kind_of(path)
     if kind not in forms:
         raise ArtifactError(f"{path} holds a {kind}, not a strategy: check the name")

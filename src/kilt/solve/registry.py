@@ -14,7 +14,8 @@ from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, DrawnBluep
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.counter import CounterSolver
-from kilt.solve.disk import DiskCfr, DiskProblem
+from kilt.solve.disk import DiskCfr
+from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.external import External
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled

@@ -1,0 +1,191 @@
+"""Strategies whose subgames are on disk, and games for which they are made: see `disk`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from zstandard import ZstdError
+
+from kilt import artifact
+from kilt.arrays import Array
+from kilt.errors import RunError
+from kilt.solve.disk_store import KeptNumbers, SubgameStore, unpack
+from kilt.solve.disk_subgames import LoadedSubgame, Subgames, Values
+from kilt.solve.problem import DISK, VectorProblem
+from kilt.strategy.table import REMEDY, require_same
+from kilt.tree.vector import Walk
+from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+from kilt.tree.vector_tree import flop_tree
+
+KIND = "strategy in subgames"
+AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
+
+
+@dataclass(frozen=True)
+class DiskStrategy:
+    """A strategy for both players whose subgames are on disk: what `DiskCfr` has found.
+
+    Attributes
+    ----------
+    subgames : Subgames
+        The game.
+    store : SubgameStore
+        Where the subgames are.
+    passes : int
+        Passes that are complete: what was written after them is not looked at.
+    trunk : ndarray, shape (rows, hands)
+        Weights of the actions of the first round.
+    averaged : bool
+        Whether it is the average of all iterations, or the strategy of the last one.
+    """
+
+    subgames: Subgames
+    store: SubgameStore
+    passes: int
+    trunk: Table
+    averaged: bool = False
+
+    def response_values(self) -> tuple[float, float]:
+        """What a best response to the strategy wins in seats 0 and 1, in chips per game."""
+        return self._worth[2], self._worth[3]
+
+    def expected_values(self) -> tuple[float, float]:
+        """What players 0 and 1 win when both follow the strategy, in chips per game."""
+        return self._worth[0], self._worth[1]
+
+    def exploitability(self) -> float:
+        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
+        first, second, *responses = self._worth
+        return max((sum(responses) - (first + second if self.subgames.game.uneven else 0)) / 2, 0.0)
+
+    def value_bounds(self) -> tuple[float, float]:
+        """Bounds on what player 0 wins in an equilibrium, in chips per game: what best responses leave to either."""
+        first, second = self.response_values()
+        return -second, first
+
+    @cached_property
+    def _worth(self) -> tuple[float, float, float, float]:
+        """What is won by following in both seats, and by responding, from one pass over all subgames."""
+        game, cut = self.subgames.game, self.subgames
+        seats = (0, 1) if game.uneven else (0,)
+        todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
+
+        def walks(table: Table, layout: TableLayout) -> list[Walk]:
+            return [Walk(seat, (task,), table, table, layout, layout) for seat, task in todo]
+
+        def respond(subgame: LoadedSubgame) -> Values:
+            return np.stack([game.flop_values(walk, subgame.tree) for walk in walks(subgame.regret, subgame.layout)])
+
+        values = np.zeros((len(todo), cut.opened, game.shape[1]))
+        for worth in cut.stream(lambda number, table, _: self.read(number, table), respond):
+            values += worth
+        ends = walks(self.trunk, cut.layout())
+        *followed, first, second = (game.conclude(walk, own) for walk, own in zip(ends, values, strict=True))
+        return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
+
+    def read(self, number: int, table: Table) -> LoadedSubgame:
+        """Read a subgame from disk into a table."""
+        return read_subgame(self.subgames, self.store, number, self.trunk, table, averaged=self.averaged)
+
+    def subgame(self, number: int) -> LoadedSubgame:
+        """A subgame by itself, in memory of its own."""
+        return self.read(number, np.empty((self.subgames.rows, self.subgames.game.shape[1]), self.subgames.dtype))
+
+    def table(self) -> Table:
+        """The weights as one table over (board, row) × hand, for games whose table fits into memory."""
+        tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
+        whole[: len(self.trunk)] = self.trunk
+        for number in range(self.subgames.count):
+            subgame = self.subgame(number)
+            board = int(tree.board_start[1] + self.subgames.first[number])
+            for r in range(1, len(tree.rows)):
+                begin = int(tree.table_start[r] + (board - tree.board_start[r]) * tree.rows[r])
+                rows = subgame.regret[subgame.layout.start[r] : subgame.layout.start[r + 1]]
+                whole[begin : begin + len(rows)] = rows
+                board = int(tree.first_board[board])
+        return whole
+
+
+@dataclass(frozen=True)
+class DiskProblem(VectorProblem):
+    """A game on its public tree whose strategies are in subgames on disk: `DiskStrategy` in place of tables."""
+
+    form = DISK
+
+    @cached_property
+    def subgames(self) -> Subgames:
+        """The game, cut into subgames."""
+        return Subgames(self.game, self.dtype)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short name for the rules, and for the way the game is cut."""
+        return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
+
+    def uniform(self) -> Array:
+        """There is no such table: a strategy is one that was solved for."""
+        raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
+
+    def save(self, path: Path, strategy: Any, **figures: Any) -> None:
+        """Give the files of a `DiskStrategy` to a folder of its own: they are shared until they change."""
+        assert isinstance(strategy, DiskStrategy)
+        inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
+        with artifact.draft(path, KIND, 0, inputs, said) as new:
+            strategy.store.copy_to(new.folder)
+            new.save("trunk", strategy.trunk)
+            new.figures.update(figures)
+
+    def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
+        """A `DiskStrategy` that was saved for these very rules, and the figures beside it."""
+        found = artifact.read(path, KIND, remedy=REMEDY)
+        with artifact.understood(path, REMEDY):
+            said = found.parameters["game"], found.inputs["game"]
+            averaged = bool(found.parameters["average"])
+        require_same(said, (self.name, self.fingerprint))
+        store = SubgameStore.opened(path, self.subgames.fingerprint)
+        trunk = np.array(found.arrays["trunk"])
+        return DiskStrategy(self.subgames, store, store.read_trunk().passes, trunk, averaged), found.figures
+
+
+def read_subgame(
+    cut: Subgames, store: SubgameStore, number: int, trunk: Table, table: Table, *, averaged: bool = False
+) -> LoadedSubgame:
+    """Read the regrets of a subgame, or its averages, into scratch memory."""
+    tree = flop_tree(cut.game.tree, *cut.first[number : number + 2].tolist())
+    layout = cut.layout(tree)
+    table = table[: int(layout.start[-1])]
+    table[: len(trunk)] = trunk
+    for player in (0, 1):  # the average of a player is kept beside the other's regrets
+        kept = 1 - player if averaged else player
+        unpack_rows(cut, store, number, kept, player, store.open(number, kept), layout, table, averaged=averaged)
+    return LoadedSubgame(number, tree, layout, table, table)
+
+
+def unpack_rows(
+    cut: Subgames,
+    store: SubgameStore,
+    number: int,
+    kept: int,
+    player: int,
+    found: KeptNumbers,
+    layout: TableLayout,
+    table: Table,
+    *,
+    averaged: bool,
+) -> None:
+    """Write the numbers of a player, which the file of player `kept` has, to their rows of a table."""
+    parts, numbers = cut.rows_of(player, number, layout)
+    if not found.packed:
+        for part in parts:
+            every = part.start + part.stride * np.arange(len(part.held))[:, None] + part.rows
+            table[every.ravel()] = 0
+        return
+    scale = AVERAGE_SCALE if averaged else store.scale
+    try:
+        unpack(found.packed[int(averaged)], parts, numbers, scale, table)
+    except (ZstdError, ValueError, IndexError) as error:
+        raise store.damaged(number, kept, error) from error
