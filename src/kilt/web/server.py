@@ -173,7 +173,7 @@ class State:
     tables: Tables = field(default_factory=Tables)
 
 
-def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, a constant
+def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     """The application: pages, and what they ask."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     busy, line, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY), CapacityLimiter(HEAVY)
@@ -189,7 +189,7 @@ def create_app(state: State, guard: Guard = Guard()) -> FastAPI:  # noqa: B008, 
                 raise KiltError("nobody waits for this answer any more")
             return await run_sync(function, *arguments, limiter=heavy)
 
-    app.add_middleware(Guarded, guard=guard)
+    app.add_middleware(Guarded, guard=guard or Guard())
 
     @app.exception_handler(KiltError)
     async def failed(request: Request, error: KiltError) -> Response:
