@@ -15,20 +15,26 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError
+from kilt.evaluate import resolving as resolving_values
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.players import load_agent, load_player
-from kilt.evaluate.resolving import pair_value
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import BASELINES, Observation, SeatedAgent, begun
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
 from kilt.search import agent as search
-from kilt.search.agent import ResolvingAgent, translated
+from kilt.search.agent import ResolvingAgent
+from kilt.search.allowance import Allowance, DroppedError
+from kilt.search.continuations import BlueprintContinuations
+from kilt.search.ranges import translated
+from kilt.solve.resolve import resolve
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import RULES
 from kilt.tree.place import PlacedTree
-from naive import ends, exact_responses
+from naive import biased_shares, ends, exact_responses, pair_value
 
 
 def small(stack, rounds=2, ranks=3):
@@ -126,7 +132,7 @@ def test_it_wins_and_is_exploited_for_less(folder):
     for hand, chance in ends(game, (agent.blueprint, agent.blueprint)):
         state = hand.position.history.partition("/")[0], hand.board
         if state not in known:
-            known[state] = pair_value(agent, hand)
+            known[state] = resolving_values.pair_value(agent, hand)
         expected += chance * known[state]
     assert np.mean(won) == pytest.approx(expected, abs=1e-9) and expected > 0.02
 
@@ -177,7 +183,7 @@ def test_it_plays_by_the_rules_whatever_others_do(folder):
     """And the same again, in whatever order it is asked."""
     agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 2", "round 3"), iterations=3))
     hands = []
-    play_match(agent.game, (agent, BASELINES["random"]), 120, sink=hands.append)
+    play_match(agent.game, (agent, BASELINES["random"]), 80, sink=hands.append)
     bets = [hand.position.history for hand in hands if hand.position.round == 2]
     assert len(set(bets)) > 20 and any("r30" in history for history in bets)
     other = resolving(folder, 30, agent.settings)
@@ -218,13 +224,41 @@ def test_a_limited_round_is_solved_by_itself(folder):
             assert asked.actor == 1 and found == pytest.approx(expected)
         other = resolving(folder, 30, agent.settings)
         np.testing.assert_array_equal(other.policy(later, board).shares, told.shares)
-        play_match(agent.game, (agent, BASELINES["random"]), 20)
+        play_match(agent.game, (agent, BASELINES["random"]), 10)
     for wrong, said in {
         "limited=round 3": "the round 'round 3' cannot be limited",
         "limited=round 2:rounds=round 3": "here none can",
     }.items():
         with pytest.raises(PlayError, match=said):
             load_agent(f"{folder / '30'}@resolve:{wrong}")
+
+
+@pytest.mark.parametrize("chooser", [0, 1])
+def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, chooser):
+    """By the naive way, hand by hand; also after bets that the blueprint takes for others."""
+    agent, game = resolving(folder, 30), small(30, 3)
+    loose = replace(agent.blueprint, rule=RULES["none"], _tables={}, _rows={}, _spots={}, _mixes={})
+    begun, board = game.replay("cc/"), (4,)
+    rest = first_round_of(subgame(game, begun, board, np.ones((2, 6))))
+    ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r2r6r14c", "r30c")]
+    told = BlueprintContinuations(game, "cc/", chooser, agent.blueprint, loose=loose, threads=2)(rest, ends)
+    for end in ends:
+        position, (first, ways) = game.replay("cc/" + end.history), told.places[end.history]
+        assert ways == (1 if end.history == "r30c" else 4)
+        for way in range(ways):
+
+            def shares(at, seen, hand, way=way):
+                biased = at.actor == chooser and way
+                policy = (loose if biased else agent.blueprint).policy(at, seen)
+                found = {action: policy.share(action)[hand] for action in policy.actions}
+                return biased_shares(found, "-fcr"[way]) if biased else found
+
+            for one, other in ((0, 1), (4, 2), (3, 4), (2, 2)):
+                hands = tuple(rest.numbers[[one, other]].tolist())  # cards, too
+                left = [card for card in range(6) if card not in (*board, *hands)]
+                won = [pair_value(game, position, (*board, card), hands, shares) for card in left]
+                expected = np.mean(won) / position.stake if one != other else 0.0
+                assert told.values[first + way, one, other] == pytest.approx(expected, abs=1e-5)
 
 
 def test_estimators_take_it(folder):
@@ -236,9 +270,9 @@ def test_all_decisions_of_a_hand_stay_within_the_limit_of_the_acpc(folder, monke
     """By a clock that stands still but for solving, which takes all the time that it is given."""
     agent, now, given = resolving(folder, 30, replace(SETTINGS, iterations=0, seconds=3)), [0.0], []
 
-    def solve(self, position, board, until):
-        given.append(until - now[0])
-        now[0] = until
+    def solve(self, position, board, time):
+        given.append(time.until - now[0])
+        now[0] = time.until
         return self.blueprint.policy(position, board)
 
     monkeypatch.setattr(search, "monotonic", lambda: now[0])
@@ -280,6 +314,52 @@ def test_an_answer_comes_in_time(folder, monkeypatch):
     told = agent.blueprint.policy(observation.position, (3,))
     at = agent.standing(observation.position.after("c"), (3,), 0)
     assert at.reach[0] == pytest.approx(agent.standing(observation.position, (3,), 0).reach[0] * told.share("c"))
+
+
+def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
+    """A limited round is cut off where nobody waits any more; the next one begins from the ranges that were played."""
+    settings = replace(SETTINGS, rounds=("round 2", "round 3"), limited=("round 2",), iterations=3, seconds=60)
+    waiting, dropped, asked = Event(), Event(), []
+    real, drop = Allowance.check, Allowance.drop
+
+    def check(self):
+        waiting.set()
+        dropped.wait(30)
+        real(self)
+
+    monkeypatch.setattr(Allowance, "check", check)
+    monkeypatch.setattr(Allowance, "drop", lambda self: drop(self) or dropped.set())
+    monkeypatch.setattr(search, "resolve", lambda *args, **how: asked.append(args[1].history) or resolve(*args, **how))
+    agent = resolving(folder, 30, replace(settings, seconds=0.3))
+    first = Observation(agent.game.replay("cc/"), (0,), (3,), 7)
+    assert agent.act(first) == agent.blueprint.act(first) and waiting.is_set() and not asked
+    monkeypatch.setattr(Allowance, "check", real)
+    agent = replace(agent, settings=settings)
+    later, board = agent.game.replay("cc/cr3c/"), (3, 5)
+    assert agent.act(Observation(later, (0,), board, 7))[0] in "cr"
+    assert asked == [later.history]  # and not the round before
+    at = agent.standing(later, board, 0, monotonic())
+    expected = agent.blueprint_ranges(agent.game.replay("cc/"), (3,))
+    for history, player, action in (("cc/", 0, "c"), ("cc/c", 1, "r3"), ("cc/cr3", 0, "c")):
+        expected[player] *= agent.blueprint.policy(agent.game.replay(history), (3,)).share(action)
+    expected[:, 5] = 0.0
+    assert at.reach == pytest.approx(expected)
+    asked.clear()
+    agent.act(Observation(agent.game.replay("cc/cr3"), (0,), (3,), 8))  # a bet after it is a subgame by itself
+    assert asked == ["cc/cr3"]
+    with pytest.raises(DroppedError, match="the time is up"):
+        (time := Allowance(1.0)).drop() or time.check()
+
+
+def test_what_has_few_iterations_is_not_played(folder, monkeypatch):
+    """A strategy of one iteration is none: the blueprint is played, and ranges follow from it."""
+    few = replace(SETTINGS, iterations=0, seconds=60)
+    monkeypatch.setattr(search, "resolve", lambda *args, **how: resolve(*args, **how | {"seconds": 0.0}))
+    agent, observation = resolving(folder, 30, few), Observation(small(30, 3).replay("cc/"), (0,), (3,), 7)
+    assert agent.act(observation) == agent.blueprint.act(observation) and not agent._solved
+    asked = replace(few, iterations=1)  # where no more are asked for
+    agent = resolving(folder, 30, asked)
+    assert agent.act(observation)[0] in "cr" and len(agent._solved) == 1
 
 
 def test_names(folder):

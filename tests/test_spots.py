@@ -8,7 +8,7 @@ import pytest
 
 from commands import answer, kilt, refused
 from kilt.cards.deck import FULL
-from kilt.errors import GameError, KiltError
+from kilt.errors import GameError, KiltError, RunError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -380,7 +380,8 @@ def test_a_lock_may_be_about_all_cards(solution):
         ("x x = f: rest", "nobody decides"),
         ("b3 = r9: rest", "'r9' cannot be done here"),
         ("b3 = f: JJ", "says nothing of"),
-        ("x x / 7h = x: rest", "a / where a round is not over"),
+        ("x x / 7h = x: rest", "a / where the hand is over"),
+        ("x / 7h = x: rest", "a / where a round is not over"),
     ],
 )
 def test_locks_that_cannot_be_are_refused(lock, said):
@@ -416,6 +417,8 @@ def test_commands(solution, tmp_path, monkeypatch):
     assert sum(row["alike"] for row in rows) == 11
     assert "leave out" in refused("spot", "solve", "spot.toml", "--resume", "kept")
     assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--grid", "grid.txt")
+    with pytest.raises(RunError, match="has no spot that was kept"):
+        open_spot("nothing")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")
 
 

@@ -119,7 +119,7 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, read_spot, solution_of
+    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, read_spot, require_kept, solution_of
 
     said = {
         "board": board,
@@ -139,6 +139,8 @@ def solve(
     said = {name: value for name, value in said.items() if value is not None}
     if resume and (file or said or save):
         raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --seconds")
+    if resume:
+        require_kept(resume)
     known = resume / SPOT if resume else file
     whole = asdict(read_spot(known)) if known else {}
     spot = record_of(Spot, whole | said)
@@ -368,7 +370,7 @@ def _share(value: float) -> str:
 
 
 def _chips(value: float) -> str:
-    return "" if isnan(value) else f"{value:.2f}"
+    return "" if isnan(value) else f"{round(value, 2) + 0.0:.2f}"  # and no -0.00
 
 
 def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: bool) -> None:

@@ -31,6 +31,7 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import FOLD, RAISE, Betting, Holdem
 from kilt.games.subgame import rivals
+from kilt.play.agent import PublicPolicy
 from kilt.reproduce.claims import Claim, Interval, Row, Rows, Slack, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.search.continuations import BIASES, BlueprintContinuations
@@ -130,17 +131,22 @@ class KnownStrategy(NamedTuple):
 
     solved: Solved
 
-    def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
-        """The actions at a position, and [action, board, hand] their probabilities."""
-        tree, found = self.solved.tree, list[dict[str, FloatArray]]()
+    def table(self, position: Betting) -> None:
+        """Nothing is the same on all boards."""
+
+    def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
+        """[board] What the player to act does with every hand."""
+        tree, found = self.solved.tree, list[PublicPolicy]()
         for board in boards:
             place = tree.start
             for before, action in tree.holdem.positions.moves(position):
                 size = before.rules.board_size(before.round)
                 cards = board[size : before.rules.board_size(before.round + 1)] if action == REVEAL else ()
                 place = after(tree, place, cards or action)
-            found.append(self.solved.read(place))
-        return tuple(found[0]), np.stack([list(each.values()) for each in found], axis=1)
+            shares = self.solved.read(place)
+            table = np.stack(list(shares.values()))
+            found.append(PublicPolicy(tuple(shares), table, np.arange(table.shape[1])))
+        return found
 
 
 class PureContinuations(BlueprintContinuations):
@@ -150,12 +156,14 @@ class PureContinuations(BlueprintContinuations):
     may come to a hand.
     """
 
-    def _chosen(self, actions: Sequence[str], shares: Singles, boards: IntArray, numbers: IntArray) -> Singles:
-        cards, own = boards[:, -1], self.game.holes[numbers, 0]
-        places = np.argsort(np.argsort(cards))[:, None] - (cards[:, None] > own)  # [board, hand]
-        plans = np.arange(self.ways)[:, None, None] // 4**places % 4  # [way, board, hand]
+    def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
+        assert board is not None  # nothing that is known is the same on all boards
+        *before, card = board.tolist()
+        cards, own = np.setdiff1d(np.arange(self.game.deck.size), before), self.game.holes[:, 0]
+        place = np.searchsorted(cards, card) - (card > own)  # [hand]
+        plans = np.arange(self.ways)[:, None] // 4 ** np.maximum(place, 0) % 4  # [way, hand]
         picks = plans // 2 if FOLD in actions else plans % 2
-        return np.asarray(picks[:, None] == np.arange(len(actions))[:, None, None], dtype=shares.dtype)
+        return np.asarray(picks[:, None] == np.arange(len(actions))[:, None], dtype=shares.dtype)
 
 
 def events(tree: PlacedTree, place: TreePlace) -> Sequence[str | tuple[int, ...]]:

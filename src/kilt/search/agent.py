@@ -17,67 +17,53 @@ values where it ends (`continuations`); then the next subgame begins, or the blu
 
 With a number of iterations, all of it is a function of the public state: the agent tells its strategy, and estimators
 and local best response take it as they take a blueprint. By the clock it is not. Then an answer comes in time, whatever
-happens: where nothing has been solved yet, that of the blueprint.
+happens: where nothing has been solved yet, that of the blueprint. What is found later is dropped, and play goes on from
+the ranges: a subgame after which the agent has already acted is not solved any more.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
-from math import comb
+from functools import cached_property
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kilt import machine
-from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.config import ResolveConfig
 from kilt.errors import KiltError, PlayError
-from kilt.games.game import CHANCE, REVEAL
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
-from kilt.games.subgame import deals, first_round_of, subgame
+from kilt.games.subgame import deals, subgame
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
+from kilt.search.allowance import Allowance
 from kilt.search.continuations import BlueprintContinuations
-from kilt.solve.resolve import METHODS, UNSAFE, Resolved, heeded, resolve, with_depth_limit
-from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
-from kilt.tree.betting import betting_size, betting_tree, on_menu
-from kilt.tree.place import PlacedTree, TreePlace
+from kilt.search.ranges import Following, Standing, follow, translated
+from kilt.search.rest import Rests
+from kilt.search.settings import menu_of, require_settings
+from kilt.solve.resolve import UNSAFE, LeafValues, Resolved, heeded, resolve, with_depth_limit
+from kilt.tree.betting import on_menu
+from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Table
 
 SECONDS = 2.0  # of a decision, where neither these nor iterations are given
 SPARE = 0.1  # share of the seconds that is left after solving: half of it for the answer, half for the blueprint's
+LEAST_SPARE = 0.2  # seconds of it, but no more than half of all: busy machines answer late
+LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (docs/agents.md has what was seen)
 HAND_SECONDS = 6.0  # of all decisions of a hand together: the ACPC allows 7 in the mean
 KEPT_HANDS = 1024  # whose seconds are remembered
 RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
 KEPT_BYTES = 512 << 20  # of solved subgames
-FOR_VALUES, FOR_ENDS = 0.3, 0.5  # share of the time that is left for values of the blueprint, and for those of ends
+FOR_ENDS = 0.35  # share of the time that is left for the values of a limited round's ends
+PREPARED = 20.0  # seconds at most to look at what comes after limited rounds, before the first hand
 KEPT_POLICIES = 4096  # 40 kB each in hold'em
-
-
-class Standing(NamedTuple):
-    """Where a hand stands for the agent in one seat."""
-
-    reach: FloatArray  # [player, hand of the deck] probability of all that each has done with a hand
-    solved: Resolved  # the subgame that play is in
-    place: TreePlace  # in its tree
-
-    @property
-    def tree(self) -> PlacedTree:
-        """The tree of the subgame."""
-        return PlacedTree(self.solved.game)
-
-
-class Following(NamedTuple):
-    """Where a hand stands after a limited round, if the next one is not re-solved: the blueprint goes on."""
-
-    reach: FloatArray  # as in `Standing`
 
 
 @dataclass(frozen=True)
@@ -106,6 +92,7 @@ class ResolvingAgent:
         default_factory=OrderedDict, repr=False, compare=False
     )
     _policies: dict[tuple[str, tuple[int, ...]], PublicPolicy] = field(default_factory=dict, repr=False, compare=False)
+    _rests: Rests = field(default_factory=Rests, repr=False, compare=False)
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
     _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # seconds by the hand's key
 
@@ -150,6 +137,22 @@ class ResolvingAgent:
         self._values(at, me)
         self.blueprint.policy(position, board)
         self._solved.clear()
+        self._prepare_limits()
+
+    def _prepare_limits(self) -> None:
+        """Look at what comes after limited rounds to which the blueprint's own bets lead: it depends on no board."""
+        below, begun = [self.game.start()] if self._limited else [], monotonic()
+        while below and monotonic() - begun < PREPARED:
+            position = below.pop(0)
+            if position.actor != TERMINAL and position.round < min(self._limited):
+                actions = (REVEAL,) if position.actor == CHANCE else self.blueprint.actions(position)
+                below += [self.game.positions.after(position, action) for action in actions]
+            elif position.actor >= 0:
+                board = tuple(range(self.game.rules.board_size(position.round)))
+                rest = subgame(self.game, position, board, np.ones((2, len(self.game.holes))))
+                for me in (0, 1):
+                    limit = self._limit(position, me, Allowance())
+                    limit.prepare(rest, menu_of(self.settings, position.round, self.game))
 
     def act(self, observation: Observation) -> str:
         """A legal action: the blueprint's, or one drawn from what was solved."""
@@ -159,7 +162,7 @@ class ResolvingAgent:
         if self.settings.clock:
             policy = self._in_time(position, board, observation.key)
         else:
-            policy = self._policy(position, board, None)
+            policy = self._policy(position, board, Allowance())
         hand = self.game.deck.hole_index(observation.hand)
         shares = policy.table[:, policy.column[hand]].tolist()
         return pick(policy.actions, shares, observation.draw(action_draw(position)))
@@ -173,7 +176,7 @@ class ResolvingAgent:
             )
         if position.round < self.first_round:
             return self.blueprint.policy(position, board)
-        return self._policy(position, board, None)
+        return self._policy(position, board, Allowance())
 
     def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> PublicPolicy:
         """What was found until the time is up: the blueprint's answer where that is nothing.
@@ -185,23 +188,27 @@ class ResolvingAgent:
         seconds = min(clock, (HAND_SECONDS - spent) / 2) if clock <= HAND_SECONDS else clock
         if not self._worker:
             self._worker.append(ThreadPoolExecutor(1))
-        asked = self._worker[0].submit(self._policy, position, board, began + (1 - SPARE) * seconds)
+        spare = max(SPARE * seconds, min(LEAST_SPARE, seconds / 2))
+        time = Allowance(began + seconds - spare, LEAST)
+        asked = self._worker[0].submit(self._policy, position, board, time)
+        otherwise = self.blueprint.policy(position, board)  # before it is late
         try:
-            return asked.result(max(began + (1 - SPARE / 2) * seconds - monotonic(), 0.0))
+            return asked.result(max(began + seconds - spare / 2 - monotonic(), 0.0))
         except (LateError, KiltError, MemoryError):
             asked.cancel()
+            time.drop()
             # What was answered here is what later ranges come from.
-            return self._keep(position, board, self.blueprint.policy(position, board))
+            return self._keep(position, board, otherwise)
         finally:
             if len(self._spent) >= KEPT_HANDS:
                 self._spent.clear()
             self._spent[key] = spent + monotonic() - began
 
-    def _policy(self, position: Betting, board: tuple[int, ...], until: float | None) -> PublicPolicy:
-        """The strategy at a decision in rounds that are re-solved; `until` is when to stop."""
+    def _policy(self, position: Betting, board: tuple[int, ...], time: Allowance) -> PublicPolicy:
+        """The strategy at a decision in rounds that are re-solved."""
         if (known := self._policies.get((position.history, board))) is not None:
             return known
-        at = self._stands(position, board, position.actor, until)
+        at = self._stands(position, board, position.actor, time)
         policy = self._told(at) if isinstance(at, Standing) else self.blueprint.policy(position, board)
         return self._keep(position, board, policy)
 
@@ -231,28 +238,28 @@ class ResolvingAgent:
         Standing
             PlayError is raised where the agent follows its blueprint.
         """
-        at = self._stands(position, board, me, until)
+        at = self._stands(position, board, me, Allowance(until))
         if not isinstance(at, Standing):
             raise PlayError(f"{self.name} follows its blueprint at {position.history!r}: no subgame has begun")
         return at
 
     def _stands(
-        self, position: Betting, board: tuple[int, ...], me: int, until: float | None
+        self, position: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following | None:
         """`standing`, or the ranges where the blueprint goes on; None before the first round that is re-solved."""
         at: Standing | Following | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
             seen = board[: self.game.rules.board_size(after.round)]
-            rest = _part(until, moves[number + 1 :])
+            given = time.before(moves[number + 1 :], me, half=action == REVEAL)
             if at is not None:
                 at = (
-                    self._deal(at, after, seen, me, rest)
+                    self._deal(at, after, seen, me, given)
                     if action == REVEAL
-                    else self._act(at, before, action, after, seen, me, until)
+                    else self._act(at, before, action, after, seen, me, given)
                 )
             elif after.round == self.first_round:
-                at = self._begin(self.blueprint_ranges(after, seen), None, after, seen, me, rest)
+                at = self._begin(self.blueprint_ranges(after, seen), None, after, seen, me, given)
         return at
 
     def blueprint_ranges(self, position: Betting, board: tuple[int, ...]) -> FloatArray:
@@ -274,7 +281,7 @@ class ResolvingAgent:
         for before, action, _ in self._moves(position):
             if before.actor >= 0:
                 policy = self.blueprint.policy(before, board[: self.game.rules.board_size(before.round)])
-                _follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+                follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
         return reach
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
@@ -284,7 +291,7 @@ class ResolvingAgent:
             yield before, action, positions.after(before, action)
 
     def _deal(
-        self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, until: float | None
+        self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following:
         """Public cards were dealt: a subgame goes on or ends, and another begins where the round is re-solved."""
         reach, now = at.reach * self._free(board), None
@@ -293,7 +300,7 @@ class ResolvingAgent:
                 reach, at.solved, at.tree.deal(at.place, board[self.game.rules.board_size(after.round - 1) :])
             )
         if after.round in self._rounds and after.actor >= 0:
-            return self._begin(reach, now, after, board, me, until)
+            return self._begin(reach, now, after, board, me, time)
         return now or Following(reach)
 
     def _act(
@@ -304,18 +311,22 @@ class ResolvingAgent:
         after: Betting,
         board: tuple[int, ...],
         me: int,
-        until: float | None,
+        time: Allowance,
     ) -> Standing | Following:
-        """A player has acted: their range follows. Another subgame begins if the tree lacks the action."""
+        """A player has acted: their range follows. Another subgame begins if the tree lacks the action.
+
+        So it does where the agent is to act, and the subgame before was not solved in time.
+        """
         player, reach = before.actor, at.reach.copy()
         answered = self._policies.get((before.history, board)) if player == me else None
         policy = answered or (self._told(at) if isinstance(at, Standing) else self.blueprint.policy(before, board))
-        share = _follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+        share = follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
         if isinstance(at, Following):
-            return Following(reach)
+            late = after.actor == me and after.round in self._rounds
+            return self._begin(reach, None, after, board, me, time) if late else Following(reach)
         rare = player != me and share < RARE
         if after.actor >= 0 and (rare or action not in at.tree.actions(at.place)):
-            return self._begin(reach, at, after, board, me, until)
+            return self._begin(reach, at, after, board, me, time)
         return Standing(reach, at.solved, at.tree.act(at.place, action))
 
     def _told(self, at: Standing) -> PublicPolicy:
@@ -335,16 +346,21 @@ class ResolvingAgent:
         position: Betting,
         board: tuple[int, ...],
         me: int,
-        until: float | None,
-    ) -> Standing:
-        """The subgame that begins at a position, solved.
+        time: Allowance,
+    ) -> Standing | Following:
+        """The subgame that begins at a position, solved; the ranges alone where it is too late for that.
 
         `before` is where the hand stands in an earlier one: there, or at the decision before a bet that it lacks.
         """
         key = me, position.history, board
         found = self._solved.get(key)
         if found is None:
-            found = self._solved[key] = self._solve(reach, before, position, board, me, until)
+            if time.over:
+                return Following(reach)
+            found = self._solve(reach, before, position, board, me, time)
+            if found.iterations < min(time.least, self.settings.iterations or time.least):
+                return Following(reach)
+            self._solved[key] = found
             while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
                 self._solved.popitem(last=False)
         self._solved.move_to_end(key)
@@ -360,16 +376,18 @@ class ResolvingAgent:
         position: Betting,
         board: tuple[int, ...],
         me: int,
-        until: float | None,
+        time: Allowance,
     ) -> Resolved:
         settings, ranges, values = self.settings, self._possible(reach, board), None
-        limited = position.round in self._limited
+        menu = menu_of(settings, position.round, self.game)
+        limit = self._limit(position, me, time.part(FOR_ENDS)) if position.round in self._limited else None
         if settings.method != UNSAFE:
             values = (
                 self._values(before, me)
                 if before
-                else self._blueprint_values(position, board, me, ranges, _at(until, FOR_VALUES))
+                else self._blueprint_values(position, board, me, ranges, limit and limit.followed(menu))
             )
+        time.check()
         return resolve(
             self.game,
             position,
@@ -378,19 +396,35 @@ class ResolvingAgent:
             ranges,
             values,
             method=settings.method,
-            menu=menu_of(settings, position.round, self.game),
+            menu=menu,
             iterations=settings.iterations or None,
-            seconds=None if until is None else max(until - monotonic(), 0.0),
+            seconds=time.left,
             threads=settings.threads,
             neglect=settings.neglect,
             trust=settings.trust,
-            continued=self._continued(position, me, settings.continuations, _at(until, FOR_ENDS)) if limited else None,
+            continued=limit,
         )
 
-    def _continued(self, position: Betting, me: int, ways: int, until: float | None) -> BlueprintContinuations:
+    def _limit(self, position: Betting, me: int, time: Allowance) -> BlueprintContinuations:
         """What tells the values at the end of a limited round that begins at a position."""
-        boards = self.settings.boards
-        return BlueprintContinuations(self.game, position.history, 1 - me, self.blueprint, ways, boards, until)
+        return BlueprintContinuations(
+            self.game,
+            position.history,
+            1 - me,
+            self.blueprint,
+            self.settings.continuations,
+            self.settings.boards,
+            loose=self._loose,
+            threads=self.settings.threads,
+            time=time,
+            rests=self._rests,
+        )
+
+    @cached_property
+    def _loose(self) -> BlueprintAgent:
+        """The blueprint without post-processing, which leaves little of it to be biased."""
+        played = self.blueprint
+        return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
         """Ranges that leave a deal: all hands, for a player who has done what they never do."""
@@ -413,7 +447,7 @@ class ResolvingAgent:
         return values
 
     def _blueprint_values(
-        self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray, until: float | None
+        self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray, limit: LeafValues | None
     ) -> FloatArray:
         """[hand of the deck] chips that hands of the opponent win if both follow the blueprint from a position on."""
         ranges = ranges.copy()
@@ -423,8 +457,8 @@ class ResolvingAgent:
         def menu(at: Betting) -> set[int]:
             return self._raises(position, at)
 
-        if position.round in self._limited:
-            rest = with_depth_limit(rest, menu, self._continued(position, me, 1, until))
+        if limit:
+            rest = with_depth_limit(rest, menu, limit)
         game = VectorGame(rest, menu, self.settings.threads)
         values = np.zeros(len(self.game.holes))
         values[rest.numbers] = game.hand_values(1 - me, FOLLOW, self._blueprint_table(game, position))
@@ -456,110 +490,6 @@ class ResolvingAgent:
         return table
 
 
-def _follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
-    """Take an action of probabilities `share` [hand] into the actor's range; how often the range comes to it.
-
-    What no hand of the range does leaves it as it is.
-    """
-    came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
-    if came.any():
-        reach[before.actor] = came
-    return float(came.sum()) / whole if whole else 0.0
-
-
-def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
-    """The raises of a subgame that begins in a round; None in limit games, which have their own."""
-    if game.rules.betting == "limit":
-        return None
-    return actions_of("/" * first_round + settings.bets, settings.near)
-
-
-def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError where a game cannot be re-solved so: rounds, method, bets, memory."""
-    rules = game.rules
-    later = rules.round_names[1:]
-    if not later:
-        raise PlayError(f"{game.name} has one round: there is no later one to re-solve; leave `resolve` out")
-    for name in settings.rounds:
-        if name not in later:
-            raise PlayError(f"unknown round {name!r} to re-solve: {game.name} has {', '.join(later)}")
-    for name in settings.limited:
-        if name not in settings.rounds or name == rules.round_names[-1]:
-            able = [one for one in settings.rounds if one != rules.round_names[-1]]
-            raise PlayError(
-                f"the round {name!r} cannot be limited: it has to be re-solved, with another round after it; here "
-                f"{', '.join(able) or 'none'} can"
-            )
-    if not settings.rounds:
-        raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
-    if settings.method not in METHODS:
-        raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
-    for name in ("trust", "neglect"):
-        if not 0 <= (share := getattr(settings, name)) <= 1:
-            raise PlayError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
-    for r in sorted(map(rules.round_names.index, settings.rounds)):
-        needed, there = memory_of(settings, game, r), machine.available_memory()
-        if needed > there:
-            raise PlayError(
-                f"re-solving from the {rules.round_names[r]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
-                f"{there / 1e9:,.1f} GB are available: use fewer bets, later rounds, or a limited round"
-            )
-
-
-def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
-    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision.
-
-    Of a limited round, the values of all pairs of hands.
-    """
-    rules, hands = game.rules, len(game.holes)
-    board = tuple(range(rules.board_size(first_round)))
-    opening = Betting.opening(rules, first_round, rules.big_blind)
-    rest, menu = subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game)
-    if rules.round_names[first_round] in settings.limited:
-        ends = [leaf for leaf in betting_tree(first_round_of(rest), menu).leaves if leaf.folded is None]
-        going = sum(leaf.stake < min(rules.stacks) for leaf in ends)
-        return (1 + settings.continuations * going) * hands**2 * np.dtype(np.float32).itemsize
-    size = betting_size(rest, menu)
-    left, boards, cells = game.deck.size - len(board), 1, 0
-    for r in range(first_round, rules.rounds):
-        if r > first_round:
-            boards *= comb(left, rules.board_cards[r])
-            left -= rules.board_cards[r]
-        cells += boards * hands * sum(actions[r] for actions in size.actions)
-    return 2 * cells * np.dtype(np.float32).itemsize
-
-
 def _bytes(solved: Resolved) -> int:
     """Memory that a solved subgame keeps."""
     return solved.table.nbytes + solved.game.tree.pair_values.nbytes
-
-
-def _at(until: float | None, share: float) -> float | None:
-    """When a share of the time that is left will be gone."""
-    if until is None:
-        return None
-    now = monotonic()
-    return now + share * (until - now)
-
-
-def _part(until: float | None, rest: Sequence[tuple[Betting, str, Betting]]) -> float | None:
-    """When to stop solving, where what has happened since may have to be solved too: half of the time is kept."""
-    if until is None or not any(action.startswith(RAISE) for _, action, _ in rest):
-        return until
-    now = monotonic()
-    return now + (until - now) / 2
-
-
-def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
-    """[hand] probability of an action; a raise that is never made counts as those nearest to it in size.
-
-    A check or call stands for a raise of no chips.
-    """
-    if policy.ever(action) or not action.startswith(RAISE) or action == RAISE:
-        return policy.share(action)
-    level = max(position.spent)
-    levels = {CALL: level} | {one: int(one[1:]) for one in policy.actions if one.startswith(RAISE) and policy.ever(one)}
-    near = sorted(levels, key=levels.__getitem__)
-    sizes = [(levels[one] - level) / (2 * level) for one in near]
-    found = translations(sizes, (int(action[1:]) - level) / (2 * level), mapping)
-    return np.asarray(sum(share * policy.share(near[place]) for place, share in found))

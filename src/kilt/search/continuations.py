@@ -13,25 +13,31 @@ away by what is known of all: how often each hand wins a showdown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb, prod
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from kilt.cards.edges import sum_edges
 from kilt.cards.equity import some_hands
 from kilt.cards.equity_kernels import board_strengths
 from kilt.cards.hands import hand_tables
-from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.games.subgame import Continuations, Subgame
-from kilt.search.continuations_kernels import Singles, add_pair_values
+from kilt.games.subgame import Continuations, Subgame, first_round_of
+from kilt.jit import in_parts
+from kilt.play.agent import PublicPolicy
+from kilt.search.allowance import Allowance
+from kilt.search.continuations_kernels import Singles, add_pair_values, finish_pairs, follow_sequences, meet
+from kilt.search.rest import Chosen, Player, PublicStrategy, Rest, Rests, rest_after
+from kilt.solve.resolve import LeafValues, ends_of_round
+from kilt.tree.betting import Menu
 
 BIASES = (
     "",
@@ -40,22 +46,14 @@ BIASES = (
     RAISE,
 )  # how the actions begin that continuations are biased towards; the first is the blueprint
 BIAS = 10.0  # that their probabilities are multiplied by, before they are scaled again [Brown18 §5]
-BATCH = 8  # boards that are looked at together, and between two looks at the clock
+BATCH = 4  # boards that are looked at together, and between two looks at the clock
 
 
-class PublicStrategy(Protocol):
-    """A strategy that is known on many boards at once, such as a blueprint's agent."""
+class Luck(NamedTuple):
+    """What turns sums over some boards into means over all of them: see `finish_pairs`."""
 
-    def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
-        """The actions at a position, and [action, board, hand] their probabilities."""
-
-
-class End(NamedTuple):
-    """An end of the whole game: what player 0 wins there, and how likely both players are to come to it."""
-
-    gain: float  # chips to player 0 after a fold, to the better hand at a showdown
-    shown: bool
-    reach: tuple[Singles, Singles]  # of both players: [way or 1, board, hand]
+    scale: Singles  # [hand, hand] 0 for hands that share a card
+    luck: Singles  # [hand, hand]
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,15 @@ class BlueprintContinuations:
     boards : int
         Number of boards that values are means over; 0 for all of them. Which ones are drawn depends on the public cards
         alone.
-    until : float, optional
-        When to stop looking at more boards, by `time.monotonic`: `BATCH` of them count in any case.
+    loose : PublicStrategy, optional
+        What all continuations but the first are biased from, where that is not the blueprint itself: one that nobody
+        has post-processed has more to be biased.
+    threads : int
+        That share the ends.
+    time : Allowance
+        Until when to look at more boards: `BATCH` of them count in any case, unless nobody waits any more.
+    rests : Rests
+        Remembers the rest of the game after each end, which does not depend on boards.
     """
 
     game: Holdem
@@ -87,13 +92,45 @@ class BlueprintContinuations:
     blueprint: PublicStrategy
     ways: int = len(BIASES)
     boards: int = 0
-    until: float | None = None
+    loose: PublicStrategy | None = None
+    threads: int = 1
+    time: Allowance = field(default_factory=Allowance)
+    rests: Rests = field(default_factory=Rests, repr=False)
+    _told: dict[bytes, Continuations] = field(default_factory=dict, repr=False)  # the last, by the subgame's hands
 
     def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> Continuations:
         """What the positions are worth where a subgame ends, by pairs of its hands."""
-        holes, deck, known = rest.holes, rest.deck, rest.known_board
-        positions = {end.history: self.game.replay(self.history + end.history) for end in ends}
+        hands = rest.numbers.tobytes()
+        known = self._told.get(hands)
+        if known is None or not all(end.history in known.places for end in ends):
+            self._told.clear()
+            known = self._told[hands] = self._found(rest, {end.history for end in ends})
+        return known
+
+    def followed(self, menu: Menu | None) -> LeafValues:
+        """What tells the values where the chooser has no choice, and follows the blueprint.
+
+        Where it is called, the ends that `menu` leads to are looked at too: a call for these comes next.
+        """
+
+        def told(rest: Subgame, ends: Sequence[Betting]) -> Continuations:
+            found = self(rest, [*ends, *ends_of_round(rest, menu)])
+            return found._replace(places={history: (first, 1) for history, (first, _) in found.places.items()})
+
+        return told
+
+    def prepare(self, rest: Subgame, menu: Menu | None) -> None:
+        """Look at the rest of the game after the ends that a menu leads to, from which calls on any board begin."""
+        (board, *_) = drawn_boards(self.game.rules, rest.known_board, 1)
+        for end in ends_of_round(first_round_of(rest), menu):
+            position = self.game.replay(self.history + end.history)
+            if _goes_on(position):
+                self.rest(position, board)
+
+    def _found(self, rest: Subgame, histories: Iterable[str]) -> Continuations:
+        positions = {history: self.game.replay(self.history + history) for history in sorted(histories)}
         going = [history for history, position in positions.items() if _goes_on(position)]
+        holes, known = rest.holes, rest.known_board
         values = np.zeros((1 + self.ways * len(going), len(holes), len(holes)), dtype=np.float32)
         places = dict.fromkeys(positions, (0, 1))
         for number, history in enumerate(going):
@@ -102,76 +139,135 @@ class BlueprintContinuations:
         edge = values[0]  # all there is to know where nobody can bet any more
         edge[:] = apart * all_edges(self.game.rules, known, holes)
         boards = drawn_boards(self.game.rules, known, self.boards)
-        done = 0
-        while going and done < len(boards) and not (done and self.until is not None and monotonic() > self.until):
-            some = boards[done : done + BATCH]
-            for history in going:
-                first, ways = places[history]
-                self._add(positions[history], some, rest, values[first : first + ways])
-            done += len(some)
+
+        def add(history: str) -> None:
+            self.time.check()
+            first, ways = places[history]
+            self._add(positions[history], some, values[first : first + ways])
+
+        done, enough = 0, not going
+        while not enough:
+            begun = monotonic()
+            some = DrawnBoards(boards[done : done + BATCH], rest, self.game, self.blueprint)
+            in_parts(lambda number, _: add(going[number]), len(going), self.threads, parts=len(going))
+            done, left = done + len(some.cards), self.time.left
+            enough = done == len(boards) or (left is not None and monotonic() - begun > left)
         if going:
-            live = np.array([~np.isin(holes, board).any(axis=1) for board in boards[:done].tolist()], dtype=np.float32)
-            met = live.T @ live
-            lucky = edge - sum_edges(boards[:done], holes, deck) / np.maximum(met, 1)
-            for first, ways in (places[history] for history in going):
-                for matrix in values[first : first + ways]:
-                    matrix /= np.maximum(met, 1)
-                    matrix += lucky
-                    matrix *= apart
+            luck = self._luck(boards[:done], rest, apart, edge)
+            finish_pairs(luck.scale, luck.luck, values[1:])
         return Continuations(self.chooser, values, places)
 
-    def _add(self, position: Betting, boards: IntArray, rest: Subgame, values: Singles) -> None:
+    @staticmethod
+    def _luck(boards: IntArray, rest: Subgame, apart: BoolArray, edge: Singles) -> Luck:
+        """How far the showdowns of some boards are from those of all."""
+        live = np.array([~np.isin(rest.holes, board).any(axis=1) for board in boards.tolist()], dtype=np.float32)
+        scale: Singles = apart / np.maximum(live.T @ live, np.float32(1))
+        luck: Singles = edge - sum_edges(boards, rest.holes, rest.deck).astype(np.float32) * scale
+        return Luck(scale, luck)
+
+    def _add(self, position: Betting, boards: DrawnBoards, values: Singles) -> None:
         """Add what player 0 wins after a position, over complete boards, for each chip at stake: [way, hand, hand]."""
-        one = np.ones((1, len(boards), len(rest.numbers)), dtype=np.float32)
-        ends = list(self._ends(position, boards, rest.numbers, (one, one)))
-        hands, tables = some_hands(rest.holes, rest.deck), hand_tables(boards.shape[1] + rest.holes.shape[1], rest.deck)
-        strength = np.empty(len(rest.holes), dtype=np.int16)
-        gain = np.array([end.gain / position.stake for end in ends], dtype=np.float32)
-        shown = np.array([end.shown for end in ends])
-        sides = [
-            np.stack([np.broadcast_to(end.reach[player], self._shape(player, one)) for end in ends])
-            for player in (0, 1)
-        ]
-        for number, board in enumerate(boards):
-            (first, mine), (second, theirs) = (_columns(side[:, :, number]) for side in sides)
-            won = np.empty((2, self.ways, first.shape[2], second.shape[2]), dtype=np.float32)
-            for way in range(self.ways):
-                one_side, other = first[:, way % first.shape[1]], second[:, way % second.shape[1]]
-                for kind in (0, 1):
-                    these = shown == bool(kind)
-                    won[kind, way] = (gain[these, None] * one_side[these]).T @ other[these]
-            board_strengths(board, hands, tables, strength)
-            add_pair_values(won[0], won[1], mine, theirs, strength, values)
+        rest = self.rest(position, boards.cards[0])
+        sides = [[self._columns(rest, player, boards, b) for b in range(len(boards.cards))] for player in (0, 1)]
+        most = [max(reach.shape[2] for reach, _ in side) for side in sides]
+        won = np.zeros((len(boards.cards), 2, self.ways, most[0], most[1] + 1), dtype=np.float32)
+        first, second = (np.stack([column for _, column in side]) for side in sides)
+        gain = rest.ends.gain / np.float32(position.stake)
+        for b, ((mine, _), (theirs, _)) in enumerate(zip(*sides, strict=True)):
+            second[b, boards.strength[b] < 0] = most[1]
+            sums = np.empty((2, *theirs.shape[::2]), dtype=np.float32)
+            meet(*rest.ends.sequence, gain, rest.ends.shown, mine, theirs, sums, won[b])
+        rows = np.empty((len(won), most[0], 2, values.shape[1]), dtype=np.float32)
+        add_pair_values(won, first, second, boards.strength, rows, values)
 
-    def _chosen(self, actions: Sequence[str], shares: Singles, boards: IntArray, numbers: IntArray) -> Singles:
-        """[way, action, board, hand] probabilities at a decision of the chooser; `shares` are the blueprint's."""
-        return biased(actions, shares, self.ways)
+    def rest(self, position: Betting, board: IntArray) -> Rest:
+        """The rest of the game after a position; see `rest_after` for the board."""
+        chosen: list[Chosen] = [_followed, _followed]
+        chosen[self.chooser] = self._chosen
+        key = position.history, self.chooser, self.ways
+        return self.rests.get(
+            key, lambda: rest_after(self.game, position, self.blueprint, (chosen[0], chosen[1]), board)
+        )
 
-    def _shape(self, player: int, one: Singles) -> tuple[int, ...]:
-        return (self.ways if player == self.chooser else 1, *one.shape[1:])
+    def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int) -> tuple[Singles, IntArray]:
+        """[way, sequence, column] a player's reach on a board, and the column of each hand: buckets make them few."""
+        own = rest.players[player]
+        index, column = boards.columns(own, player, b)
+        shares = own.shares
+        if own.depending:
+            chosen, parts = self._chosen if player == self.chooser else _followed, [shares] if shares.size else []
+            for at in own.depending:
+                policy = boards.on(b, at)
+                found = chosen(at, policy.actions, policy.shares.astype(np.float32), boards.cards[b])
+                parts.append(found.reshape(len(found), -1))
+            shares = np.hstack(parts)
+        reach = np.empty((len(shares), len(own.parent), index.shape[1]), dtype=np.float32)
+        draws, keys = np.random.default_rng(0).random(reach.shape[0] * reach.shape[1]), np.empty(index.shape[1])
+        follow_sequences(own.parent, own.round, own.offset, shares, index, draws, reach, keys)
+        _, where, alike = np.unique(keys, return_index=True, return_inverse=True)
+        return np.ascontiguousarray(reach[..., where]), alike.ravel()[column]
 
-    def _ends(
-        self, position: Betting, boards: IntArray, numbers: IntArray, reach: tuple[Singles, Singles]
-    ) -> Iterator[End]:
-        """All ends of the game after a position, with the reach of both players from there on."""
-        actor = position.actor
-        if actor == TERMINAL:
-            gain = position.stake * (1 if position.folded is None or position.folded == 1 else -1)
-            yield End(gain, position.folded is None, reach)
-        elif actor == CHANCE:
-            yield from self._ends(position.after(REVEAL), boards, numbers, reach)
+    def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
+        """[way, action, column] probabilities at a decision of the chooser; `shares` are the blueprint's.
+
+        They are those of hands of the deck on a board, or of columns on any.
+        """
+        if self.loose is None:
+            return biased(actions, shares, self.ways)
+        if board is None:
+            found = self.loose.table(at)
+            assert found is not None and found[0] == actions
+            loose = found[1]
         else:
-            size = position.rules.board_size(position.round)
-            actions, found = self.blueprint.shares_on(position, [tuple(board) for board in boards[:, :size].tolist()])
-            shares = found[:, :, numbers].astype(np.float32)[None]
-            if actor == self.chooser:
-                shares = self._chosen(actions, shares[0], boards, numbers)
-            for number, action in enumerate(actions):
-                if shares[:, number].any():
-                    came = reach[actor] * shares[:, number]
-                    yield from self._ends(
-                        position.after(action), boards, numbers, (came, reach[1]) if actor == 0 else (reach[0], came)
-                    )
+            cards = tuple(board[: at.rules.board_size(at.round)].tolist())
+            loose = self.loose.policies(at, [cards])[0].shares
+        ways = biased(actions, loose.astype(np.float32), self.ways)
+        ways[0] = shares
+        return ways
+
+
+def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
+    """The one way of the player who follows the blueprint."""
+    return shares[None]
+
+
+class DrawnBoards:
+    """Some complete boards, the strength of a subgame's hands on them, and which hands play alike there."""
+
+    def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
+        self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
+        hands, tables = some_hands(rest.holes, rest.deck), hand_tables(cards.shape[1] + rest.holes.shape[1], rest.deck)
+        strength = np.empty((len(cards), len(rest.holes)), dtype=np.int16)
+        for board, row in zip(cards, strength, strict=True):
+            board_strengths(board, hands, tables, row)
+        self.strength: Singles = strength.astype(np.float32)
+        self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
+
+    def on(self, b: int, position: Betting) -> PublicPolicy:
+        """What the player to act does at a position, on the part of a board that is there."""
+        size = position.rules.board_size(position.round)
+        return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
+
+    def columns(self, own: Player, player: int, b: int) -> tuple[IntArray, IntArray]:
+        """[round, column] the columns that a player's hands have in each round, all different; [hand] which a hand has.
+
+        After all rounds: the number in the deck, for decisions that depend on the board in another way.
+        """
+        rounds = (*sorted(own.seen), *([self._rounds] if own.depending else []))
+        if (player, b, rounds) not in self._known:
+            parts = [
+                self.numbers if r == self._rounds else self.on(b, own.seen[r]).column[self.numbers].astype(np.int64)
+                for r in rounds
+            ]
+            key = np.zeros(len(self.numbers), dtype=np.int64)
+            for part in parts:
+                key = key * (int(part.max()) + 1) + part
+            _, where, column = np.unique(key, return_index=True, return_inverse=True)
+            index = np.zeros((self._rounds + 1, len(where)), dtype=np.int64)
+            for r, part in zip(rounds, parts, strict=True):
+                index[r] = part[where]
+            self._known[player, b, rounds] = index, column.ravel()
+        return self._known[player, b, rounds]
 
 
 def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
@@ -223,11 +319,3 @@ def _goes_on(position: Betting) -> bool:
     while position.actor == CHANCE:
         position = position.after(REVEAL)
     return position.actor >= 0
-
-
-def _columns(reach: Singles) -> tuple[Singles, IntArray]:
-    """[…, column] the different columns of [end, way, hand], and the column of each hand: buckets make them few."""
-    flat = reach.reshape(-1, reach.shape[-1])
-    keys = np.random.default_rng(0).random(len(flat)) @ flat
-    _, where, column = np.unique(keys, return_index=True, return_inverse=True)
-    return np.ascontiguousarray(reach[..., where]), column.ravel().astype(np.int64)

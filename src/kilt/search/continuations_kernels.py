@@ -1,33 +1,125 @@
-"""Compiled loop of `continuations`."""
+"""Compiled loops of `continuations`."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import IntArray
-from kilt.cards.hands_kernels import Strengths
+from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel
 
 Singles = npt.NDArray[np.float32]
 
 
 @kernel
-def add_pair_values(
-    folded: Singles, shown: Singles, first: IntArray, second: IntArray, strength: Strengths, values: Singles
+def follow_sequences(
+    parent: IntArray,
+    kind: IntArray,
+    offset: IntArray,
+    shares: Singles,
+    columns: IntArray,
+    draws: FloatArray,
+    reach: Singles,
+    keys: FloatArray,
 ) -> None:
-    """Add to `values` [way, hand, hand] what player 0 wins on a complete board, by hands of player 0 and player 1.
+    """Write to `reach` [way, sequence, column] how likely a player is to have done all of each sequence.
 
-    `folded` [way, column, column] is what they win where somebody folds, `shown` what the better hand wins at
-    showdowns. `first` and `second` [hand] are the columns of both players' hands; `strength` [hand] is −1 for hands
-    with a card of the board, to which nothing is added.
+    The last action of a sequence has the probabilities `shares` [way, …] from `offset` on, one for each entry of
+    ``columns[kind]`` [kind, column]; the rest of it is the sequence `parent`. The first sequence is empty. `keys`
+    [column] become sums of reaches by `draws` [way · sequence], which tell columns apart.
     """
+    ways, sequences, count = reach.shape
+    for k in range(count):
+        keys[k] = 0.0
+    for way in range(ways):
+        for k in range(count):
+            reach[way, 0, k] = 1.0
+        for s in range(1, sequences):
+            before, first, of, draw = parent[s], offset[s], columns[kind[s]], draws[way * sequences + s]
+            for k in range(count):
+                came = reach[way, before, k] * shares[way, first + of[k]]
+                reach[way, s, k] = came
+                keys[k] += draw * came
+
+
+@kernel
+def meet(
+    first: IntArray,
+    second: IntArray,
+    gain: Singles,
+    shown: IntArray,
+    mine: Singles,
+    theirs: Singles,
+    sums: Singles,
+    won: Singles,
+) -> None:
+    """Add up what columns of player 0 and of player 1 win from each other over the ends of a game.
+
+    `first` and `second` [end] are both players' sequences, ascending for player 0; `mine` and `theirs`
+    [way or 1, sequence, column] their reach. To `won` [2, way, column, column] is added what player 0 wins where
+    somebody folds, and what the better hand wins where hands are `shown`. `sums` [2, way or 1, column] is scratch.
+    """
+    ways, end = won.shape[1], 0
+    while end < len(first):
+        begin, sequence = end, first[end]
+        while end < len(first) and first[end] == sequence:
+            end += 1
+        for kind in range(2):
+            some = False
+            for w in range(theirs.shape[0]):
+                for k in range(theirs.shape[2]):
+                    sums[kind, w, k] = 0.0
+            for e in range(begin, end):
+                if shown[e] == kind:
+                    some = True
+                    for w in range(theirs.shape[0]):
+                        for k in range(theirs.shape[2]):
+                            sums[kind, w, k] += gain[e] * theirs[w, second[e], k]
+            if some:
+                for way in range(ways):
+                    w, v = way % mine.shape[0], way % theirs.shape[0]
+                    for i in range(mine.shape[2]):
+                        came = mine[w, sequence, i]
+                        if came != 0:
+                            for k in range(theirs.shape[2]):
+                                won[kind, way, i, k] += came * sums[kind, v, k]
+
+
+@kernel
+def add_pair_values(
+    won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
+) -> None:
+    """Add to `values` [way, hand, hand] what player 0 wins on some boards, by hands of player 0 and of player 1.
+
+    `won` [board, 2, way, column, column + 1] is what columns win where somebody folds, and what the better hand wins
+    at showdowns; the last column has zeros. `first` and `second` [board, hand] are the columns of both players' hands;
+    the last one for hands of player 1 with a card of the board. `strength` [board, hand] is −1 for such hands, and a
+    whole number otherwise. `rows` [board, column, 2, hand] is scratch: what a column wins from each hand.
+    """
+    boards, hands = strength.shape
     for way in range(len(values)):
-        for i in range(len(first)):
-            mine, row = strength[i], first[i]
-            if mine >= 0:
-                for j in range(len(second)):
-                    theirs, column = strength[j], second[j]
-                    won = shown[way, row, column]
-                    gain = folded[way, row, column] + (won if theirs < mine else -won if theirs > mine else 0 * won)
-                    values[way, i, j] += gain if theirs >= 0 else 0 * won
+        for b in range(boards):
+            for column in range(rows.shape[1]):
+                for kind in range(2):
+                    known, row, of = won[b, kind, way, column], rows[b, column, kind], second[b]
+                    for j in range(hands):
+                        row[j] = known[np.uint64(of[j])]
+        for i in range(hands):
+            value = values[way, i]
+            for b in range(boards):
+                mine = strength[b, i]
+                if mine >= 0:
+                    folded, shown, theirs = rows[b, first[b, i], 0], rows[b, first[b, i], 1], strength[b]
+                    for j in range(hands):
+                        ahead = mine - theirs[j]
+                        sign = np.float32(1) if ahead > 1 else (np.float32(-1) if ahead < -1 else ahead)
+                        value[j] += folded[j] + shown[j] * sign
+
+
+@kernel
+def finish_pairs(scale: Singles, luck: Singles, values: Singles) -> None:
+    """Multiply `values` [way, hand, hand] by `scale` [hand, hand], and add `luck` [hand, hand]."""
+    for way in range(len(values)):
+        for i in range(values.shape[1]):
+            for j in range(values.shape[2]):
+                values[way, i, j] = values[way, i, j] * scale[i, j] + luck[i, j]

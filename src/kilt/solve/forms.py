@@ -22,10 +22,10 @@ from kilt.errors import ArtifactError, RunError, shortened
 from kilt.games import load_game
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
+from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
 from kilt.games.tilt import TiltedGame, tilted
-from kilt.solve import disk_strategy
 from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.problem import (
     ABSTRACT,
@@ -116,11 +116,41 @@ def load_problem(
 
 def stored_form(path: Path) -> str:
     """The form of the problem that a strategy on disk is for."""
-    forms = {flat_strategy.KIND: FLAT, vector_strategy.KIND: VECTOR, disk_strategy.KIND: DISK, blueprint.KIND: ABSTRACT}
+    forms = {
+        flat_strategy.KIND: FLAT,
+        vector_strategy.KIND: VECTOR,
+        vector_strategy.IN_SUBGAMES: DISK,
+        blueprint.KIND: ABSTRACT,
+    }
     kind = artifact.kind_of(path)
     if kind not in forms:
         raise ArtifactError(f"{path} holds a {kind}, not a strategy: check the name")
     return forms[kind]
+
+
+def stored_problem(path: Path, threads: int = 1) -> Problem:
+    """The game of a strategy on disk, in the form of the strategy, by the rules that are kept beside it or by its name.
+
+    Nothing is asked of memory: tables are mapped from their files, subgames are unpacked one by one. ArtifactError
+    where it is a blueprint, which has a game of its own.
+    """
+    form = stored_form(path)
+    if form == ABSTRACT:
+        raise ArtifactError(f"{path} is for an abstract game: open it as a blueprint")
+    found = artifact.read(path, artifact.kind_of(path), remedy=flat_strategy.REMEDY)
+    with artifact.understood(path, flat_strategy.REMEDY):
+        name, rules = str(found.parameters["game"]), str(found.parameters.get("rules", ""))
+        given = Holdem(GameDef.parse(rules, source=str(path)), name) if rules else None
+    return _Source(name, threads, given).problem(form, tables=0)
+
+
+def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
+    """A game in subgames on disk, whatever memory it takes: for plans. RunError where it has no such form."""
+    source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
+    if lack := source.lacks_subgames():
+        remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, see `kilt game list`"
+        raise RunError(f"a plan for subgames on disk needs {lack}: {remedy}")
+    return source.on_disk
 
 
 @dataclass(frozen=True)
@@ -169,12 +199,17 @@ class _Source:
             return f"1 thread for a flat tree, and {self.threads} are asked for"
         return None
 
-    def _lacks_disk(self) -> str | None:
+    def lacks_subgames(self) -> str | None:
+        """What subgames need that is not there, but for memory."""
         lack = self._lacks_vector(0)
-        if lack or self.size is None:
-            return lack
-        if len(self.vectors.tree.rows) < 2:
+        if lack is None and len(self.vectors.tree.rows) < 2:
             return f"a game of two rounds or more, and {self.name} has one"
+        return lack
+
+    def _lacks_disk(self) -> str | None:
+        lack = self.lacks_subgames()
+        if lack:
+            return lack
         wanted, there = self.on_disk.subgames.memory, machine.available_memory()
         if wanted > there:
             return (

@@ -196,8 +196,12 @@ def resolve(
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
     """A subgame that ends with its first round, with the values that are told for where it ends."""
     cut = first_round_of(game)
-    ends = tuple(leaf for leaf in betting_tree(cut, menu).leaves if leaf.folded is None)
-    return replace(cut, continued=continued(cut, ends))
+    return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
+
+
+def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
+    """The positions where a subgame of one round ends without a fold."""
+    return tuple(leaf for leaf in betting_tree(game, menu).leaves if leaf.folded is None)
 
 
 def heeded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kilt.errors import RunError, quoted
-from kilt.games.game import CHANCE, REVEAL
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
 from kilt.tree.place import PlacedTree, TreePlace
@@ -36,7 +36,8 @@ class SpotTree(PlacedTree):
                 found = [self._act(place, word, line) for place in found]
                 continue
             if not rest or found[0].position.actor != CHANCE:
-                why = "no cards follow" if not rest else "a round is not over there"
+                over = "the hand is over" if found[0].position.actor == TERMINAL else "a round is not over"
+                why = f"{over} there" if rest else "no cards follow"
                 raise RunError(f"the line {quoted(line)} has a / where {why}")
             cards = rest.pop(0)
             dealt = [(place, one) for place in found for one in (self.next(place) if cards == ANY else [cards])]

@@ -7,7 +7,7 @@ what is still put in; a fold is worth 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -192,8 +192,8 @@ class SpotSolution:
     """
 
     game: VectorGame
-    table: Table
-    steps: tuple[Step, ...]
+    table: Table = field(repr=False)
+    steps: tuple[Step, ...] = field(repr=False)
 
     @property
     def _tree(self) -> SpotTree:

@@ -461,12 +461,19 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
         That share walks over boards.
     """
     folder = Path(folder)
+    require_kept(folder)
     run, spot = RunFolder.open(folder), read_spot(folder / SPOT)
     if not artifact.exists(folder / STRATEGY):
         raise RunError(f"{folder} has no strategy yet: kilt spot solve --resume {quote(str(folder))}")
     problem = VectorProblem(spot.tree(threads), TABLES)
     table, _ = problem.load(folder / STRATEGY)
     return spot, SpotSolution(problem.game, table, tuple(map(in_chips, run.steps())))
+
+
+def require_kept(folder: Path) -> None:
+    """Raise RunError where a folder has no spot."""
+    if not (folder / SPOT).exists():
+        raise RunError(f"{folder} has no spot that was kept: `kilt spot solve --save FOLDER` makes such a folder")
 
 
 def read_spot(path: str | Path) -> Spot:

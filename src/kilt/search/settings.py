@@ -1,0 +1,78 @@
+"""What an agent that re-solves is told: whether a game can be re-solved so, with which bets and in which memory."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from kilt import machine
+from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.config import ResolveConfig
+from kilt.errors import PlayError
+from kilt.games.holdem import Betting, Holdem
+from kilt.games.subgame import first_round_of, subgame
+from kilt.solve.resolve import METHODS
+from kilt.tree.betting import betting_size, betting_tree
+
+
+def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
+    """The raises of a subgame that begins in a round; None in limit games, which have their own."""
+    if game.rules.betting == "limit":
+        return None
+    return actions_of("/" * first_round + settings.bets, settings.near)
+
+
+def require_settings(settings: ResolveConfig, game: Holdem) -> None:
+    """Raise PlayError where a game cannot be re-solved so: rounds, method, bets, memory."""
+    rules = game.rules
+    later = rules.round_names[1:]
+    if not later:
+        raise PlayError(f"{game.name} has one round: there is no later one to re-solve; leave `resolve` out")
+    for name in settings.rounds:
+        if name not in later:
+            raise PlayError(f"unknown round {name!r} to re-solve: {game.name} has {', '.join(later)}")
+    for name in settings.limited:
+        if name not in settings.rounds or name == rules.round_names[-1]:
+            able = [one for one in settings.rounds if one != rules.round_names[-1]]
+            raise PlayError(
+                f"the round {name!r} cannot be limited: it has to be re-solved, with another round after it; here "
+                f"{', '.join(able) or 'none'} can"
+            )
+    if not settings.rounds:
+        raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
+    if settings.method not in METHODS:
+        raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
+    for name in ("trust", "neglect"):
+        if not 0 <= (share := getattr(settings, name)) <= 1:
+            raise PlayError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
+    for r in sorted(map(rules.round_names.index, settings.rounds)):
+        needed, there = memory_of(settings, game, r), machine.available_memory()
+        if needed > there:
+            raise PlayError(
+                f"re-solving from the {rules.round_names[r]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
+                f"{there / 1e9:,.1f} GB are available: use fewer bets, later rounds, or a limited round"
+            )
+
+
+def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
+    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision.
+
+    Of a limited round, the values of all pairs of hands.
+    """
+    rules, hands = game.rules, len(game.holes)
+    board = tuple(range(rules.board_size(first_round)))
+    opening = Betting.opening(rules, first_round, rules.big_blind)
+    rest, menu = subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game)
+    if rules.round_names[first_round] in settings.limited:
+        ends = [leaf for leaf in betting_tree(first_round_of(rest), menu).leaves if leaf.folded is None]
+        going = sum(leaf.stake < min(rules.stacks) for leaf in ends)
+        return (1 + settings.continuations * going) * hands**2 * np.dtype(np.float32).itemsize
+    size = betting_size(rest, menu)
+    left, boards, cells = game.deck.size - len(board), 1, 0
+    for r in range(first_round, rules.rounds):
+        if r > first_round:
+            boards *= comb(left, rules.board_cards[r])
+            left -= rules.board_cards[r]
+        cells += boards * hands * sum(actions[r] for actions in size.actions)
+    return 2 * cells * np.dtype(np.float32).itemsize
