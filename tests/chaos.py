@@ -163,13 +163,13 @@ class Work(NamedTuple):
 
 
 def digest(folder: Path) -> str:
-    """What all arrays of a folder hold; times and places are not in it."""
+    """What all arrays and subgames of a folder hold; times and places are not in it."""
     parts = []
-    for file in sorted(folder.rglob("*.npy")):
+    for file in sorted(file for file in folder.rglob("*") if file.suffix in (".npy", ".zst")):
         relative = file.relative_to(folder)
         # What is hidden is under way; a checkpoint is as old as the last time that one was written.
         if not any(part.startswith(".") for part in relative.parts) and relative.parts[0] != "checkpoint":
-            parts += [str(relative), np.load(file)]
+            parts += [str(relative), np.load(file) if file.suffix == ".npy" else np.fromfile(file, np.uint8)]
     return artifact.fingerprint(*parts)
 
 
@@ -193,6 +193,11 @@ WORKS = {
         ["solve", "--resume", "run"],
         "run",
     ),
+    "subgames": Work(
+        ["solve", "--game", "leduc", "-a", "cfr+disk:average", "-n", "4", "--out", "run"],
+        ["solve", "--resume", "run"],
+        "run",
+    ),
     "cards": Work(["abstraction", "build", "PR-KE-PHS 2-2", "--game", "small.game", "--out", "cards"], [], "cards"),
     "export": Work(
         ["export", "made", "agent"], [], "agent", lambda home: shutil.copytree(home.parent / "made", home / "made")
@@ -213,6 +218,7 @@ class Chaos:
         with self._inside(self.home):
             warm(["solve", "small.toml", "--out", "made"])
             warm(["export", "made", "agent"])
+            warm([*WORKS["subgames"].arguments[:-1], "subgames"])
             warm(["match", "made", "always-raise", "--hands", "60", "--json"])
 
     @contextmanager
@@ -276,7 +282,7 @@ class Chaos:
     def kills(self, trial: int) -> None:
         """SIGKILL between two file operations, up to three times in a piece of work, or at any moment."""
         draw = random.Random(f"kills {trial}")
-        name = draw.choice([*WORKS])
+        name = [*WORKS][trial] if trial < len(WORKS) else draw.choice([*WORKS])  # each at least once
         _, operations = self.undisturbed(name)
 
         def faults() -> Iterator[Fault]:
@@ -317,7 +323,7 @@ class Chaos:
     def damage(self, trial: int) -> None:
         """A file of an artifact that is damaged: noticed when it is used, or of no account."""
         draw = random.Random(f"damage {trial}")
-        source = self.home / draw.choice(["made", "agent"])
+        source = self.home / draw.choice(["made", "agent", "subgames"])
         with tempfile.TemporaryDirectory(dir=self.home) as place:
             copy = shutil.copytree(source, Path(place) / "copy")
             file = draw.choice(sorted(file for file in copy.rglob("*") if file.is_file()))

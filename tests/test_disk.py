@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commands import answer, refused
+from kilt.api import play_match
 from kilt.bench import disk as bench
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
+from kilt.engines import LocalEngine, Worker, WorkerLost
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import judge_of
+from kilt.play.strategy_agent import StrategyAgent
+from kilt.play.tree_agent import TreeAgent
 from kilt.reproduce import REPRODUCTIONS
 from kilt.reproduce.claims import HOLDS
 from kilt.reproduce.reproduction import Request
+from kilt.runs import folder
 from kilt.runs.budget import Budget
-from kilt.runs.folder import SUBGAMES
+from kilt.runs.check import check
+from kilt.runs.disk_plan import DiskPlan
+from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
+from kilt.runs.subject import Subject
+from kilt.solve import disk_strategy
 from kilt.solve.disk import GOLDEN, DiskCfr
 from kilt.solve.disk_kernels import MOST, PartRows
 from kilt.solve.disk_store import SubgameStore, pack, unpack
+from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.disk_subgames import Subgames
 from kilt.solve.forms import load_problem
-from kilt.solve.problem import DISK
+from kilt.solve.problem import DISK, VectorProblem
+from kilt.solve.solver import normalised
 from kilt.solve.vector import SELF_PLAY, VectorCfr
-from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.blueprint import STRATEGY, export
+from kilt.strategy.table import Strategy
+from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
-from test_vector import game_of
+from kilt.web.library import Library
+from kilt.web.views import strategy_view
+from test_vector import flat_tree_of, game_of
+from written_out import flat_places
 
 SCALE = 2.0**20
 
@@ -42,7 +61,7 @@ def in_memory(game: VectorGame, iterations: int, scale: float) -> np.ndarray:
     for number in range(iterations):
         solver.passes = 2 * number
         for turn in SELF_PLAY:
-            twin._walk(solver._discount(), (turn,))
+            twin._walk(solver.discount(), (turn,))
             dither = (2 * number + turn.player) * GOLDEN % 1
             twin.regret[trunk:] = np.floor(twin.regret[trunk:] * scale + dither) / scale
         twin.iterations += 1
@@ -54,7 +73,7 @@ def disk(game: VectorGame, folder, size: int | None = 1, **more) -> DiskCfr:
     return DiskCfr(Subgames(game, size=size), folder, **{"scale": SCALE} | more)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, MOST), min_size=1, max_size=40), st.integers(1, 3))
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))
@@ -83,6 +102,45 @@ def test_iterates_are_those_in_memory(name, size, tmp_path):
     assert most - least == pytest.approx(2 * strategy.exploitability())
 
 
+@pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])
+def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
+    """On any board, whatever its suits: by subgames that are unpacked one at a time, and by the rows of a flat tree."""
+    monkeypatch.setattr(disk_strategy, "KEPT", 1)
+    game, tree, rng = VectorGame(game_of(name)), flat_tree_of(name), np.random.default_rng(0)
+    solver = disk(game, tmp_path)
+    solver.step(2)
+    strategy, table = solver.current(), solver.current().table()
+    for row in rng.permutation(len(table))[:30].tolist():
+        assert np.array_equal(strategy[row : row + 1], table[row : row + 1])
+    shares = normalised(table[flat_places(game, tree)], tree.nodes)
+    twin = StrategyAgent("flat", game.game, Strategy.of(tree, shares))
+    agents = [TreeAgent("tree", PlacedTree(game), rows) for rows in (strategy, table)]
+    for position in (position for _, _, position in game.decisions() if rng.random() < 0.2):
+        size = game.game.rules.board_size(position.round)
+        board = tuple(rng.permutation(game.game.deck.size)[:size].tolist())
+        expected = twin.policy(position, board)
+        for agent in agents:
+            found = agent.policy(position, board)
+            assert found.actions == expected.actions
+            np.testing.assert_allclose(found.shares, expected.shares, atol=1e-12)
+    if name == "two hole cards":
+        _first_actions(solver, twin, tmp_path / "kept")
+
+
+def _first_actions(solver: DiskCfr, twin: StrategyAgent, folder) -> None:
+    """The figure of first actions, from a folder of subgames: as the flat strategy has them."""
+    DiskProblem(solver.subgames.game).save(folder / STRATEGY, solver.current())
+    asked = Request(game=str(folder), out=folder.with_suffix(".png"))
+    found = {row.name: row for row in REPRODUCTIONS["figure-9.4"].reproduce(asked, None).rows}
+    opening = twin.policy(twin.game.start(), ())
+    limps = opening.share("c")
+    assert found["dealer limps"].ours == pytest.approx(100 * limps.mean())  # all hands come to the first decision
+    assert found["dealer plays"].ours == pytest.approx(100 - 100 * opening.share("f").mean())
+    assert found["hand that limps most"].ours == pytest.approx(100 * limps.max())
+    assert "dealer caps with AA" not in found  # there is one raise a round
+    assert asked.out.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
     """Whatever the file was that could not be written: all numbers are the same in the end."""
@@ -90,7 +148,7 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
     whole = disk(game, tmp_path / "whole")
     whole.step(3)
     write = SubgameStore._write
-    for fatal in range(1, 26, 6):
+    for fatal in range(1, 26, 6 * threads):
         written = 0
 
         def breaks(self, file, *content, last=fatal):
@@ -116,13 +174,31 @@ def test_damage_is_found_and_named(tmp_path):
     disk(game, tmp_path / "sound").step(1)
     for name in ("1-2.zst", "trunk.zst"):
         size = (tmp_path / "sound" / name).stat().st_size
-        for place in range(0, size, 29):
+        for place in range(0, size, 37):
             folder = shutil.copytree(tmp_path / "sound", tmp_path / f"{name}-{place}")
             content = bytearray((folder / name).read_bytes())
             content[place] ^= 64
             (folder / name).write_bytes(content)
-            with pytest.raises(RunError, match=r"(1|trunk).* is damaged"):
+            with pytest.raises(RunError, match=r"(player 2 of subgame 1,|trunk.zst) is damaged"):
                 disk(game, folder).step(1)
+            if place < 60:
+                (found,) = check(folder)
+                assert "1-2.zst, player 2 of subgame 1, is damaged" in found.damage or "trunk.zst is" in found.damage
+    (found,) = check(tmp_path / "sound")
+    assert (found.what, found.damage) == ("subgames", "")
+    swapped = shutil.copytree(tmp_path / "sound", tmp_path / "swapped")
+    shutil.copyfile(swapped / "2-1.zst", swapped / "1-1.zst")
+    with pytest.raises(RunError, match="player 1 of subgame 1, is damaged"):
+        disk(game, swapped).step(1)
+    old = (tmp_path / "sound" / "2-1.zst").read_bytes()
+    disk(game, tmp_path / "sound").step(1)
+    (tmp_path / "sound" / "2-1.zst").write_bytes(old)
+    (tmp_path / "sound" / "0-2.zst").unlink()
+    (found,) = check(tmp_path / "sound")
+    assert "player 2 of subgame 0, is damaged (it is missing)" in found.damage
+    assert "player 1 of subgame 2, is damaged (it is of pass 1, not of pass 3)" in found.damage
+    with pytest.raises(RunError, match=r"it is missing|it is of pass 1"):
+        disk(game, tmp_path / "sound").step(1)
 
 
 def test_what_is_refused(tmp_path):
@@ -132,6 +208,8 @@ def test_what_is_refused(tmp_path):
         disk(leduc, tmp_path, scale=3)
     with pytest.raises(RunError, match="another game"):
         disk(VectorGame(game_of("three rounds")), tmp_path)
+    with pytest.raises(RunError, match="cut into other subgames"):
+        DiskProblem(leduc).save(tmp_path / "whole", disk(leduc, tmp_path / "one", size=10**9).current())
     with pytest.raises(GameError, match="no subgames"):
         Subgames(VectorGame(game_of("kuhn")))
 
@@ -162,6 +240,94 @@ def test_runs_on_disk(tmp_path):
     assert whole.exploitability == pytest.approx(rounded, abs=1e-3) != whole.current_exploitability
     with pytest.raises(GameError, match=r"another|is for"):
         load_problem("rhode-island", form=DISK).load(tmp_path / "run" / STRATEGY)
+    VectorProblem(problem.game).save(tmp_path / "memory" / STRATEGY, table)
+    export(tmp_path / "run", tmp_path / "exported")
+    shutil.rmtree(tmp_path / "run")
+    judge, again, _ = Subject.of_run(tmp_path / "exported").load()
+    assert judge.exploitability(again) == whole.exploitability
+    won = {play_match(tmp_path / place, "always-call", 40).results.sum() for place in ("whole", "memory", "exported")}
+    assert len(won) == 1  # all of them play the same strategy
+    agent, rules = Library([tmp_path / "exported"]).known("exported")
+    seen = strategy_view(agent, rules, "cc/", rules.deck.cards("Kh"))
+    assert seen["state"] == "decision" and len(seen["cells"]) == 5
+
+
+class LossyEngine(LocalEngine):
+    """An engine that loses a worker when it is asked to learn for the time of that number."""
+
+    def __init__(self, fatal: int) -> None:
+        super().__init__()
+        self.left = fatal
+
+    def hire(self, jobs):
+        return [LossyWorker(worker, self) for worker in super().hire(jobs)]
+
+    def dismiss(self, workers):
+        super().dismiss([getattr(worker, "worker", worker) for worker in workers])
+
+
+class LossyWorker(NamedTuple):
+    """A worker of such an engine."""
+
+    worker: Worker
+    engine: LossyEngine
+    where: str = "somewhere"
+
+    def ask(self, method, *arguments):
+        self.engine.left -= method == "learn"
+        if self.engine.left == 0 and method == "learn":
+            raise WorkerLost(0, "its machine is gone")
+        return self.worker.ask(method, *arguments)
+
+
+def test_workers_with_disks_of_their_own(tmp_path, monkeypatch):
+    """Whatever their number, and whoever is lost: files are those of one process, bit for bit, and are gone on with."""
+    monkeypatch.setattr(folder, "OFTEN", 0.0)
+    four, more = Budget(iterations=4), Budget(iterations=5)
+
+    def run(name, engine=None, workers=1):
+        place = {"folder": tmp_path / name, "budget": four}
+        return new_run("leduc", "cfr+disk:average", engine=engine, workers=workers, **place)
+
+    alone, warned = run("alone").finish(), []
+    for name, engine, workers in (("three", LocalEngine(), 3), ("lossy", LossyEngine(fatal=11), 2)):
+        *_, last = run(name, engine, workers).steps(warn=warned.append)
+        assert last[2:5] == alone[2:5]
+        for file in (tmp_path / "alone" / STRATEGY).glob("*.zst"):
+            assert file.read_bytes() == (tmp_path / name / STRATEGY / file.name).read_bytes()
+        assert not any(found.damage for found in check(tmp_path / name))
+    assert re.fullmatch(r"worker 0 was lost: .*; back to the checkpoint of iteration [12], from 2", *warned)
+    begun = RunFolder.open(tmp_path / "three")
+    with pytest.raises(RunError, match="resume it with --engine"):
+        new_run("leduc", "cfr+disk:average", begun=begun)
+    again = new_run("leduc", "cfr+disk:average", begun=begun, budget=more, engine=LocalEngine(), workers=2)
+    assert again.finish()[2:5] == continued_run(tmp_path / "alone", budget=more).finish()[2:5]
+    with pytest.raises(RunError, match="without --engine"):
+        new_run("leduc", "cfr+disk:average", begun=RunFolder.open(tmp_path / "alone"), engine=LocalEngine())
+    assert "use -a cfr+disk" in refused("solve", "--game", "leduc", "--engine", "local", "--iterations", 2)
+
+
+def test_plans_of_games_as_they_are():
+    """Counts are those of the split; machines share it, as many as there are subgames."""
+    said = answer("plan", "--game", "leduc", "--machines", 8, "--cores", 1, "--iterations", 10)
+    cut = Subgames(VectorGame(game_of("leduc")))
+    assert (said["subgames"], said["numbers"], said["fits"]) == (cut.count, cut.numbers, True)
+    one, many = said["machines"]
+    assert one["memory"] == cut.memory and one["subgames"] == cut.count and many["subgames"] == 1
+    assert said["walk_seconds"] > 0 and one["total_seconds"] == [10 * one["seconds"]] > many["total_seconds"]
+    guess, least, most = DiskPlan(load_problem("leduc", form=DISK)).iterations_for(0.000986)
+    assert least < guess < most == 1579
+    assert "has no plan" in refused("plan", "--game", "leduc", "-a", "cfr+")
+    assert "two rounds" in refused("plan", "--game", "kuhn")
+
+
+def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):
+    """By the payoffs of the rules, while it runs and from its folder."""
+    run = new_run("leduc", "cfr+disk", budget=Budget(iterations=3), tilt=(7, 0, 0, 7), folder=tmp_path / "run")
+    last = run.finish()
+    problem, strategy, _ = open_run(tmp_path / "run").load()
+    assert judge_of(problem).exploitability(strategy) == last.exploitability
+    assert problem.game.exploitability(strategy.table()) == pytest.approx(last.exploitability, abs=1e-9)
 
 
 def test_the_bench_and_the_counts():

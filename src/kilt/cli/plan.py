@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +79,8 @@ def plan(
         bool, typer.Option("--simulate", help="Foretell how a run goes on the blades, from what its parts cost here.")
     ] = False,
     cores: Annotated[
-        int | None, typer.Option(min=1, metavar="C", help="Of each blade. Left out: the threads of CONFIG.")
+        int | None,
+        typer.Option(min=1, metavar="C", help="Of each blade, or machine. Left out: the threads of CONFIG, or all."),
     ] = None,
     latency: Annotated[
         str, typer.Option(metavar="L", help="What a message takes: one or several, such as 1us,60us,1ms.")
@@ -90,12 +91,30 @@ def plan(
     machine_cores: Annotated[
         int | None, typer.Option(min=1, metavar="C", help="Cores of one machine that all blades are on, and the head.")
     ] = None,
+    game: Annotated[
+        str | None,
+        typer.Option("--game", "-g", metavar="NAME", help="In place of CONFIG: a game as it is, solved from disk."),
+    ] = None,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", metavar="A", help="With --game: cfr+disk, or cfr+disk:average.")
+    ] = "cfr+disk",
+    machines: Annotated[
+        int, typer.Option("--machines", min=1, metavar="N", help="With --game: that share its subgames.")
+    ] = 1,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", min=1, metavar="I", help="With --game: how many are to be done.")
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", metavar="T", help="With --game: to which exploitability, in chips per game."),
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Print a CONFIG to begin with, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built.
 
     With blades, say what each of them takes; with --simulate, how a run would go on more of them than there are here.
+    With --game, say what CFR+ from disk takes for a game as it is, on one machine and on N.
     """
     from kilt import machine
     from kilt.config import read_config
@@ -105,6 +124,11 @@ def plan(
 
     if example:
         out.print(EXAMPLE, end="", markup=False, highlight=False, soft_wrap=True)
+        return
+    if game is not None:
+        if config:
+            raise RunError(f"--game {game} and {config} are given: leave out one of them")
+        _plan_disk(game, algorithm, machines, cores, bandwidth, iterations, target, probe=probe, as_json=as_json)
         return
     if config is None:
         raise RunError("no CONFIG is given: `kilt plan --example > my.toml` makes one to begin with")
@@ -175,6 +199,79 @@ def _end(*, fits: bool) -> None:
     """End with exit code 1 where a run would find no memory, so that scripts know."""
     if not fits:
         raise typer.Exit(1)
+
+
+def _plan_disk(
+    game: str,
+    algorithm: str,
+    machines: int,
+    cores: int | None,
+    bandwidth: float | None,
+    iterations: int | None,
+    target: float | None,
+    *,
+    probe: bool,
+    as_json: bool,
+) -> None:
+    """Say what CFR+ from disk takes for a game as it is."""
+    from kilt.errors import RunError
+    from kilt.jit import cores as available
+    from kilt.runs.disk_plan import DiskPlan
+    from kilt.solve.forms import disk_problem
+
+    if algorithm not in ("cfr+disk", "cfr+disk:average"):
+        raise RunError(
+            f"{algorithm} has no plan for a game as it is: use -a cfr+disk or cfr+disk:average, or give a CONFIG"
+        )
+    if iterations is not None and target is not None:
+        raise RunError("--iterations and --target are given: use one of them")
+    with waiting(f"counting {game} …"):
+        plan = DiskPlan(disk_problem(game, cores or available()), algorithm.endswith(":average"))
+        goals = plan.iterations_for(target) if target is not None else (iterations,) if iterations else ()
+        count_of, fits = plan.numbers, plan.fits
+    measured = probe and fits
+    if measured:
+        with waiting("working on some subgames for some seconds …"):
+            plan = replace(plan, pace=plan.measured(MEASURED))
+    line = bandwidth * 1e9 / 8 if bandwidth else inf
+    found = [plan.on(number, line) for number in dict.fromkeys((1, machines))]
+    if as_json:
+        each = [
+            one._asdict()
+            | {"disk_bytes_per_second": one.disk_pace}
+            | ({"total_seconds": [goal * one.seconds for goal in goals]} if goals else {})
+            for one in found
+        ]
+        counts = {"game": game, "algorithm": algorithm, "subgames": plan.cut.count, "numbers": count_of}
+        speeds = {"measured": measured} | {f"{what}_seconds": value for what, value in plan.pace._asdict().items()}
+        print_json(counts | {"fits": fits, "iterations": list(goals)} | speeds | {"machines": each})
+    else:
+        titles = ["machines", "cores of each", "subgames of each", "memory of each", "disk of each", "an iteration"]
+        titles += [f"{goal:,} iterations" for goal in goals]
+        rows = [
+            [
+                *map(count, (one.machines, one.cores, one.subgames)),
+                *(_small(size) for size in (one.memory, one.disk)),
+                *(_lasting(seconds * one.seconds) for seconds in (1, *goals)),
+            ]
+            for one in found
+        ]
+        print_table(
+            f"{game}, {algorithm}: {plan.cut.count:,} subgames, {count_of:,} numbers", titles, rows, numbers=True
+        )
+        pace, where = plan.pace, "measured here" if measured else "as on the machine of docs/disk.md"
+        say(
+            f"{where}: a core takes {pace.walk * 1e9:.1f} ns to walk a number of the tables, {pace.read * 1e9:.1f} to "
+            f"read and {pace.write * 1e9:.1f} to write it; a disk moves {_small(found[-1].disk_pace)} a second at most"
+        )
+        if len(goals) > 1:
+            say(
+                "iterations are those that [2-4] hold'em took; in smaller games it may be the second number, in limit "
+                "hold'em it was the third"
+            )
+        if not fits:
+            say("that is more memory than is available here: use fewer --cores, whose subgames are in memory at a time")
+    _end(fits=fits or machines > 1)
 
 
 @dataclass(frozen=True)
@@ -357,6 +454,17 @@ def estimate_words(plan: RunPlan, found: RunEstimate) -> str:
             f"{in_bytes(cards.tables)} on disk and {in_bytes(cards.features)} more in the cache"
         )
     return words
+
+
+def _lasting(seconds: float) -> str:
+    """A time with its unit, from milliseconds to days.
+
+    >>> _lasting(0.0213), _lasting(83), _lasting(20000), _lasting(1.6e6)
+    ('21 ms', '1:23 min', '6 h', '19 days')
+    """
+    if seconds < 1:
+        return f"{seconds * 1000:,.0f} ms"
+    return _time(seconds) if seconds < 2 * 86_400 else f"{seconds / 86_400:,.0f} days"
 
 
 def _time(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -128,7 +128,8 @@ def solve(
         typer.Option(
             "--engine",
             metavar="E",
-            help="With CONFIG: `local` or `ray`, blades share the classes of its boards. Left out: as it says.",
+            help="With CONFIG: `local` or `ray`, blades share the classes of its boards. Left out: as it says. With "
+            "cfr+disk: they share the subgames, each on a disk of its own.",
         ),
     ] = None,
     blades: Annotated[
@@ -175,11 +176,7 @@ def solve(
             raise RunError(f"{config or resume} says the tilt: put `tilt = [{tilt}]` into the configuration")
         run = _abstract(config, folder, budget, solver, where, device, going_on=resume is not None)
     else:
-        if any(value is not None for value in where.values()):
-            raise RunError(
-                "blades share the classes of boards of an abstract game: give a CONFIG, or leave out --engine"
-            )
-        run = _whole(game, algorithm, seed, threads, device, tilt or "", resume, out, budget)
+        run = _whole(game, algorithm, seed, threads, device, tilt or "", resume, out, budget, where)
     _solve(run, as_json=as_json)
 
 
@@ -200,8 +197,10 @@ def _whole(
     resume: Path | None,
     out: Path | None,
     budget: Budget | None,
+    where: dict[str, Any],
 ) -> Run:
     """A run on a game as it is, new or to go on with."""
+    from kilt.engines import engine_named
     from kilt.errors import RunError
     from kilt.games.tilt import tilt_of
     from kilt.runs.folder import RunFolder, room_for
@@ -217,18 +216,36 @@ def _whole(
             "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
         )
     threads = 1 if threads is None else threads
-    with waiting(f"writing out {game} …"):
-        run = new_run(
-            game,
-            algorithm or DEFAULT_ALGORITHM,
-            budget=budget,
-            seed=seed or 0,
-            threads=threads,
-            device=device,
-            tilt=tilt_of(tilt),
-            folder=out,
-            begun=begun,
+    asked = {name: value for name, value in where.items() if value is not None}
+    if asked and not (algorithm or "").startswith("cfr+disk"):
+        raise RunError(
+            "blades share the classes of boards of an abstract game, or subgames on disk: give a CONFIG, use "
+            "-a cfr+disk, or leave out --engine"
         )
+    if asked and ("name" not in asked or "batch" in asked):
+        raise RunError("workers that share subgames on disk need --engine, and have no --batch")
+    workers = asked.get("blades", 2)
+    with ExitStack() as opened:
+        engine = None
+        if asked:
+            with waiting(f"starting the engine {asked['name']} …"):
+                engine = engine_named(asked["name"], asked.get("address", ""), workers * threads)
+            opened.callback(engine.close)
+        with waiting(f"writing out {game} …"):
+            run = new_run(
+                game,
+                algorithm or DEFAULT_ALGORITHM,
+                budget=budget,
+                seed=seed or 0,
+                threads=threads,
+                device=device,
+                tilt=tilt_of(tilt),
+                folder=out,
+                begun=begun,
+                engine=engine,
+                workers=workers,
+            )
+        opened.pop_all()  # the run closes it
     if isinstance(run.problem, DiskProblem):
         cut = run.problem.subgames
         disk = room_for(run.solver)

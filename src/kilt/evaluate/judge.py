@@ -204,10 +204,9 @@ class DiskJudge(Judge[DiskProblem]):
         """Best responses are as large as the game: they are not written down."""
         raise RunError(f"a best response in {self.problem.name} is as large as the game: it is not written down")
 
-    @staticmethod
-    def _of(strategy: Any) -> DiskStrategy:
+    def _of(self, strategy: Any) -> DiskStrategy:
         assert isinstance(strategy, DiskStrategy)
-        return strategy
+        return strategy.under(self.problem.subgames)
 
 
 class AbstractJudge(Judge[AbstractProblem]):

@@ -6,7 +6,8 @@
                                  `act(observation)`
 ``house``                        an agent that comes with kilt, see `kilt.strategy.blueprint.SHIPPED`
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
-``runs/leduc``                   the strategy of a small game that `kilt solve --game` has solved with a flat tree
+``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved as it is: as a flat tree,
+                                 with vectors of hands, or in subgames on disk, which are unpacked as play comes to them
 ``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
 ``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
                                  rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
@@ -33,7 +34,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kilt.artifact import exists, kind_of, understood
+from kilt.artifact import exists, understood
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError, file_errors
 from kilt.evaluate.estimators import estimator_named
@@ -43,13 +44,16 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.strategy_agent import StrategyAgent
+from kilt.play.tree_agent import TreeAgent
 from kilt.records import record_of
 from kilt.search.agent import ResolvingAgent
+from kilt.solve.forms import stored_form, stored_problem
+from kilt.solve.problem import ABSTRACT, FLAT, VectorProblem
 from kilt.strategy.blueprint import SHIPPED, STRATEGY, Blueprint, located
 from kilt.strategy.postprocess import rule_named
-from kilt.strategy.table import KIND as TABLE
 from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
+from kilt.tree.place import PlacedTree
 
 PORTFOLIO, SEATS = "portfolio:", "seats:"
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
@@ -97,9 +101,8 @@ def load_agent(spec: str) -> Agent:
         return _seated(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
-    if _is_solved(Path(spec)):
-        strategy = Strategy.load(Path(spec) / STRATEGY)
-        return StrategyAgent(spec.rstrip("/"), load_holdem(strategy.game), strategy)
+    if exists(stored := Path(spec) / STRATEGY) and stored_form(stored) != ABSTRACT:
+        return _solved_agent(spec.rstrip("/"), stored)
     return _run_agent(spec)
 
 
@@ -136,9 +139,17 @@ def load_holdem(name: str | Path) -> Holdem:
     return game
 
 
-def _is_solved(place: Path) -> bool:
-    """Whether a folder has the strategy of a small game, with a row for each information set."""
-    return exists(place / STRATEGY) and kind_of(place / STRATEGY) == TABLE
+def _solved_agent(name: str, stored: Path) -> StrategyAgent | TreeAgent:
+    """The agent that plays the strategy of a game as it is, information set by information set or place by place."""
+    if stored_form(stored) == FLAT:
+        strategy = Strategy.load(stored)
+        return StrategyAgent(name, load_holdem(strategy.game), strategy)
+    problem = stored_problem(stored)
+    assert isinstance(problem, VectorProblem)
+    if not isinstance(problem.game.game, Holdem):
+        raise PlayError(f"{name} is for {problem.name}, which is no poker: agents play games with cards and bets")
+    table, _ = problem.load(stored)
+    return TreeAgent(name, PlacedTree(problem.game), table)
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:

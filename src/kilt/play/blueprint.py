@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,13 +30,14 @@ from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.strategy.blueprint import Blueprint
-from kilt.strategy.postprocess import RULES, Rule, apply
+from kilt.strategy.postprocess import RULES, Rule, apply, apply_rows
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translations
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 KEPT_TABLES = 4096  # of public states: some 100 MB with a thousand buckets
+KEPT_WEIGHTS = 2048  # of branches, by hands: some 50 MB
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
 
 
@@ -80,6 +80,7 @@ class OwnSpot(NamedTuple):
     before: list[OwnDecision]
     turn: OwnDecision
     tables: list[ActionTable]  # [branch of the turn]
+    table: ActionTable | None  # the mean over branches; None where their weights are not the same for all hands
 
 
 OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisions so far, and where the hand stands
@@ -118,6 +119,7 @@ class BlueprintAgent:
     _spots: dict[str, OwnSpot] = field(default_factory=dict, repr=False, compare=False)
     _ways: dict[tuple[str, int], OwnWay] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
+    _mixes: dict[tuple[str, tuple[int, ...]], FloatArray] = field(default_factory=dict, repr=False, compare=False)
     _rows: dict[tuple[int, bool], tuple[FloatArray, BoolArray]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -155,26 +157,26 @@ class BlueprintAgent:
         """[board] `policy` on many boards, whose buckets are looked up together."""
         spot = self._spots.get(position.history) or self._spot(position)
         columns = self.blueprint.hand_buckets_on(position.actor, position.round, boards)
-        if len(spot.tables) == 1:
-            return [PublicPolicy(*spot.tables[0], column) for column in columns]
+        if (alike := spot.table) is not None:
+            return [PublicPolicy(*alike, column) for column in columns]
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
+
+    def table(self, position: Betting) -> ActionTable | None:
+        """The actions of a decision, and [action, bucket] their probabilities, where they are the same on all boards.
+
+        None where hands of a bucket may have come to the decision in different ways.
+        """
+        return (self._spots.get(position.history) or self._spot(position)).table
 
     def _mixed(self, spot: OwnSpot, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
         """The mean over the branches of a spot, on a board on which hands have these buckets."""
-        before, turn, tables = spot
-        actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
-        weights = self._weights(before, turn, board)
-        apart = weights.shape[1] > 1  # hands of a bucket may have come here in other ways
-        mixed = np.zeros((len(actions), len(column) if apart else tables[0][1].shape[1]))
-        for (some, table), weight in zip(tables, weights, strict=True):
-            for action, row in zip(some, table, strict=True):
-                mixed[actions.index(action)] += weight * (row.take(column) if apart else row)
-        return PublicPolicy(actions, mixed, np.arange(len(column)) if apart else column)
+        weights = self._weights(spot.before, spot.turn, board)
+        apart = [(actions, table.take(column, axis=1)) for actions, table in spot.tables]
+        return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
         """The legal actions among which the agent chooses at a position, with any hand, each once."""
-        *_, tables = self._spot(position)
-        return tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
+        return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
         """`policy` on many boards at once: the actions, and [action, board, hand] their probabilities."""
@@ -188,25 +190,37 @@ class BlueprintAgent:
     def _make_spot(self, position: Betting) -> OwnSpot:
         before, ways = self._way(position, position.actor)
         turn = OwnDecision(position, self._branches(ways, position), "")
-        return OwnSpot(before, turn, [self._table(position, branch.place) for branch in turn.branches])
+        tables, alike = [self._table(position, branch.place) for branch in turn.branches], None
+        if len(tables) == 1:
+            alike = tables[0]
+        elif all(len(decision.branches) == 1 for decision in before):
+            alike = mixture(tables, self._weights(before, turn, ()))
+        return OwnSpot(before, turn, tables, alike)
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
 
         [branch, 1] where they are the same for all hands: nothing was done where there were several branches.
         """
-        turns = [*before, last]
-        weights = turns[0].shares
-        for turn, after in pairwise(turns):
-            if len(turn.branches) > 1:
-                at, r = turn.position, turn.position.round
-                column = self.blueprint.hand_buckets(at.actor, r, board[: at.rules.board_size(r)])
-                tables = [PublicPolicy(*self._table(at, branch.place), column) for branch in turn.branches]
-                weights = weights * [table.share(turn.action) for table in tables]
-            weights = weights[[branch.earlier for branch in after.branches]] * after.shares
-            total = weights.sum(axis=0)
-            weights = np.where(total > 0, weights, after.shares) / np.where(total > 0, total, after.shares.sum())
-        return weights
+        if not before:
+            return last.shares
+        at = before[-1].position
+        seen = board[: at.rules.board_size(at.round)]  # what was dealt after the last decision tells nothing
+        key = last.position.history, seen
+        return self._remembered(self._mixes, key, lambda: self._make_weights(before, last, seen), KEPT_WEIGHTS)
+
+    def _make_weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
+        *earlier, turn = before
+        weights = self._weights(earlier, turn, board)
+        if len(turn.branches) > 1:
+            at = turn.position
+            column = self.blueprint.hand_buckets(at.actor, at.round, board)
+            tables = [PublicPolicy(*self._table(at, branch.place), column) for branch in turn.branches]
+            weights = weights * [table.share(turn.action) for table in tables]
+        weights = weights[[branch.earlier for branch in last.branches]] * last.shares
+        total = weights.sum(axis=0)
+        scaled: FloatArray = np.where(total > 0, weights, last.shares) / np.where(total > 0, total, last.shares.sum())
+        return scaled
 
     def _table(self, position: Betting, place: Place) -> ActionTable:
         """What the agent does at a public state with every bucket, if the hand stands at `place`; remembered."""
@@ -234,19 +248,17 @@ class BlueprintAgent:
         total = rows.sum(axis=1, keepdims=True)
         rows /= np.maximum(total, 1)
         seen: BoolArray = total[:, 0] > 0
-        if not self.rule.idle:
-            for bucket in np.flatnonzero(seen):
-                rows[bucket] = apply(self.rule, labels, rows[bucket], first=not place.acted)
+        rows[seen] = apply_rows(self.rule, labels, rows[seen], first=not place.acted)
         return rows, seen
 
     @staticmethod
-    def _remembered(known: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    def _remembered(known: dict[K, V], key: K, make: Callable[[], V], most: int = KEPT_TABLES) -> V:
         """What is known, or is made now and remembered for a while."""
         if key in known:
             with suppress(KeyError):  # another thread may clear it in between
                 return known[key]
         made = make()
-        if len(known) >= KEPT_TABLES:
+        if len(known) >= most:
             known.clear()
         known[key] = made
         return made
@@ -381,6 +393,16 @@ class BlueprintAgent:
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")
         return self.game.positions.moves(position)
+
+
+def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
+    """The mean of the tables of some branches by `weights` [branch, column], or [branch, 1]."""
+    actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
+    mixed = np.zeros((len(actions), tables[0][1].shape[1]))
+    for (some, table), weight in zip(tables, weights, strict=True):
+        for action, row in zip(some, table, strict=True):
+            mixed[actions.index(action)] += weight * row
+    return actions, mixed
 
 
 def action_draw(position: Betting) -> int:

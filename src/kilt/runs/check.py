@@ -29,10 +29,12 @@ from kilt.abstraction.buckets import (
 from kilt.config import read_config
 from kilt.errors import ArtifactError, KiltError
 from kilt.runs.folder import CONFIG, RunFolder
+from kilt.solve.disk_store import ABOUT, require_whole
 from kilt.strategy.blueprint import KIND as BLUEPRINT
-from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.model import KIND as MODEL
 from kilt.strategy.model import OpponentModel
+from kilt.strategy.vector import IN_SUBGAMES
 
 
 class Checked(NamedTuple):
@@ -70,6 +72,12 @@ def check(path: Path) -> Iterator[Checked]:
         raise ArtifactError(f"there is nothing of kilt in {path}: check the name")
 
 
+def require_whole_subgames(run: Path) -> None:
+    """Raise RunError where the strategy of a run is in subgames on disk, and some of them are damaged or missing."""
+    if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
+        require_whole(run / STRATEGY)
+
+
 def _folders(path: Path) -> Iterator[Path]:
     """All folders in a folder, but those that are being written; of two that were to change places, the one to be."""
     for folder in path.rglob("*"):
@@ -88,6 +96,8 @@ def _looks(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         yield "card abstraction", lambda: _look_at_cards(folder)
     if artifact.exists(folder):
         yield _kind(folder), lambda: _look_at_artifact(folder)
+    elif (folder / ABOUT).is_file():
+        yield "subgames", lambda: require_whole(folder)
     elif any(folder.glob("*.npy")):
         yield "arrays", lambda: _lost(folder)
 
@@ -106,6 +116,8 @@ def _look_at_artifact(folder: Path) -> None:
         Blueprint.load(folder)
     if kind == MODEL:
         OpponentModel.load(folder)
+    if kind == IN_SUBGAMES:
+        require_whole(folder)
 
 
 def _look_at_cards(folder: Path) -> None:

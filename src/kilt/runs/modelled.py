@@ -17,7 +17,7 @@ from kilt.runs.folder import RunFolder
 from kilt.runs.plan import Tick, resolve
 from kilt.runs.run import open_run
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import FLAT, VECTOR, FlatProblem, VectorProblem
+from kilt.solve.problem import ABSTRACT, DISK, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.translate import Mapping, pseudo_harmonic
 
@@ -58,13 +58,14 @@ def observer_for(
         with TemporaryDirectory(prefix="kilt-cards-") as folder:
             abstract = resolve(read_config(path)).build(Path(folder), tick).abstract
             yield AbstractObserver(abstract, player, mucked, mapping)
-    elif path.is_dir() and not (RunFolder.begun(path) and stored_form(path / STRATEGY) in (FLAT, VECTOR)):
+    elif path.is_dir() and not (RunFolder.begun(path) and stored_form(path / STRATEGY) != ABSTRACT):
         found = Blueprint.load(path)
         yield AbstractObserver(AbstractGame(found.game, found.cards, found.actions), player, mucked, mapping)
     else:
         game, form = str(target), None
         if path.is_dir():
             game, form = open_run(path).game, stored_form(path / STRATEGY)
+            form = VECTOR if form == DISK else form  # what is counted is a table
         rules, problem = load_holdem(game), load_problem(game, form=form)
         if isinstance(problem, FlatProblem):
             yield FlatObserver(rules, problem.tree, player, mucked)

@@ -36,7 +36,7 @@ from kilt.games.tilt import tilted
 from kilt.gpu import require_gpu
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunIdentity
-from kilt.search.agent import require_settings
+from kilt.search.settings import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
 from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import one_for_both, require_boards

@@ -23,17 +23,19 @@ from kilt import artifact
 from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
+from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, room_for
+from kilt.runs.folder import CONFIG, MODEL, PARTS, SUBGAMES, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
+from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
@@ -165,6 +167,8 @@ def new_run(
     against: Against | None = None,
     folder: Path | None = None,
     begun: RunFolder | None = None,
+    engine: Engine | None = None,
+    workers: int = 1,
 ) -> Run:
     """Begin a run on a game as it is, or go on with one.
 
@@ -192,6 +196,10 @@ def new_run(
         A new folder for log, checkpoints and strategy. Without one nothing is kept.
     begun : RunFolder, optional
         A run of the same game, algorithm and seed, to go on with.
+    engine : Engine, optional
+        For CFR+ from disk: whose workers have the subgames on disks of their own. It is closed with the run.
+    workers : int
+        How many there are, each with `threads`.
     """
     entry = algorithm_named(algorithm)
     exact, called = entry.exact, algorithm if isinstance(algorithm, str) else entry.what
@@ -206,6 +214,11 @@ def new_run(
     if against:
         assert isinstance(problem, FlatProblem | VectorProblem)
         problem = replace(problem, against=against)
+    if isinstance(problem, DiskProblem):
+        _require_place(begun, engine)
+        problem = replace(problem, engine=engine, workers=workers)
+    elif engine:
+        raise RunError(f"{called} has no subgames on disk for workers to share: use cfr+disk, or leave out --engine")
     solver = make_solver(problem, algorithm, seed)
     said = ",".join(f"{percent:g}" for percent in tilt) if any(tilt) else ""
     identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
@@ -216,6 +229,14 @@ def new_run(
     if folder:
         run.begin(folder)
     return run
+
+
+def _require_place(begun: RunFolder | None, engine: Engine | None) -> None:
+    """Raise RunError where a run has its subgames in its folder and is to go on by workers, or the other way round."""
+    if begun and engine and (begun.path / SUBGAMES).exists():
+        raise RunError(f"{begun.path} has its subgames in its own folder: resume it without --engine")
+    if begun and not engine and (begun.path / PARTS).exists():
+        raise RunError(f"{begun.path} has its subgames on disks of workers: resume it with --engine local, or ray")
 
 
 def configured_run(

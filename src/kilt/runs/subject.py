@@ -29,7 +29,8 @@ from kilt.evaluate.responses import PARTS, response_values
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.problem import CPU
+from kilt.solve.forms import stored_form, stored_problem
+from kilt.solve.problem import ABSTRACT, CPU
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import Walks
 
@@ -52,6 +53,8 @@ class Subject:
         """The strategy of a run that has come to its end, or of an agent that plays one."""
         if RunFolder.begun(run) or not artifact.exists(blueprint_folder(str(run))[0] / STRATEGY):
             return cls(open_run(run).game, run)
+        if _is_whole_game(run):
+            return cls(stored_problem(run / STRATEGY).name, run)
         return cls(blueprint_agent(str(run)).game.name, run)
 
     def load(
@@ -67,6 +70,9 @@ class Subject:
         if RunFolder.begun(self.run):
             problem, strategy, figures = open_run(self.run).load(threads, device)
             return judge_of(problem, patience=inf), strategy, figures
+        if _is_whole_game(self.run):
+            problem = stored_problem(self.run / STRATEGY, threads)
+            return judge_of(problem), *problem.load(self.run / STRATEGY)
         agent = blueprint_agent(str(self.run))
         played = blueprint_strategy(agent)
         assert played  # rules by name have no classes of their own
@@ -112,6 +118,11 @@ class Subject:
     def _anywhere(self) -> Subject:
         """What workers load the strategy by: a path that holds in any working folder."""
         return replace(self, run=self.run and self.run.resolve())
+
+
+def _is_whole_game(exported: Path) -> bool:
+    """Whether what was exported is the strategy of a game as it is."""
+    return artifact.exists(exported / STRATEGY) and stored_form(exported / STRATEGY) != ABSTRACT
 
 
 def _walks(subject: Subject) -> Walks:

@@ -28,11 +28,15 @@ interrupted goes on with the subgames that it has not come to, and ends in the s
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
+from time import thread_time
+from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
@@ -53,7 +57,90 @@ GOLDEN = (5**0.5 - 1) / 2
 PACKED = 4  # to one: the least that compression is counted on for, before anything is known
 
 
-class DiskCfr:
+class TrunkCfr(ABC):
+    """CFR+ in the trunk, from what subgames are worth, wherever they are.
+
+    Parameters
+    ----------
+    subgames : Subgames
+        What is solved.
+    scale : float, optional
+        Whole numbers to a chip: see `DiskCfr`.
+    averaging : bool
+        Whether the average strategy is kept too.
+    """
+
+    def __init__(self, subgames: Subgames, scale: float | None = None, averaging: bool = False) -> None:
+        self.subgames, self.averaging = subgames, averaging
+        self.scale = subgames.default_scale if scale is None else float(scale)
+        self._tasks = np.full(len(subgames.game.tree.rows), FOLLOW)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with nothing."""
+        self.passes = 0
+        self._known: dict[tuple[int, bool], DiskStrategy] = {}
+        self.trunk, self.average_trunk = (
+            np.zeros((self.subgames.trunk_rows, self.subgames.game.shape[1]), self.subgames.dtype) for _ in range(2)
+        )
+
+    @property
+    def iterations(self) -> int:
+        """Iterations that are complete."""
+        return self.passes // 2
+
+    @property
+    def tables(self) -> Table:
+        """[row, hand] the tables of the trunk: regrets, and the average where it is kept below them."""
+        return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
+
+    def take_in(self, player: int, worths: Iterable[Values]) -> None:
+        """End the pass of a player, from what `DiskCfr.worths` gives of all subgames in their order."""
+        cut = self.subgames
+        values = np.zeros((cut.opened, cut.game.shape[1]))
+        for number, worth in enumerate(worths):
+            values += worth[: cut.opened]
+            if self.averaging and number == 0:  # which has the trunk's average beside its values
+                self.average_trunk = worth[cut.opened :].astype(cut.dtype)
+        tables = self.tables_of(cut.layout(), self.trunk, self.trunk, averaged=False)
+        end = learning_walk(cut.game.tree, player, self._tasks, tables, tables, self.discount())
+        cut.game.conclude_walk(player, end, values, cut.dtype)
+        self.passes += 1
+
+    def current(self) -> Any:
+        """The strategy of the last iteration: a `DiskStrategy`, good until the next step."""
+        return self._strategy(averaged=False)
+
+    def average(self) -> Any:
+        """The average strategy where it is kept, else that of the last iteration: a `DiskStrategy`."""
+        return self._strategy(averaged=self.averaging)
+
+    def _strategy(self, *, averaged: bool) -> DiskStrategy:
+        key = self.passes, averaged
+        if key not in self._known:  # what was measured of it is not measured again
+            trunk = (self.average_trunk if averaged else self.trunk).copy()
+            self._known = {each: known for each, known in self._known.items() if each[0] == self.passes}
+            self._known[key] = self.strategy_of(trunk, averaged=averaged)
+        return self._known[key]
+
+    @abstractmethod
+    def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
+        """The strategy that subgames have now, with weights of the trunk."""
+
+    def tables_of(self, layout: TableLayout, regret: Table, average: Table, *, averaged: bool) -> PlayerTables:
+        """Tables as walks take them."""
+        dtype = self.subgames.dtype
+        none = np.empty(0, np.int64), np.zeros((0, 0, 0), dtype), np.zeros((0, 0), dtype)
+        return PlayerTables(layout, regret, regret, average, averaged, *none)
+
+    def discount(self) -> Discount:
+        """The weights of the iteration that is under way."""
+        variant = variant_named("cfr+")
+        row = discounts(variant, self.iterations + 1, 1, sampled=False)[0]
+        return Discount._make([*row.tolist(), variant.predictive])
+
+
+class DiskCfr(TrunkCfr):
     """CFR+ on a public tree, with the regrets of subgames in files.
 
     Parameters
@@ -73,27 +160,19 @@ class DiskCfr:
     def __init__(
         self, subgames: Subgames, folder: Path | None = None, *, scale: float | None = None, averaging: bool = False
     ) -> None:
-        self.subgames, self.averaging = subgames, averaging
-        self.scale = subgames.default_scale if scale is None else float(scale)
-        self.passes, self.trunk = 0, self._zeros()
-        self.average_trunk = self._zeros()
-        self._tasks = np.full(len(subgames.game.tree.rows), FOLLOW)
+        super().__init__(subgames, scale, averaging)
         self.store: SubgameStore
-        self._known: dict[tuple[int, bool], DiskStrategy] = {}
         if folder is None:
             folder = Path(mkdtemp(prefix="kilt-subgames-"))
             finalize(self, rmtree, folder, ignore_errors=True)
         self.open(folder)
 
-    def _zeros(self) -> Table:
-        return np.zeros((self.subgames.trunk_rows, self.subgames.game.shape[1]), self.subgames.dtype)
-
     def open(self, folder: Path) -> None:
         """Keep all that is learnt in a folder, or go on from what is there."""
         before = self.store if self.passes else None
-        self.store = SubgameStore(folder, self.subgames.fingerprint, self.scale, self.averaging)
+        self.store = SubgameStore(folder, self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count)
         if before:
-            before.copy_to(folder)
+            before.copy_to(folder, self.subgames.fingerprint)
         kept = self.store.read_trunk()
         if kept.passes:
             shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.game.shape[1]
@@ -102,11 +181,6 @@ class DiskCfr:
             tables = kept.values.astype(self.subgames.dtype)
             self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
             self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
-
-    @property
-    def iterations(self) -> int:
-        """Iterations that are complete."""
-        return self.passes // 2
 
     @property
     def size(self) -> int:
@@ -127,26 +201,20 @@ class DiskCfr:
 
     def _pass(self, player: int) -> None:
         """One pass over all subgames, in which a player learns."""
-        cut, discount = self.subgames, self._discount()
-        values = np.zeros((cut.opened, cut.game.shape[1]))
+        self.take_in(player, self.worths(player))
+        self.store.write_trunk(self.passes, self.tables)
+
+    def worths(self, player: int, numbers: Iterable[int] | None = None) -> Iterator[Values]:
+        """Let a player learn in all subgames, or in some; what they are worth, in their order."""
         read, write = partial(self._read, player), partial(self._write, player)
-        for number, worth in enumerate(cut.stream(read, partial(self._learn, player, discount), write)):
-            values += worth[: cut.opened]
-            if self.averaging and number == 0:  # which has the trunk's average beside its values
-                self.average_trunk = worth[cut.opened :].astype(cut.dtype)
-        tables = self._tables(cut.layout(), self.trunk, self.trunk, averaged=False)
-        end = learning_walk(cut.game.tree, player, self._tasks, tables, tables, discount)
-        cut.game.conclude_walk(player, end, values, cut.dtype)
-        self.passes += 1
-        trunk = [self.trunk, self.average_trunk] if self.averaging else [self.trunk]
-        self.store.write_trunk(self.passes, np.concatenate(trunk))
+        return self.subgames.stream(read, partial(self._learn, player, self.discount()), write, numbers)
 
     def _read(self, player: int, number: int, regret: Table, average: Table) -> LoadedSubgame | Values:
         """A subgame for the pass of a player, or what it is worth, where that was found before an interruption."""
-        kept = self.store.open(number, player)
+        kept = self.store.open(number, player, self.passes)
         if kept.passes > self.passes:
             return kept.values
-        subgame = read_subgame(self.subgames, self.store, number, self.trunk, regret)
+        subgame = read_subgame(self.subgames, self.store, number, self.trunk, regret, self.passes)
         if self.averaging:
             average = average[: len(subgame.regret)]
             average[: len(self.average_trunk)] = self.average_trunk
@@ -158,7 +226,7 @@ class DiskCfr:
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
         """[chance node, hand] what a subgame is worth to a player who learns; after that of the first, the averages."""
         cut = self.subgames
-        tables = self._tables(subgame.layout, subgame.regret, subgame.average, averaged=self.averaging)
+        tables = self.tables_of(subgame.layout, subgame.regret, subgame.average, averaged=self.averaging)
         learn = learning_walk(subgame.tree, player, self._tasks, tables, tables, discount)
         values = cut.game.part_values(player, learn, subgame.tree, cut.dtype).astype(cut.dtype)
         if self.averaging and subgame.number == 0:
@@ -176,31 +244,9 @@ class DiskCfr:
             )
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
-    def _tables(self, layout: TableLayout, regret: Table, average: Table, *, averaged: bool) -> PlayerTables:
-        dtype = self.subgames.dtype
-        none = np.empty(0, np.int64), np.zeros((0, 0, 0), dtype), np.zeros((0, 0), dtype)
-        return PlayerTables(layout, regret, regret, average, averaged, *none)
-
-    def _discount(self) -> Discount:
-        variant = variant_named("cfr+")
-        row = discounts(variant, self.iterations + 1, 1, sampled=False)[0]
-        return Discount._make([*row.tolist(), variant.predictive])
-
-    def current(self) -> Any:
-        """The strategy of the last iteration: a `DiskStrategy`, good until the next step."""
-        return self._strategy(averaged=False)
-
-    def average(self) -> Any:
-        """The average strategy where it is kept, else that of the last iteration: a `DiskStrategy`."""
-        return self._strategy(averaged=self.averaging)
-
-    def _strategy(self, *, averaged: bool) -> DiskStrategy:
-        key = self.passes, averaged
-        if key not in self._known:  # what was measured of it is not measured again
-            trunk = (self.average_trunk if averaged else self.trunk).copy()
-            self._known = {each: known for each, known in self._known.items() if each[0] == self.passes}
-            self._known[key] = DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
-        return self._known[key]
+    def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
+        """The strategy that the folder has now, with weights of the trunk."""
+        return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """The number of iterations: all else is in the folder."""
@@ -210,3 +256,47 @@ class DiskCfr:
         """Compare what `state` gave with the folder, which may have come further."""
         if self.iterations < int(state["iterations"]):
             raise ValueError(f"{self.store.folder} has {self.iterations} iterations, not {int(state['iterations'])}")
+
+
+class DiskPace(NamedTuple):
+    """Seconds of a core for each number of the tables, in a pass over all subgames for one player."""
+
+    read: float  # and unpack
+    walk: float
+    write: float  # and pack
+
+    @property
+    def total(self) -> float:
+        """Of all three, which go on side by side where cores are free."""
+        return self.read + self.walk + self.write
+
+
+# On [2-1] hold'em, one core of two that others used too: see docs/disk.md.
+USUAL_PACE = DiskPace(read=4.0e-9, walk=4.3e-9, write=2.3e-9)
+
+
+def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
+    """Work on the first subgames for some seconds of CPU time, in a folder of their own, and see how fast that goes.
+
+    Each is worked on twice: the first time there is nothing to read, and something may have to be compiled.
+    """
+    solver, shape = DiskCfr(subgames, averaging=averaging), (subgames.rows, subgames.game.shape[1])
+    tables, took, numbers = (np.empty(shape, subgames.dtype), np.empty(shape, subgames.dtype)), np.zeros(3), 0
+    for number in range(subgames.count):
+        solver.passes = 0
+        for again, player in product((False, True), (0, 1)):
+            times = [thread_time()]
+            subgame = solver._read(player, number, *tables)
+            assert isinstance(subgame, LoadedSubgame)
+            times.append(thread_time())
+            values = solver._learn(player, solver.discount(), subgame)
+            times.append(thread_time())
+            solver._write(player, subgame, values)
+            times.append(thread_time())
+            solver.passes += 1
+            if again:
+                took += np.diff(times)
+                numbers += int(subgames.sizes[number]) * shape[1]
+        if took.sum() > seconds:
+            break
+    return DiskPace(*(took / numbers).tolist())

@@ -4,7 +4,7 @@ What is kept of each player in a subgame is a file of its own: a pass changes th
 of an action on a board come together, those of the weakest hand first: neighbours are then alike, and differences from
 one to the next are kept. Hands that differ by suits alone are kept once, those that hold a card of the board never.
 Differences are taken apart into planes of bytes, the low ones first, two where all are below 2¹⁶ and four elsewhere,
-and Zstandard packs these. A file has a checksum of all that is in it.
+and Zstandard packs these. A file has a checksum of its name and of all that is in it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -24,14 +24,15 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from kilt.arrays import FloatArray
 from kilt.artifact import os_errors, write_text
-from kilt.errors import RunError
+from kilt.errors import KiltError, RunError
 from kilt.machine import locked
 from kilt.solve.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
 
-FORMAT = 3  # of the folder; goes up when older readers would not understand it
-MARK = f"kilt subgame {FORMAT}\n".encode()
-ABOUT, TRUNK = "about.json", "trunk.zst"
+FORMAT = 4  # of the folder; goes up when older readers would not understand it
+OLDER = 3  # which can be read too: checksums of its files are the same whatever they are called
+MARK, OLDER_MARK = (f"kilt subgame {number}\n".encode() for number in (FORMAT, OLDER))
+ABOUT, TRUNK, LOCK = "about.json", "trunk.zst", ".lock"
 LEVEL = 1  # of compression: see docs/disk.md
 HEAD = "<u8"  # of each number before what is packed
 
@@ -102,24 +103,31 @@ class SubgameStore:
         Whole numbers to a chip; likewise.
     averaging : bool
         Whether averages are kept too; likewise.
+    count : int
+        Of subgames, for whoever looks whether all are there.
     """
 
-    def __init__(self, folder: Path, game: str, scale: float, averaging: bool = False) -> None:
-        self.folder = folder
-        self.said: dict[str, Any] = {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
+    def __init__(self, folder: Path, game: str, scale: float, averaging: bool = False, count: int = 0) -> None:
+        self.folder, self.count = folder, count
+        self.said = self.about(game, scale, averaging)
         with os_errors(f"subgames in {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             about = folder / ABOUT
             if not about.exists():
-                write_text(about, json.dumps(self.said))
+                write_text(about, json.dumps(self.said | {"subgames": count}))
             require_about(folder, self.said)
+
+    @staticmethod
+    def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
+        """What a folder says about itself."""
+        return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
     def opened(cls, folder: Path, game: str) -> SubgameStore:
         """A folder that was filled before, with the scale that it has."""
         said = _about(folder)
         require_about(folder, {"format": FORMAT, "game": game})
-        return cls(folder, game, said["scale"], said["average"])
+        return cls(folder, game, said["scale"], said["average"], said["subgames"])
 
     @property
     def scale(self) -> float:
@@ -131,14 +139,23 @@ class SubgameStore:
         """Write to the folder while no other process does; RunError where one does."""
         with ExitStack() as held:
             try:
-                held.enter_context(locked(self.folder / ".lock", wait=False))
+                held.enter_context(locked(self.folder / LOCK, wait=False))
             except BlockingIOError:
                 raise RunError(f"another process is at work on {self.folder}: wait for it, or stop it") from None
             yield
 
-    def open(self, number: int, player: int) -> KeptNumbers:
-        """What is kept of a player in a subgame; one that nobody has come to has no files."""
-        return self._read(self._file(number, player))
+    def open(self, number: int, player: int, passes: int) -> KeptNumbers:
+        """What is kept of a player in a subgame; one that nobody has come to has no files.
+
+        `passes` are complete: RunError where the file is missing that the last one of the player has written, or where
+        one of an earlier pass is in its place.
+        """
+        file = self._file(number, player)
+        kept, last = self._read(file), passes - (passes - 1 - player) % 2 if passes > player else 0
+        if kept.passes < last:
+            said = f"it is of pass {kept.passes:,}, not of pass {last:,}" if kept.packed else "it is missing"
+            raise _damaged(file, said)
+        return kept
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
         """Keep the numbers of a player in a subgame, in place of those before."""
@@ -152,23 +169,32 @@ class SubgameStore:
         """The number of passes that are complete and, as `values`, [row, hand] the tables of the trunk."""
         return self._read(self.folder / TRUNK)
 
-    def write_trunk(self, passes: int, tables: FloatArray) -> None:
+    def write_trunk(self, passes: int, tables: Table) -> None:
         """Keep the tables of the trunk, as they are: they are small."""
-        self._write(self.folder / TRUNK, KeptNumbers(passes, tables))
+        self._write(self.folder / TRUNK, KeptNumbers(passes, np.asarray(tables)))
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.stat().st_size for file in self.folder.glob("*.zst"))
 
-    def copy_to(self, folder: Path) -> None:
-        """Give all files to another folder as they are now: by links where the disk has them, else by copies."""
+    def copy_to(self, folder: Path, game: str) -> None:
+        """Give all files to another folder as they are now: by links where the disk has them, else by copies.
+
+        The folder says that it is for the game with the fingerprint `game`, whose payoffs may be others.
+        """
+        self.describe(folder, game)
+        copy_files(self.folder.glob("*.zst"), folder)
+
+    def describe(self, folder: Path, game: str) -> None:
+        """Write to another folder that it holds subgames of this kind, for the game with the fingerprint `game`."""
         with os_errors(f"{folder} cannot be written"):
-            for file in (self.folder / ABOUT, *self.folder.glob("*.zst")):
-                try:
-                    os.link(file, folder / file.name)
-                except OSError:
-                    shutil.copyfile(file, folder / file.name)
+            write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
+
+    def files(self, numbers: Iterable[int]) -> list[Path]:
+        """The files of some subgames, as far as they are there."""
+        every = (self._file(number, player) for number in numbers for player in (0, 1))
+        return [file for file in every if file.exists()]
 
     def _file(self, number: int, player: int) -> Path:
         return self.folder / f"{number}-{player + 1}.zst"
@@ -180,7 +206,7 @@ class SubgameStore:
         first = ZstdCompressor(LEVEL).compress(head + values.tobytes())
         pieces = first, *kept.packed
         body = [np.array([len(pieces), *map(len, pieces)], HEAD).tobytes(), *pieces]
-        check = 0
+        check = crc32(file.name.encode())  # so that no file can be taken for another one
         for piece in body:
             check = crc32(piece, check)
         draft = file.with_name(f".{file.name}")
@@ -203,10 +229,11 @@ class SubgameStore:
         with os_errors(f"{file} cannot be read"):
             data = file.read_bytes()
         try:
-            if not data.startswith(MARK):
+            if not data.startswith((MARK, OLDER_MARK)):
                 raise ValueError("it does not begin as files of subgames do")
             check, count = np.frombuffer(data, HEAD, 2, len(MARK)).tolist()
-            if crc32(memoryview(data)[len(MARK) + 8 :]) != check:
+            begun = crc32(file.name.encode()) if data.startswith(MARK) else 0
+            if crc32(memoryview(data)[len(MARK) + 8 :], begun) != check:
                 raise ValueError("its checksum is another one")
             sizes = np.frombuffer(data, HEAD, count, len(MARK) + 16)
             ends = len(MARK) + 16 + 8 * count + np.cumsum([0, *sizes.tolist()])
@@ -217,6 +244,21 @@ class SubgameStore:
         except (ZstdError, ValueError, TypeError, IndexError) as error:
             raise _damaged(file, error) from error
         return KeptNumbers(passes, values, tuple(pieces[1:]))
+
+
+def copy_files(files: Iterable[Path], folder: Path) -> None:
+    """Give files to a folder, in place of those of their names: by links where the disk has them, else by copies."""
+    with os_errors(f"{folder} cannot be written"):
+        for file in files:
+            draft = folder / f".{file.name}"
+            draft.unlink(missing_ok=True)
+            try:
+                os.link(file, draft)
+            except OSError:
+                shutil.copyfile(file, draft)
+                with draft.open("rb+") as copy:
+                    os.fsync(copy.fileno())
+            draft.replace(folder / file.name)
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
@@ -235,10 +277,33 @@ def _about(folder: Path) -> dict[str, Any]:
         text = (folder / ABOUT).read_bytes()
     try:
         said = json.loads(text)
-        return {what: said[what] for what in ("format", "game", "scale", "average")}
+        found = {what: said[what] for what in ("format", "game", "scale", "average")}
+        found["format"] = FORMAT if found["format"] == OLDER else found["format"]
+        return found | {"subgames": int(said.get("subgames", 0))}  # those of kilt 0.1.0 do not say
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise _damaged(folder / ABOUT, error) from error
 
 
-def _damaged(file: Path, error: Exception) -> RunError:
-    return RunError(f"{file} is damaged ({error}): copy it from where it is whole, or begin again in another folder")
+def require_whole(folder: Path) -> None:
+    """Read all files of a folder of subgames; RunError says which are damaged or missing, and of which subgames."""
+    said = _about(folder)
+    require_about(folder, {"format": FORMAT})
+    store = SubgameStore.opened(folder, said["game"])
+    passes, faults = store.read_trunk().passes, list[str]()
+    there = [int(file.name.partition("-")[0]) for file in folder.glob("[0-9]*-[12].zst")]
+    for number in range(max(store.count, 1 + max(there, default=-1))):
+        for player in (0, 1):
+            try:
+                store.open(number, player, passes)
+            except KiltError as error:
+                faults.append(str(error))
+    if faults:
+        raise RunError("; ".join(faults))
+
+
+def _damaged(file: Path, error: Exception | str) -> RunError:
+    number, _, player = file.stem.partition("-")
+    where = f", player {player} of subgame {number}," if player else ""
+    return RunError(
+        f"{file}{where} is damaged ({error}): copy it from where it is whole, or begin again in another folder"
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,18 @@ from zstandard import ZstdError
 
 from kilt import artifact
 from kilt.arrays import Array
+from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.solve.disk_store import KeptNumbers, SubgameStore, unpack
 from kilt.solve.disk_subgames import LoadedSubgame, Subgames, Values
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.strategy.table import REMEDY, require_same
+from kilt.strategy.vector import IN_SUBGAMES, rules_of
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 from kilt.tree.vector_tree import flop_tree
 
-KIND = "strategy in subgames"
+KEPT = 256 << 20  # bytes of subgames that stay unpacked, for whoever looks at some decisions: one at least
 AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
 
 
@@ -41,6 +44,8 @@ class DiskStrategy:
         Weights of the actions of the first round.
     averaged : bool
         Whether it is the average of all iterations, or the strategy of the last one.
+    walked : callable, optional
+        What does `walk` somewhere else, where the subgames are there.
     """
 
     subgames: Subgames
@@ -48,6 +53,36 @@ class DiskStrategy:
     passes: int
     trunk: Table
     averaged: bool = False
+    walked: Callable[[DiskStrategy], Iterable[Values]] | None = field(default=None, repr=False, compare=False)
+    _under: dict[str, DiskStrategy] = field(default_factory=dict, repr=False, compare=False)  # see `under`
+
+    def __getitem__(self, rows: slice) -> Table:
+        """Rows of one decision in the table over (board, row) × hand: their subgame is unpacked, and kept for a while.
+
+        So whoever plays it, or looks at it place by place, has some subgames in memory at a time, 256 MB or one.
+        """
+        if rows.stop <= len(self.trunk):
+            return self.trunk[rows]
+        number, r, first = self.subgames.place_of(rows.start)
+        subgame = self._unpacked(number)
+        first += int(subgame.layout.start[r])
+        return subgame.regret[first : first + rows.stop - rows.start]
+
+    @cached_property
+    def _unpacked(self) -> Callable[[int], LoadedSubgame]:
+        size = self.subgames.rows * self.subgames.game.shape[1] * self.subgames.dtype.itemsize
+        return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
+
+    def under(self, subgames: Subgames) -> DiskStrategy:
+        """The strategy with other payoffs: those of a game that has the same tree, cut in the same way."""
+        if subgames is self.subgames:
+            return self
+        if not np.array_equal(subgames.first, self.subgames.first):
+            raise RunError(f"{self.store.folder} is cut into other subgames than {subgames.game.game.name} is here")
+        key = subgames.fingerprint
+        if key not in self._under:  # what was measured of it is not measured again
+            self._under[key] = replace(self, subgames=subgames, _under={})
+        return self._under[key]
 
     def response_values(self) -> tuple[float, float]:
         """What a best response to the strategy wins in seats 0 and 1, in chips per game."""
@@ -71,25 +106,33 @@ class DiskStrategy:
     def _worth(self) -> tuple[float, float, float, float]:
         """What is won by following in both seats, and by responding, from one pass over all subgames."""
         game, cut = self.subgames.game, self.subgames
-        seats = (0, 1) if game.uneven else (0,)
-        todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
+        walks = self._walks(self.trunk, cut.layout())
+        values = np.zeros((len(walks), cut.opened, game.shape[1]))
+        for worth in self.walked(self) if self.walked else self.walk():
+            values += worth
+        *followed, first, second = (game.conclude(walk, own) for walk, own in zip(walks, values, strict=True))
+        return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
 
-        def walks(table: Table, layout: TableLayout) -> list[Walk]:
-            return [Walk(seat, (task,), table, table, layout, layout) for seat, task in todo]
+    def _walks(self, table: Table, layout: TableLayout) -> list[Walk]:
+        """The walks that tell what is won: following in one seat, or in both, and responding."""
+        seats = (0, 1) if self.subgames.game.uneven else (0,)
+        todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
+        return [Walk(seat, (task,), table, table, layout, layout) for seat, task in todo]
+
+    def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
+        """[walk, chance node of the trunk, hand] what subgames are worth, all or those of some `numbers`, in order."""
+        game = self.subgames.game
 
         def respond(subgame: LoadedSubgame) -> Values:
-            return np.stack([game.flop_values(walk, subgame.tree) for walk in walks(subgame.regret, subgame.layout)])
+            walks = self._walks(subgame.regret, subgame.layout)
+            return np.stack([game.flop_values(walk, subgame.tree) for walk in walks])
 
-        values = np.zeros((len(todo), cut.opened, game.shape[1]))
-        for worth in cut.stream(lambda number, table, _: self.read(number, table), respond):
-            values += worth
-        ends = walks(self.trunk, cut.layout())
-        *followed, first, second = (game.conclude(walk, own) for walk, own in zip(ends, values, strict=True))
-        return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
+        return self.subgames.stream(lambda number, table, _: self.read(number, table), respond, numbers=numbers)
 
     def read(self, number: int, table: Table) -> LoadedSubgame:
         """Read a subgame from disk into a table."""
-        return read_subgame(self.subgames, self.store, number, self.trunk, table, averaged=self.averaged)
+        more = self.trunk, table, self.passes
+        return read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
 
     def subgame(self, number: int) -> LoadedSubgame:
         """A subgame by itself, in memory of its own."""
@@ -115,6 +158,8 @@ class DiskProblem(VectorProblem):
     """A game on its public tree whose strategies are in subgames on disk: `DiskStrategy` in place of tables."""
 
     form = DISK
+    engine: Engine | None = None  # whose workers have the subgames on their disks; None: they are on that of the run
+    workers: int = 1
 
     @cached_property
     def subgames(self) -> Subgames:
@@ -133,15 +178,16 @@ class DiskProblem(VectorProblem):
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
         """Give the files of a `DiskStrategy` to a folder of its own: they are shared until they change."""
         assert isinstance(strategy, DiskStrategy)
+        strategy = strategy.under(self.subgames)
         inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
-        with artifact.draft(path, KIND, 0, inputs, said) as new:
-            strategy.store.copy_to(new.folder)
+        with artifact.draft(path, IN_SUBGAMES, 0, inputs, said | {"rules": rules_of(self.game.game)}) as new:
+            strategy.store.copy_to(new.folder, self.subgames.fingerprint)
             new.save("trunk", strategy.trunk)
             new.figures.update(figures)
 
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
         """A `DiskStrategy` that was saved for these very rules, and the figures beside it."""
-        found = artifact.read(path, KIND, remedy=REMEDY)
+        found = artifact.read(path, IN_SUBGAMES, remedy=REMEDY)
         with artifact.understood(path, REMEDY):
             said = found.parameters["game"], found.inputs["game"]
             averaged = bool(found.parameters["average"])
@@ -152,16 +198,17 @@ class DiskProblem(VectorProblem):
 
 
 def read_subgame(
-    cut: Subgames, store: SubgameStore, number: int, trunk: Table, table: Table, *, averaged: bool = False
+    cut: Subgames, store: SubgameStore, number: int, trunk: Table, table: Table, passes: int, *, averaged: bool = False
 ) -> LoadedSubgame:
-    """Read the regrets of a subgame, or its averages, into scratch memory."""
+    """Read the regrets of a subgame after some passes, or its averages, into scratch memory."""
     tree = flop_tree(cut.game.tree, *cut.first[number : number + 2].tolist())
     layout = cut.layout(tree)
     table = table[: int(layout.start[-1])]
     table[: len(trunk)] = trunk
     for player in (0, 1):  # the average of a player is kept beside the other's regrets
         kept = 1 - player if averaged else player
-        unpack_rows(cut, store, number, kept, player, store.open(number, kept), layout, table, averaged=averaged)
+        found = store.open(number, kept, passes)
+        unpack_rows(cut, store, number, kept, player, found, layout, table, averaged=averaged)
     return LoadedSubgame(number, tree, layout, table, table)
 
 

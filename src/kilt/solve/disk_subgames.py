@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
@@ -71,11 +71,12 @@ class Subgames:
         self.opened = int(np.diff(tree.entry_start)[1])  # chance nodes of the trunk
         rows = _rows_of_flops(tree)
         sizes = rows * game.shape[1] * self.dtype.itemsize
-        size = size or min(SIZE, int(sizes.sum()) // FEWEST + 1)
+        self.size = size or min(SIZE, int(sizes.sum()) // FEWEST + 1)
         # [subgame + 1] its first board among those of the second round
-        self.first = np.append(np.unique(np.cumsum(sizes) // size, return_index=True)[1], len(sizes))
+        self.first = np.append(np.unique(np.cumsum(sizes) // self.size, return_index=True)[1], len(sizes))
         self.count = len(self.first) - 1
-        self.rows = self.trunk_rows + int(np.add.reduceat(rows, self.first[:-1]).max())  # of the largest table
+        self.sizes = np.add.reduceat(rows, self.first[:-1])  # [subgame] rows of its table, but for those of the trunk
+        self.rows = self.trunk_rows + int(self.sizes.max())  # of the largest table
         self._own_rows = [_rows_of_player(tree, player) for player in (0, 1)]
         known, self._symmetry = np.unique(tree.symmetry, return_inverse=True)
         permutations = [[p for p in range(len(tree.moved)) if mask >> p & 1] for mask in known.tolist()]
@@ -113,7 +114,8 @@ class Subgames:
     def default_scale(self) -> float:
         """Whole numbers to a chip, such that the largest regret that one walk can find has `FINENESS` bits."""
         tree = self.game.tree
-        return 2.0 ** (FINENESS - ceil(log2(2 * np.abs(tree.nodes.stake).max() * tree.prior.sum(axis=1).max())))
+        most = max(np.abs(tree.nodes.stake).max(), np.abs(tree.dice.called).max())
+        return 2.0 ** (FINENESS - ceil(log2(2 * most * tree.prior.sum(axis=1).max())))
 
     @property
     def abreast(self) -> int:
@@ -136,6 +138,24 @@ class Subgames:
         if part is None:
             boards[1:] = 0
         return self.game.layouts[0]._replace(rows=rows, start=np.concatenate([[0], np.cumsum(boards * rows)]))
+
+    def place_of(self, row: int) -> tuple[int, int, int]:
+        """Where a row of the table over (board, row) × hand is: its subgame, and its round and row of that round there.
+
+        It has to be one of a round after the first: that is the trunk's.
+        """
+        tree = self.game.tree
+        r = int(np.searchsorted(tree.table_start, row, side="right")) - 1
+        board, within = divmod(row - int(tree.table_start[r]), int(tree.rows[r]))
+        flop = board + int(tree.board_start[r])
+        for earlier in range(r - 1, 0, -1):
+            first, last = tree.board_start[earlier : earlier + 2]
+            flop = int(first + np.searchsorted(tree.first_board[first:last], flop, side="right")) - 1
+        number = int(np.searchsorted(self.first, flop - tree.board_start[1], side="right")) - 1
+        opening = int(tree.board_start[1] + self.first[number])
+        for _ in range(1, r):
+            opening = int(tree.first_board[opening])
+        return number, r, (board + int(tree.board_start[r]) - opening) * int(tree.rows[r]) + within
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
         """Where the numbers of a player in a subgame stand in its table, and how many they are."""
@@ -176,8 +196,9 @@ class Subgames:
         read: Callable[[int, Table, Table], LoadedSubgame | Values],
         walk: Callable[[LoadedSubgame], Values],
         write: Callable[[LoadedSubgame, Values], None] | None = None,
+        numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Work on all subgames; what they are worth, in their order.
+        """Work on all subgames, or on some; what they are worth, in their order.
 
         Parameters
         ----------
@@ -188,6 +209,8 @@ class Subgames:
             Called on as many threads as the game has.
         write : callable, optional
             Called with the subgame and what the walk has found, in threads beside the walks.
+        numbers : iterable of int, optional
+            The subgames. Left out: all.
         """
         threads = self.game.threads
         with ExitStack() as pools:
@@ -196,7 +219,7 @@ class Subgames:
             readers, walkers, writers = workers
             waiting: deque[Future[Values]] = deque()
             try:
-                for number in range(self.count):
+                for number in range(self.count) if numbers is None else numbers:
                     coming = readers.submit(self._read, read, number)
                     walked = walkers.submit(_walk, walk, coming)
                     waiting.append(writers.submit(self._finish, write, coming, walked))

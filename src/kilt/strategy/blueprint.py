@@ -28,6 +28,7 @@ from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem
+from kilt.strategy import table, vector
 from kilt.strategy.table import REMEDY
 from kilt.tree.betting import FOLDS, BettingNodes, call_place, label_of, require_tree
 
@@ -44,8 +45,9 @@ README = """\
 {name}: an agent for {game}, solved with {algorithm} and exported by kilt {version}.
 
 startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition; it needs the command `kilt`.
-strategy has its probabilities, cards its buckets of hands. `kilt play .` plays against it.
+{contents} `kilt play .` plays against it.
 """
+WITH_CARDS, ALONE = "strategy has its probabilities, cards its buckets of hands.", "strategy has its probabilities."
 REMEMBERED = 4096  # buckets of hands
 KEPT_ROWS = 256  # buckets of all hands on a board
 
@@ -311,15 +313,22 @@ def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy the strategy of a run and the card abstraction that it needs to a folder, with a script that starts it.
+    """Copy the strategy of a run, and the card abstraction that it may need, to a folder, with a script that starts it.
 
-    The script and a README are what the competition's validator asks for.
+    The script and a README are what the competition's validator asks for. The strategy of a game as it is needs no
+    cards: its files are copied, whole.
     """
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     if out.exists():
         raise ArtifactError(f"{out} is there already: choose another folder")
-    blueprint = Blueprint.load(strategy, check=True)  # what is copied gets checksums of its own
-    cards = _card_folders(strategy, artifact.read(strategy, KIND).parameters)
+    kind, cards = artifact.kind_of(strategy) if artifact.exists(strategy) else KIND, list[Path]()
+    if kind not in (table.KIND, vector.KIND, vector.IN_SUBGAMES):
+        blueprint = Blueprint.load(strategy, check=True)  # what is copied gets checksums of its own
+        cards = _card_folders(strategy, artifact.read(strategy, KIND).parameters)
+        game, figures = blueprint.game.name, blueprint.figures
+    else:
+        found = artifact.read(strategy, kind, check=True, remedy=REMEDY)
+        game, figures = found.parameters.get("game", "an unknown game"), found.figures
     size = sum(file.stat().st_size for folder in (strategy, *cards) for file in folder.rglob("*"))
     artifact.require_room(out, size)
     new = out.with_name(f".{out.name}.new")
@@ -328,11 +337,14 @@ def export(run: Path, out: Path) -> None:
         copies = card_folders(new, len(cards))
         for folder, copy in zip(cards, copies, strict=True):
             shutil.copytree(folder, copy)
-        blueprint.save(new / STRATEGY, *copies)
+        if cards:
+            blueprint.save(new / STRATEGY, *copies)
+        else:
+            shutil.copytree(strategy, new / STRATEGY)
         start = new / START
         start.write_text(SCRIPT, encoding="utf-8")
         start.chmod(0o755)
-        said = {"algorithm": blueprint.figures.get("algorithm", "an unknown algorithm"), "version": __version__}
-        words = README.format(name=out.name, game=blueprint.game.name, **said)
+        said = {"algorithm": figures.get("algorithm", "an unknown algorithm"), "version": __version__}
+        words = README.format(name=out.name, game=game, contents=WITH_CARDS if cards else ALONE, **said)
         (new / "README").write_text(words, encoding="utf-8")
         new.rename(out)

@@ -29,6 +29,9 @@ from functools import lru_cache, reduce
 from inspect import signature
 from operator import add
 
+import numpy as np
+
+from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.games.holdem import FOLD
 from kilt.strategy.postprocess_kernels import RuleNumbers
@@ -171,6 +174,41 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
             for place, p in zip(places, _keep(inside, rule.inside * _total(inside)), strict=True):
                 after[place] = share * p
     return after
+
+
+def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bool = False) -> FloatArray:
+    """[row, action] `apply` to each row of a table [row, action], digit for digit; rows of zeros are nan.
+
+    >>> apply_rows(rule_named("new-0.2"), ("f", "c", "r"), np.array([[0.1, 0.45, 0.45], [0.25, 0.75, 0]])).tolist()
+    [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]
+    """
+    if rule.idle or (first and rule.after_first):
+        return rows
+    members = _members(rule.classes, tuple(labels))
+    with np.errstate(invalid="ignore"):
+        totals = [_total_of_rows(rows[:, places]) for places in members]
+        shares, after = _keep_rows(np.hstack(totals), rule.among), np.zeros_like(rows)
+        for number, (places, total) in enumerate(zip(members, totals, strict=True)):
+            inside = _keep_rows(rows[:, places], rule.inside * total) if len(places) > 1 else 1.0
+            share = shares[:, number : number + 1]
+            after[:, places] = np.where(share == 0, 0.0, share * inside)
+    if rule.fold < 1 and FOLD in labels:
+        fold = labels.index(FOLD)
+        after[rows[:, fold] > rule.fold] = np.arange(len(labels)) == fold
+    return after
+
+
+def _total_of_rows(rows: FloatArray) -> FloatArray:
+    """[row, 1] `_total` of each row."""
+    total: FloatArray = reduce(add, rows.T, np.zeros(len(rows)))[:, None]
+    return total
+
+
+def _keep_rows(rows: FloatArray, threshold: float | FloatArray) -> FloatArray:
+    """[row, action] `_keep` of each row."""
+    kept = np.where(rows >= np.minimum(threshold, rows.max(axis=1, keepdims=True)), rows, 0.0)
+    scaled: FloatArray = kept / _total_of_rows(kept)
+    return scaled
 
 
 @lru_cache(maxsize=1024)

@@ -26,7 +26,7 @@ from kilt.tree.betting import Menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-KIND = "vector strategy"
+KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"  # in one table, or by `kilt.solve.disk_strategy`
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,21 @@ class VectorStrategy:
         normalised.
     figures : dict
         What the solver says about it.
+    rules : str
+        The definition of a poker game, by which it is played where the file of the game is not there.
     """
 
     game: str
     fingerprint: str
     table: Table
     figures: dict[str, Any] = field(default_factory=dict)
+    rules: str = ""
 
     @classmethod
     def of(cls, game: VectorGame, table: Table, **figures: Any) -> VectorStrategy:
         """A strategy for a game from its table of weights."""
-        return cls(game.game.name, game_fingerprint(game.game, game.menu), table, figures)
+        said = game.game.name, game_fingerprint(game.game, game.menu)
+        return cls(*said, table, figures, rules_of(game.game))
 
     def on(self, game: VectorGame) -> Table:
         """The table; GameError where the strategy is for another game."""
@@ -64,7 +68,7 @@ class VectorStrategy:
 
     def save(self, path: str | Path) -> None:
         """Write the strategy to a folder."""
-        inputs, parameters = {"game": self.fingerprint}, {"game": self.game}
+        inputs, parameters = {"game": self.fingerprint}, {"game": self.game, "rules": self.rules}
         artifact.write(path, KIND, {"table": self.table}, inputs=inputs, parameters=parameters, figures=self.figures)
 
     @classmethod
@@ -73,7 +77,13 @@ class VectorStrategy:
         found = artifact.read(path, KIND, private=True, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):
             said = found.parameters["game"], found.inputs["game"]
-            return cls(*said, np.asarray(found.arrays["table"]), found.figures)
+            table, rules = np.asarray(found.arrays["table"]), str(found.parameters.get("rules", ""))
+            return cls(*said, table, found.figures, rules)
+
+
+def rules_of(game: Game) -> str:
+    """The definition of a poker game, to be kept beside a strategy; empty for other games and for parts of one."""
+    return str(game.rules) if type(game) is Holdem else ""
 
 
 def game_fingerprint(game: Game, menu: Menu | None = None) -> str:

@@ -1,0 +1,78 @@
+"""An agent that plays a strategy of a public tree: its table is in memory, mapped from a file, or unpacked from disk.
+
+>>> from kilt.games.gamedef import ready_made
+>>> from kilt.tree.vector import VectorGame
+>>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
+>>> agent = TreeAgent("even", PlacedTree(leduc), leduc.table())
+>>> agent.policy(agent.game.replay("cc/"), agent.game.deck.cards("Kh")).share("c").tolist()
+[0.5, 0.5, 0.0, 0.5, 0.5, 0.5]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kilt.games.game import REVEAL
+from kilt.games.holdem import Betting, Holdem
+from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.blueprint import action_draw
+from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.vector_arrays import TableRows
+
+KEPT = 1024  # places where a round begins that are remembered
+
+
+@dataclass(frozen=True)
+class TreeAgent:
+    """The agent that plays a strategy which has rows for every decision on every board, up to suits.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables and logs.
+    tree : PlacedTree
+        The game that it plays, with all its bets.
+    table : TableRows
+        Weights of actions over (board, row) × hand; those of a decision are normalised.
+    """
+
+    name: str
+    tree: PlacedTree
+    table: TableRows
+    _begun: dict[tuple[str, tuple[int, ...]], TreePlace] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def game(self) -> Holdem:
+        """The game that it plays."""
+        return self.tree.holdem
+
+    def act(self, observation: Observation) -> str:
+        """An action drawn from what the strategy does with the hand."""
+        position = observation.position
+        place = self._place(position, observation.board)
+        row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]
+        return pick(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actor's actions with every hand; 0 for those that share a card with the board."""
+        place = self._place(position, board)
+        shares = self.tree.strategy(self.table, place) * self.tree.live(place)
+        return PublicPolicy(self.tree.actions(place), shares, np.arange(shares.shape[1]))
+
+    def _place(self, position: Betting, board: tuple[int, ...]) -> TreePlace:
+        """Where in the tree a position on a board is."""
+        place, rules = self.tree.start, self.game.rules
+        for before, action in self.game.positions.moves(position):
+            if action == REVEAL:
+                seen, size = board[: rules.board_size(before.round + 1)], rules.board_size(before.round)
+                key = before.history, seen
+                if key not in self._begun:
+                    if len(self._begun) >= KEPT:
+                        self._begun.clear()
+                    self._begun[key] = self.tree.deal(place, seen[size:])
+                place = self._begun[key]
+            else:
+                place = self.tree.act(place, action)
+        return place

@@ -1,0 +1,132 @@
+"""What CFR+ from disk takes on one machine and on several, from the counts of its subgames and a measured pace.
+
+>>> from kilt.solve.forms import disk_problem
+>>> plan = DiskPlan(disk_problem("leduc"))
+>>> one, three = plan.on(1), plan.on(3)
+>>> one.subgames, three.subgames, round(one.seconds / three.seconds)
+(3, 1, 3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, exp, inf, log
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt import machine
+from kilt.errors import RunError
+from kilt.solve.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
+from kilt.solve.disk_strategy import DiskProblem
+from kilt.solve.disk_subgames import Subgames
+from kilt.solve.distributed.partition import shared_out
+
+# Exploitability of the current strategy of CFR+ in mbb/g, by iterations: [2-4] hold'em as docs/disk.md has it,
+CURVE = {32: 50.0, 64: 34.9, 91: 27.3, 128: 5.19, 181: 2.60, 256: 1.56, 362: 1.0, 512: 0.661, 724: 0.449, 1000: 0.310}
+# and single points of a smaller game, [2-1] hold'em, and of a larger one, limit hold'em [Johanson16 chapter 9].
+SMALLER, LARGER = (100, 0.748), (1579, 0.986)
+
+
+class DiskForecast(NamedTuple):
+    """What an iteration takes on some machines, each of them with a share of the subgames on a disk of its own."""
+
+    machines: int
+    cores: int  # of each
+    subgames: int  # of the machine that has most to do
+    memory: int  # bytes, of each
+    disk: int  # bytes at most, of the machine that has most
+    seconds: float  # of an iteration
+    sent: int  # bytes between the head and all others in an iteration; 0 on one machine
+
+    @property
+    def disk_pace(self) -> float:
+        """Bytes per second that each disk reads and writes: all files twice in an iteration, and once."""
+        return 3 * self.disk / self.seconds
+
+
+@dataclass(frozen=True)
+class DiskPlan:
+    """A game that is to be solved with CFR+ from disk.
+
+    Parameters
+    ----------
+    problem : DiskProblem
+        The game, with the threads of each machine.
+    averaging : bool
+        Whether the average is kept too.
+    pace : DiskPace
+        What a core does.
+    """
+
+    problem: DiskProblem
+    averaging: bool = False
+    pace: DiskPace = USUAL_PACE
+
+    @property
+    def cut(self) -> Subgames:
+        """The game, cut into subgames."""
+        return self.problem.subgames
+
+    @cached_property
+    def numbers(self) -> int:
+        """Numbers that are kept: one for each action, board and hand, those alike by suits once."""
+        return self.cut.numbers * (1 + self.averaging)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of tables in memory at a time, on each machine."""
+        return self.cut.memory * (1 + self.averaging)
+
+    @property
+    def fits(self) -> bool:
+        """Whether this machine has the memory."""
+        return self.memory <= machine.available_memory()
+
+    def measured(self, seconds: float) -> DiskPace:
+        """What a core of this machine does, by working on some subgames for some seconds."""
+        return measured_pace(self.cut, seconds, averaging=self.averaging)
+
+    def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
+        """What an iteration takes on some machines.
+
+        Subgames are given out by their size. Before a pass the strategy of the trunk goes to all machines, and after it
+        the values of its chance nodes come back, through the head's line of `bandwidth` bytes per second.
+        """
+        if machines < 1:
+            raise RunError(f"{machines} machines are asked for: use 1 or more")
+        cut, threads, hands = self.cut, self.problem.game.threads, self.problem.game.shape[1]
+        own = max((cut.sizes[share] for share in shared_out(cut.sizes, min(machines, cut.count))), key=np.sum)
+        share = float(own.sum() / cut.sizes.sum())
+        work = max(float(own.sum()) / threads, float(own.max())) * hands * self.pace.total
+        message = (cut.trunk_rows + cut.opened) * hands * 8
+        sent = 2 * machines * message if machines > 1 else 0
+        disk = ceil(4 * self.numbers / PACKED * share)
+        return DiskForecast(machines, threads, len(own), self.memory, disk, 2 * work + sent / bandwidth, sent)
+
+    def iterations_for(self, target: float) -> tuple[int, int, int]:
+        """Iterations to an exploitability in chips per game: as in [2-4] hold'em, and as in smaller and larger games.
+
+        RunError for games without a big blind, to which nothing is known that could be compared.
+        """
+        mbb = self.problem.mbb(target)
+        if mbb is None:
+            raise RunError(f"{self.problem.name} has no big blind, by which games are compared: give --iterations")
+        known = iterations_to(mbb)
+        less, more = (iterations / iterations_to(seen) for iterations, seen in (SMALLER, LARGER))
+        return round(known), ceil(known * less), ceil(known * more)
+
+
+def iterations_to(mbb: float) -> float:
+    """Iterations after which [2-4] hold'em has come to an exploitability, by powers between what was measured.
+
+    >>> round(iterations_to(1.0)), round(iterations_to(0.031) / 1000)
+    (362, 7)
+    """
+    if not 0 < mbb < inf:
+        raise RunError(f"the target is {mbb:g} mbb/g: give a number above 0")
+    points = list(CURVE.items())
+    after = next((place for place, (_, seen) in enumerate(points) if seen <= mbb), len(points) - 1)
+    (first, high), (last, low) = points[max(after, 1) - 1], points[max(after, 1)]
+    return first * exp(log(last / first) * log(high / mbb) / log(high / low))
