@@ -176,6 +176,12 @@ def board_classes(folder: Path, to: Path) -> None:
     (folder / "classes" / "classes.png").rename(to)
 
 
+def schemes(folder: Path, to: Path) -> None:
+    """What is drawn for an iteration, in abstract games of growing size."""
+    kilt("reproduce figure-3.3 --minutes 0.1 --out schemes.png", folder)
+    (folder / "schemes.png").rename(to)
+
+
 SPOT = (
     '--board Ks7h2d4c9s --pot 10 --stacks 40 --bets "50%, 1x, a" '
     '--ranges "22+,A2s+,K9s+,QTs+,AJo+,KQo" "22-QQ,A2s-AQs,K9s+,Q9s+,T9s,AQo,KQo"'
@@ -220,6 +226,7 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "hand-grids.png": hand_grids,
     "board-classes.png": board_classes,
     "royal.png": royal,
+    "figure-3.3.png": schemes,
     "figure-6.1.png": partial(answers, "figure-6.1"),
     "figure-6.2.png": partial(answers, "figure-6.2"),
     "figure-6.1-holdem.png": partial(answers_in_holdem, "figure-6.1"),

@@ -733,3 +733,24 @@ def regret_of_choice(regret, weight, joint, gained, added, above, below):
         new = np.stack([gained, np.zeros_like(gained)]) - share * gained
     total = regret + added * new * (weight > 0)
     return np.where(total > 0, above, below) * total
+
+
+def pair_value(game, position, board, hands, shares):
+    """What player 0 wins on a complete board if both follow `shares(position, board, hand)`: a sum over all ends."""
+    if position.actor == TERMINAL:
+        return game.payoffs(position, hands, board)[0]
+    if position.actor == CHANCE:
+        return pair_value(game, position.after(REVEAL), board, hands, shares)
+    seen = board[: position.rules.board_size(position.round)]
+    return sum(
+        share * pair_value(game, position.after(action), board, hands, shares)
+        for action, share in shares(position, seen, hands[position.actor]).items()
+        if share
+    )
+
+
+def biased_shares(shares, way):
+    """Probabilities of actions, those that begin with the letter `way` (if any) ten times as likely as before."""
+    ten = {action: share * (10 if way and action[0] == way else 1) for action, share in shares.items()}
+    whole = sum(ten.values())
+    return {action: share / whole for action, share in ten.items()}

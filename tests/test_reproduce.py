@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from commands import answer, kilt, refused
 from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.cards.deck import FULL
 from kilt.config import SolverConfig
 from kilt.errors import ArtifactError, GameError, RunError
 from kilt.evaluate import flops
@@ -30,9 +32,11 @@ from kilt.reproduce import (
     figure_2_6,
     figure_4_11,
     figure_5_2,
+    flop_classes,
     postprocessing,
     schmid_figure_5,
     table_2_1,
+    table_4_1,
     table_7,
     table_8,
     tartanian7_sizes,
@@ -40,7 +44,7 @@ from kilt.reproduce import (
     tilts,
 )
 from kilt.reproduce.claims import OPEN, Claim, Row
-from kilt.reproduce.reproduction import Request
+from kilt.reproduce.reproduction import ReproductionResult, Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
 from kilt.runs.budget import Budget
@@ -315,7 +319,10 @@ def begin(game, wait, done=0):
     command += ["reproduce", "table-2.1", "--only", "always-raise", "--threads", 1, "--out", "my table"]
     child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline, kept = time.monotonic() + 120, "my table/always-raise"
-    while not (artifact.exists(kept) and artifact.read(kept, flops.KIND).figures["done"] >= done):
+    while True:
+        with suppress(ArtifactError):  # it is not there yet, or being replaced
+            if artifact.read(kept, flops.KIND).figures["done"] >= done:
+                break
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -370,7 +377,7 @@ def test_curves_fall(tmp_path, figure, game, iterations, unit):
 
 
 def test_time_is_that_of_solving(monkeypatch):
-    """Where an iteration takes a second and a measurement a hundred, ten seconds are ten iterations."""
+    """Where an iteration takes ten seconds and a measurement a thousand, a hundred seconds are ten iterations."""
     now = 0.0
 
     def passing(method, seconds):
@@ -383,12 +390,13 @@ def test_time_is_that_of_solving(monkeypatch):
 
     problem = forms.load_problem("leduc", "cfr+", form="vector")
     monkeypatch.setattr(loop, "clock", lambda: now)
-    monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, float))
-    evaluate = passing(VectorJudge.evaluate, lambda table: 100.0)
+    monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, lambda iterations: 10.0 * iterations))
+    evaluate = passing(VectorJudge.evaluate, lambda table: 1000.0)
     monkeypatch.setattr(VectorJudge, "evaluate", evaluate)
-    steps = convergence.converge(problem, "cfr+", Budget(seconds=10), Quiet())
-    assert [step.iterations for step in steps] == [1, 2, 3, 4, 6, 8, 10]
-    assert [step.seconds for step in steps] == [1, 2, 3, 4, 6, 8, 10]
+    for seconds, measured in ((100, [1, 2, 3, 4, 6, 8, 10]), (50, [1, 5])):
+        steps = convergence.converge(problem, "cfr+", Budget(seconds=seconds), Quiet())
+        assert [step.iterations for step in steps] == measured
+        assert [step.seconds for step in steps] == [10 * iterations for iterations in measured]
 
 
 def test_the_figures(tmp_path, monkeypatch):
@@ -652,26 +660,30 @@ def test_limits_of_deviations_off_policy(monkeypatch):
 
 def test_tilts_and_overfitting(tmp_path, monkeypatch):
     """Differences to no tilt over several abstractions; real exploitability beside that inside the abstraction."""
-    plans = ("PR-PHS-PHS 1-2", "PR-PHS-PHS 2-1", "PR-PHS-PHS 2-2")
-    monkeypatch.setattr(tilts, "PLANS", plans)
-    monkeypatch.setattr(tilts, "ITERATIONS", 5)
-    monkeypatch.setattr(figure_2_6, "DOUBLINGS", 3)
-    asked = Request(game="leduc", out=tmp_path / "tilts.png", threads=1)
+    for name, value in {"KINDS": ("PHS-PHS",), "FEWEST": 1, "MOST": 2, "ITERATIONS": 5}.items():
+        monkeypatch.setattr(tilts, name, value)
+    monkeypatch.setattr(figure_2_6, "FIRST", 0)
+    monkeypatch.setattr(figure_2_6, "LAST", 2)
+    asked = Request(game="leduc", out=tmp_path / "tilts.png", threads=1, runs=3)
     found = REPRODUCTIONS["figure-2.5"].reproduce(asked._replace(only=("+7%", "-25%")), Quiet())
     rows = [row.figures() for row in found.rows]
     assert [row["tilt"] for row in rows] == [[7, 0, 0, 7], [-25, 0, 0, -25]]
     assert rows[0]["paper"] == pytest.approx(-5.81)
     for row in rows:
-        assert set(row["abstractions"]) == set(plans)
+        assert list(row["abstractions"].values()) == list(row["runs"])
+        assert [name.partition(", ")[2] for name in row["abstractions"]] == ["seed 0", "seed 1", "seed 2"]
         assert row["ours"] == pytest.approx(row["exploitability"] - row["without"])
         assert row["ci95"][0] < row["ours"] < row["ci95"][1]
     assert found.picture.stat().st_size > 10_000
-    rows = REPRODUCTIONS["figure-2.6"].run(asked._replace(only=plans[:2], out=tmp_path / "curve.png"), Quiet()).rows
-    assert rows[-1].ours == pytest.approx((rows[0].ours + rows[1].ours) / 2) and rows[-1].margin is not None
-    for row in rows[:-1]:
-        assert [point[0] for point in row.more["curve"]] == [1, 2, 4]
-        assert row.ours == pytest.approx(row.more["end"] - row.more["lowest"])
-        assert all(inside <= real for _, real, inside in row.more["curve"])
+    found = REPRODUCTIONS["figure-2.6"].reproduce(asked._replace(out=tmp_path / "curve.png"), Quiet(looks=2))
+    rows = {row.name: row for row in found.rows}
+    curves = [*rows["rise"].more["curves"].values()]
+    assert len(curves) == 2  # then somebody has stopped it
+    assert rows["end"].runs == pytest.approx([curve[-1][1] for curve in curves])
+    assert rows["lowest"].runs == pytest.approx([min(real for _, real, _ in curve) for curve in curves])
+    for curve in curves:
+        assert [iterations for iterations, _, _ in curve] == [1, 2, 4]
+        assert all(inside <= real for _, real, inside in curve)
 
 
 def test_claims_are_decided_by_intervals():
@@ -715,6 +727,45 @@ def test_everything_in_small(tmp_path, monkeypatch):
     assert {len(row["runs"]) for row in curves["rows"]} == {2}
     assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2.png")
     assert "goes with" in refused("reproduce", "--all", "--minutes", 1)
+
+
+def test_classes_of_flops_that_are_left(tmp_path, monkeypatch):
+    """Algorithm 3 as printed runs into few classes; the agreement of classes does not depend on their names."""
+    points = np.random.default_rng(0).random((95, 2))
+    apart = np.abs(points[:, None] - points).sum(axis=2).astype(np.float32)
+    monkeypatch.setattr(flop_classes, "compared", lambda deal, public, folder, threads, watcher: (None, apart))
+    asked = Request(game="short.nolimit.2p", out=tmp_path, runs=3)
+    found = REPRODUCTIONS["tartanian7-algorithm-3"].reproduce(asked, Quiet())
+    printed, moved = found.rows
+    assert printed.ours < moved.ours == moved.paper == 31
+    verdicts = REPRODUCTIONS["tartanian7-algorithm-3"].verdicts(found)
+    assert [one.verdict for one in verdicts] == ["does not hold", "holds"]
+    one, other = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
+    assert flop_classes.adjusted_rand_index(one, 2 - other) == pytest.approx(0.242424, abs=1e-6)  # scikit-learn's
+    ace, king, queen, deuce = 48, 44, 40, 0
+    flops = np.array([[ace, king, queen], [ace, king + 1, deuce], [king, king + 1, queen]])
+    kinds = [is_so(flops, FULL).tolist() for is_so in flop_classes.KINDS.values()]
+    assert kinds == [[True, False, False], [False, False, True], [True, False, False]]
+
+
+@pytest.mark.parametrize("arguments", [("table-4.1",), ("--all",)])
+def test_rows_so_far_after_ctrl_c(arguments, monkeypatch):
+    """What was found is printed, for people and for programs, without verdicts on what was stopped."""
+
+    def stopped(asked, watcher):
+        watcher.signals.append(signal.SIGINT)
+        return ReproductionResult("half of it", [Row("1-round", 14.52, 14.0, "kB", 0.0, {})])
+
+    small = {"figure-5.2": REPRODUCTIONS["tartanian7-sizes"], "table-4.1": replace(table_4_1.TABLE, run=stopped)}
+    monkeypatch.setattr("kilt.reproduce.REPRODUCTIONS", small)
+    said = json.loads(kilt("reproduce", *arguments, "--json", code=130).stdout)
+    shown = kilt("reproduce", *arguments, code=130).stdout
+    if arguments == ("--all",):
+        assert ([one["name"] for one in said["reproductions"]], said["stopped"]) == (["figure-5.2"], "table-4.1")
+        assert "holds" in shown
+    else:
+        assert ([row["ours"] for row in said["rows"]], said["claims"], said["stopped"]) == ([14.0], [], True)
+        assert "14.52" in shown and "Claims" not in shown
 
 
 def test_sizes_of_tartanian7_and_rules_on_all_decisions():

@@ -111,7 +111,7 @@ def demo(
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run of an abstract game.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run that holds a strategy.")],
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder: the strategy and the buckets it needs.")],
     packed: Annotated[
         bool, typer.Option("--packed", help="One compressed file in place of a folder, for small agents.")
@@ -119,6 +119,7 @@ def export(
 ) -> None:
     """Copy an agent to a folder that can be moved to another machine and played there."""
     from kilt.errors import ArtifactError
+    from kilt.runs.check import require_whole_subgames
     from kilt.strategy.blueprint import Blueprint
     from kilt.strategy.blueprint import export as copy
 
@@ -127,6 +128,7 @@ def export(
             raise ArtifactError(f"{out} is there already: choose another file")
         Blueprint.load(run, check=True).pack(out)
     else:
+        require_whole_subgames(run)
         copy(run, out)
     say(f"all that it needs is in {out}; play against it with: kilt play {quote(str(out))}")
 

@@ -80,15 +80,16 @@ def reproduce(
     reproduction = reproduction_named(name)
     with watching() as watcher:
         found = reproduction.reproduce(_small(reproduction, asked, Path(QUICK)) if quick else asked, watcher)
+    # After Ctrl-C rows may have had less time than others: they are printed, but they decide nothing.
+    verdicts = [] if watcher.signals else reproduction.verdicts(found)
+    if as_json:
+        print_json(_figures(name, found, verdicts) | ({"stopped": True} if watcher.signals else {}))
+    elif found.rows or not watcher.signals:
+        _print(found)
+    if verdicts and not as_json:
+        _print_claims("Claims", {name: verdicts})
     if watcher.signals:
         raise typer.Exit(128 + watcher.signals[0])
-    verdicts = reproduction.verdicts(found)
-    if as_json:
-        print_json(_figures(name, found, verdicts))
-        return
-    _print(found)
-    if verdicts:
-        _print_claims("Claims", {name: verdicts})
 
 
 def _small(reproduction: Reproduction, asked: Request, folder: Path) -> Request:
@@ -102,16 +103,21 @@ def _small(reproduction: Reproduction, asked: Request, folder: Path) -> Request:
 
 
 def _print_all(folder: Path, *, quick: bool, as_json: bool) -> None:
-    """Do all reproductions, one after another, and print a table of claims; one that fails does not end the others."""
+    """Do all reproductions, one after another, and print a table of claims; one that fails does not end the others.
+
+    After Ctrl-C the table has those that were done.
+    """
     from kilt.errors import KiltError
+    from kilt.machine import cpu_seconds
     from kilt.reproduce import REPRODUCTIONS
     from kilt.reproduce.reproduction import Request
 
     said: list[dict[str, Any]] = []
     verdicts: dict[str, list[Verdict]] = {}
     failed: dict[str, str] = {}
+    stopped: dict[str, str] = {}
     for name, entry in REPRODUCTIONS.items():
-        began = monotonic()
+        began, cpu = monotonic(), cpu_seconds()
         kept = Request(out=folder / entry.keeps) if entry.keeps else Request()
         with watching() as watcher:
             try:
@@ -121,15 +127,18 @@ def _print_all(folder: Path, *, quick: bool, as_json: bool) -> None:
                 complain(f"{name}:", str(error))
                 continue
         if watcher.signals:
-            raise typer.Exit(128 + watcher.signals[0])
-        seconds = monotonic() - began
-        say(f"{name}: done in {duration(seconds)} min")
+            stopped = {"stopped": name}
+            break
+        seconds, cpu = monotonic() - began, cpu_seconds() - cpu
+        say(f"{name}: done in {duration(seconds)} min, {duration(cpu)} of CPU time")
         verdicts[name] = entry.verdicts(found)
-        said.append(_figures(name, found, verdicts[name]) | {"wall_seconds": seconds})
+        said.append(_figures(name, found, verdicts[name]) | {"wall_seconds": seconds, "cpu_seconds": cpu})
     if as_json:
-        print_json({"quick": quick, "reproductions": said, "failed": failed})
-    else:
+        print_json({"quick": quick, "reproductions": said, "failed": failed} | stopped)
+    elif verdicts:
         _print_claims("Claims, in small" if quick else "Claims", verdicts)
+    if stopped:
+        raise typer.Exit(128 + watcher.signals[0])
     if failed:
         raise typer.Exit(1)
 

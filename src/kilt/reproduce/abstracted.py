@@ -6,11 +6,15 @@ not; one is, and learns against best responses, by CFR-BR with a hybrid opponent
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+
+import numpy as np
 
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec
@@ -23,7 +27,7 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.reproduce.claims import Claim, Row
-from kilt.reproduce.convergence import mean_curve
+from kilt.reproduce.convergence import BRIEF, mean_curve, seldom
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
@@ -54,7 +58,8 @@ class Case:
 def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = None, seed: int = 0) -> BucketedGame:
     """A game as players with an abstraction see it, which is built for that.
 
-    Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come.
+    Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come. A plan
+    that has more buckets before the flop than there are hands tells all of these apart, and one of more rounds is cut.
     """
     rules = game.game
     if not isinstance(rules, Holdem):
@@ -62,7 +67,8 @@ def seen_by(plan: str, game: VectorGame, threads: int, rolled_out: str | None = 
     longer = load_game(rolled_out) if rolled_out else rules
     assert isinstance(longer, Holdem)
     own, deal = Deal.of(rules), Deal.of(longer)
-    kept = len(own.board_cards)
+    kept, (kind, first, *others) = len(own.board_cards), re.split("[ -](?=[0-9])", plan)
+    plan = f"{kind} {'-'.join([str(min(int(first), len(own.holdings((0,))))), *others[: kept - 1]])}"
     rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
     with TemporaryDirectory() as folder:
         unseen = (replace(later, recall=False) for later in rounds[kept:])
@@ -76,8 +82,9 @@ def converge(
 ) -> list[Step]:
     """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
 
-    Measuring is not counted, nor is the first iteration, in which kernels may be compiled. As in the paper boards are
-    drawn for each iteration.
+    Brief runs are measured after 1, 8, 64, … iterations, or in the end by their average strategy alone. Measuring is
+    not counted, nor is the first iteration, in which kernels may be compiled. As in the paper boards are drawn for each
+    iteration.
     """
     rules = seen.game.game
     assert isinstance(rules, Holdem)
@@ -86,17 +93,18 @@ def converge(
     steps, spent, pace = list[Step](), 0.0, CHUNK
     while not watcher.stopped():
         before, began = solver.iterations, perf_counter()
-        due = 1 << before.bit_length()
+        due = seldom(before + 1) if seconds < BRIEF else 1 << before.bit_length()
         solver.step(max(1, min(due - before, int(CHUNK / pace))))
         took = perf_counter() - began
         pace, spent = took / (solver.iterations - before), spent + (took if before else 0.0)
         over = spent + pace > seconds
         watcher.show(way, min(1.0, spent / seconds), max(0.0, seconds - spent))
         if over or (curve and solver.iterations == due):
-            average, current = (scale * seen.exploitability(table) for table in (solver.average(), solver.current()))
-            steps.append(
-                Step(solver.iterations, spent, average, current, scale * seen.expected_value(solver.average()))
-            )
+            average, more = solver.average(), (nan, nan)
+            if curve or seconds >= BRIEF:
+                more = seen.exploitability(solver.current()), seen.expected_value(average)
+            figures = scale * np.array([seen.exploitability(average), *more])
+            steps.append(Step(solver.iterations, spent, *figures.tolist()))
         if over:
             break
     return steps
@@ -154,8 +162,8 @@ def cases(
                 "information_sets": here.infosets,
                 "limit_holdem": case.elsewhere,
             }
-            spent = sum(end.seconds for end in ends)
-            found.append(Row.of_runs(row, [end.exploitability for end in ends], "mbb/g", spent, more, case.paper))
+            spent, printed = sum(end.seconds for end in ends), case.paper if asked.game in (None, game) else None
+            found.append(Row.of_runs(row, [end.exploitability for end in ends], "mbb/g", spent, more, printed))
             if curves:
                 plot_convergence(drawn, f"{what.partition(':')[0]}: {case.plan}", path, "mbb/g")
         return ReproductionResult(what, found, path if curves and found else None)

@@ -23,10 +23,12 @@ from kilt.runs.loop import run
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
+from kilt.solve.solver import scheduled
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 
 RUNS = 5  # with different seeds, as in the paper
+BRIEF = 60.0  # seconds of solving; where there are fewer, most of the time would go into measuring
 REDRAW = 20.0  # seconds after which the picture is drawn anew while others are still to come
 
 
@@ -136,8 +138,24 @@ def mean_curve(curves: Sequence[Sequence[Step]]) -> MeanCurve:
     return MeanCurve(means, margins)
 
 
+def seldom(iterations: int) -> int:
+    """The first of 1, 8, 64, … from a number on: where brief runs are measured.
+
+    >>> [seldom(iterations) for iterations in (0, 1, 2, 8, 9)]
+    [1, 1, 8, 8, 64]
+    """
+    due = 1
+    while due < iterations:
+        due *= 8
+    return due
+
+
 def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher, seed: int = 0) -> list[Step]:
-    """Where a solver stands at each point of the schedule. Seconds are those of solving alone, in the budget too."""
+    """Where a solver stands at each point of the schedule. Seconds are those of solving alone, in the budget too.
+
+    Brief runs are measured after 1, 8, 64, … iterations alone, and in the end.
+    """
+    schedule = seldom if budget.seconds is not None and budget.seconds < BRIEF else scheduled
     make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
     solver, judge, steps = make_solver(problem, algorithm, seed), judge_of(problem), list[Step]()
     ticked, measuring = 0.0, 0.0  # seconds at the end of the last chunk of iterations; those that went into measuring
@@ -153,7 +171,9 @@ def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher,
 
     # With a target the loop measures at every point of its schedule.
     target = max(budget.target or 0.0, 2 * judge.precision)
-    for step in run(solver, judge, replace(budget, seconds=None, target=target), stop=stop, tick=tick):
+    for step in run(
+        solver, judge, replace(budget, seconds=None, target=target), stop=stop, tick=tick, schedule=schedule
+    ):
         steps.append(step._replace(seconds=ticked - measuring))
         measuring += step.seconds - ticked
     return steps

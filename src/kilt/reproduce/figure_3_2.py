@@ -21,5 +21,5 @@ FIGURE = figure(
         Claim("OPCS converges slower than CS", SOURCE, lower("cs", "opcs")),
         Claim("SPCS converges slower than CS", SOURCE, lower("cs", "spcs")),
     ),
-    quick=Request(only=("cs", "opcs", "spcs", "pcs"), minutes=0.05, runs=3),
+    quick=Request(only=("cs", "opcs", "spcs", "pcs"), game="short.2-1", minutes=0.05, runs=3),
 )

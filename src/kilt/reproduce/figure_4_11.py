@@ -83,6 +83,6 @@ FIGURE = Reproduction(
         Claim("CFR-BR with three buckets comes to 175.824 mbb/g, within 10%", SOURCE, as_printed("PR-3", 17.6)),
         Claim("three buckets are less exploitable than two", SOURCE, lower("PR-3", "PR-2")),
     ),
-    quick=Request(game="short.4-1", minutes=0.1),
+    quick=Request(game="short.4-1", minutes=0.05),
     keeps=str(FOLDER),
 )

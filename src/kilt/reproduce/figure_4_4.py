@@ -30,7 +30,7 @@ FIGURE = cases(
     minutes=4,
     curves=True,
     claims=claims("figure 4.4"),
-    quick=Request(game="holdem.2-1", minutes=0.05, runs=3),
+    quick=Request(game="short.2-1", minutes=0.05, runs=3),
     rolled_out=LONGER,
 )
 FIGURE_4_5 = cases(
@@ -40,6 +40,6 @@ FIGURE_4_5 = cases(
     minutes=8,
     curves=True,
     claims=claims("figure 4.5"),
-    quick=Request(game="holdem.2-1", minutes=0.05, runs=3),
+    quick=Request(only=("both", "cfr-br"), game="holdem.2-1", minutes=0.03, runs=3),
     rolled_out=LONGER,
 )

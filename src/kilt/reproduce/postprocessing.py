@@ -4,11 +4,14 @@ The game is no-limit, of two rounds and eight cards, with four bets besides all-
 new family to gather. Its strategies are those of public chance sampling without abstraction, stopped early or late. A
 rule is applied to every decision, and a row is the exploitability after it less that before, over runs with seeds of
 their own. Rows named ``bets-F-A-I`` are the whole family: the threshold of folding, that among fold, call and bet, and
-that among bets (see `strategy.postprocess`).
+that among bets (see `strategy.postprocess`). Where all of them are there, the rows `SEARCH` are what a search over the
+family comes to: the rule that is best in the first half of the runs, judged by the other half. ``bets-1-0-0`` changes
+nothing, and is no candidate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
 from time import perf_counter
 
@@ -18,7 +21,7 @@ from kilt.abstraction.actions import actions_of
 from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.reproduce.claims import Claim, Row, positive, some
+from kilt.reproduce.claims import Claim, Row, negative, positive, some
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.reproduce.resolving import NO_LIMIT
 from kilt.solve.vector import VectorCfr
@@ -32,6 +35,19 @@ ITERATIONS, RUNS = {"rough": 30, "solved": 3000}, 10
 PUBLISHED = ("purification", "threshold-0.15", "new-0.1", "new-0.2")
 GRID = (0.1, 0.2, 0.5, 1.0), (0.0, 0.15, 1.0), (0.0, 0.15, 1.0)  # of folding (1: never for sure), among, inside
 FAMILY = tuple(f"bets-{fold:g}-{among:g}-{inside:g}" for fold, among, inside in product(*GRID))
+
+SEARCH, NOTHING = "best of the family", "bets-1-0-0"
+
+
+def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
+    """The rule with the lowest mean in the first half of its runs, and the other half of them.
+
+    >>> searched({"one": [1.0, 1.0, 5.0, 5.0], "other": [2.0, 2.0, 0.0, 1.0]})
+    ('one', [5.0, 5.0])
+    """
+    half = len(next(iter(found.values()))) // 2
+    best = min(found, key=lambda rule: float(np.mean(found[rule][:half])))
+    return best, [*found[best][half:]]
 
 
 def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
@@ -71,12 +87,18 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     for row, values in found.items():
         more = {"before": float(np.mean(before[row.rpartition(", ")[2]]))}
         rows.append(Row.of_runs(row, values, "mbb/g", seconds, more))
+    for case in ITERATIONS:
+        family = {rule: found[f"{rule}, {case}"] for rule in FAMILY if f"{rule}, {case}" in found}
+        if len(family) == len(FAMILY) and len(runs) > 1:
+            del family[NOTHING]
+            rule, judged = searched(family)
+            rows.append(Row.of_runs(f"{SEARCH}, {case}", judged, "mbb/g", seconds, {"rule": rule}))
     return ReproductionResult(TABLE.what, rows)
 
 
 TABLE = Reproduction(
     what="[Brown15 footnote 4]: exploitability after post-processing less that before, exactly, in a small game",
-    time="some minutes",
+    time="3 minutes; half a minute for the rules of the paper",
     rows=tuple(f"{rule}, {case}" for case in ITERATIONS for rule in (*PUBLISHED, *FAMILY)),
     run=_reproduce,
     options=("only", "runs"),
@@ -88,6 +110,14 @@ TABLE = Reproduction(
             some(*(positive(f"{rule}, {case}") for case in ITERATIONS)),
         )
         for rule in PUBLISHED
+    )
+    + tuple(
+        Claim(
+            f"rounding mends: the best rule of the family, found by a search, makes a {case} strategy less exploitable",
+            "[Brown15 §1]",
+            negative(f"{SEARCH}, {case}"),
+        )
+        for case in ITERATIONS
     ),
     quick=Request(only=tuple(f"{rule}, {case}" for case in ITERATIONS for rule in PUBLISHED), runs=3),
 )

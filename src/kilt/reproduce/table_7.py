@@ -32,12 +32,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kilt import artifact
+from kilt.abstraction.features import Deal
 from kilt.arrays import FloatArray
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
-from kilt.evaluate.players import load_agent
+from kilt.evaluate.players import load_agent, load_holdem
 from kilt.evaluate.stats import WIDTH, estimate
 from kilt.evaluate.values import SeenHands, alike
 from kilt.games.holdem import Holdem
@@ -51,10 +52,11 @@ from kilt.reproduce.claims import Claim, Interval, Row, Rows, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 
 GAME, MINUTES, HANDS, DEALS = "holdem.limit.2p", 2.0, 10_000, 50_000
+BRIEF = 1000  # hands: such logs are judged sooner than processes are started
 PARTS = 20  # of a log, which processes judge one by one: hands of a part with the same betting are judged together
 FOLDER = "kilt-table-7"
 UNIT = "mb/hand"
-QUICK = Request(minutes=0.1)
+QUICK = Request(game="royal.limit.2p", minutes=0.03)
 
 
 class Style(NamedTuple):
@@ -167,13 +169,17 @@ class StyledAgent(NamedTuple):
 
 
 def styled_agents(
-    out: Path, minutes: float, threads: int, watcher: Watcher
+    game: str, out: Path, minutes: float, threads: int, watcher: Watcher
 ) -> tuple[Holdem, dict[str, StyledAgent]] | None:
-    """The game, and all agents and their opponent by name, in folders of `out`; None where the user wishes to stop."""
+    """The game, and all agents and their opponent by name, in folders of `out`; None where the user wishes to stop.
+
+    Before the flop agents tell all hands apart, however many the deck of the game has.
+    """
     found: dict[str, StyledAgent] = {}
+    hands = len(Deal.of(load_holdem(game)).holdings((0,)))
     for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
-        solver = SolverConfig(minutes=minutes, threads=threads)
-        solved = solved_agent(Config(GAME, (style.cards,), tilt=style.tilt, solver=solver), out / name, watcher)
+        cards, solver = style.cards.replace(" 169-", f" {hands}-"), SolverConfig(minutes=minutes, threads=threads)
+        solved = solved_agent(Config(game, (cards,), tilt=style.tilt, solver=solver), out / name, watcher)
         if solved is None:
             return None
         real = solved.problem.real.abstract
@@ -230,9 +236,16 @@ class Cases:
     """What estimators make of agents on hands of others, each log judged once; figures are kept in a folder."""
 
     def __init__(
-        self, game: Holdem, agents: dict[str, StyledAgent], hands: int, out: Path, threads: int, watcher: Watcher
+        self,
+        game: Holdem,
+        agents: dict[str, StyledAgent],
+        hands: int,
+        deals: int,  # from which it is worked out what agents win
+        out: Path,
+        threads: int,
+        watcher: Watcher,
     ) -> None:
-        self.game, self.agents, self.hands = game, agents, hands
+        self.game, self.agents, self.hands, self.deals = game, agents, hands, deals
         self.out, self.threads, self.watcher = out, threads, watcher
         self._truths: dict[str, float] = {}
 
@@ -275,7 +288,7 @@ class Cases:
         size = -(-len(lines) // PARTS)
         parts = ["\n".join(lines[first : first + size]) for first in range(0, len(lines), size)]
         done = []
-        for one in _on_processes(task, parts, self.threads):
+        for one in _on_processes(task, parts, self.threads if len(lines) > BRIEF else 1):
             done.append(one)
             self.watcher.show(f"hands of {played}", len(done) / len(parts), None)
         found = np.concatenate(done, axis=-1)
@@ -286,7 +299,7 @@ class Cases:
         """What an agent wins from the opponent in mbb/h, with all bets averaged over."""
         if judged not in self._truths:
             both = self.agents[judged].strategy, self.agents[OPPONENT].strategy
-            won = expected_winnings(*both, DEALS, threads=self.threads)
+            won = expected_winnings(*both, self.deals, threads=self.threads)
             self._truths[judged] = float(won.mean()) * 1000 / self.game.rules.big_blind
         return self._truths[judged]
 
@@ -380,9 +393,10 @@ def _cases(asked: Request, watcher: Watcher) -> Cases | None:
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
     minutes = MINUTES if asked.minutes is None else asked.minutes
-    made = styled_agents(out, minutes, threads, watcher)
-    hands = HANDS if minutes >= MINUTES else max(2, int(HANDS * minutes / MINUTES))
-    return made and Cases(*made, hands, out, threads, watcher)
+    made = styled_agents(asked.game or GAME, out, minutes, threads, watcher)
+    share = min(1.0, minutes / MINUTES)
+    hands, deals = (max(2, int(number * share)) for number in (HANDS, DEALS))
+    return made and Cases(*made, hands, deals, out, threads, watcher)
 
 
 def _by_agent(
@@ -400,6 +414,7 @@ def _by_agent(
             bias, deviation, rmse = paper[judged].get(name, (None, None, None))
             more = ours | ({"paper_bias": bias, "paper_rmse": rmse} if name in paper[judged] else {})
             margin = ours.get("deviation_margin", inf)
+            deviation = deviation if asked.game in (None, GAME) else None  # the paper has no other game
             yield Row(row, deviation, ours["deviation"], UNIT, cases.agents[judged].seconds, more, margin)
 
     first = next(iter(AGENTS))
@@ -410,7 +425,7 @@ def _by_agent(
         time=_TIME,
         rows=tuple(f"{judged} {name}" for judged, those in names.items() for name in those),
         run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
-        options=("only", "minutes", "threads", "out"),
+        options=("only", "game", "minutes", "threads", "out"),
         hint="the paper's agents were others; `limit` is what deviations off policy tend to with more hands",
         claims=claims,
         quick=QUICK,
@@ -443,7 +458,15 @@ def _over_agents(
             lists["at_least"] = "at_least"
             more |= {many: [one[key] for one in found] for key, many in lists.items() if key in found[0]}
             margin = max(one.get("deviation_margin", inf) for one in found)
-            yield Row(row, of_paper[1], most, UNIT, cases.agents[OPPONENT].seconds, more, margin)
+            yield Row(
+                row,
+                of_paper[1] if asked.game in (None, GAME) else None,
+                most,
+                UNIT,
+                cases.agents[OPPONENT].seconds,
+                more,
+                margin,
+            )
 
     table = Reproduction(
         what=what,
@@ -453,7 +476,7 @@ def _over_agents(
             *(f"off {it}" for it in LIMITS),
         ),
         run=lambda asked, watcher: ReproductionResult(what, list(rows(asked, watcher))),
-        options=("only", "minutes", "threads", "out"),
+        options=("only", "game", "minutes", "threads", "out"),
         hint="the largest of three, or of six off policy; `least` in --json is the least; `limit` as in table-7.1",
         claims=claims,
         quick=QUICK,

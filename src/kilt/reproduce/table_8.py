@@ -87,7 +87,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
     minutes = table_7.MINUTES if asked.minutes is None else asked.minutes
-    made = table_7.styled_agents(out, minutes, threads, watcher)
+    made = table_7.styled_agents(asked.game or table_7.GAME, out, minutes, threads, watcher)
     if made is None:
         return ReproductionResult(TABLE.what, [])
     game, agents = made
@@ -137,7 +137,7 @@ TABLE = Reproduction(
     time=f"{table_7.MINUTES:g} min of solving for each of 4 agents, one for their cards, and half a minute a match",
     rows=tuple(name + kind for name in PAPER for kind in ("", SIGNIFICANT)),
     run=_reproduce,
-    options=("only", "minutes", "threads", "out"),
+    options=("only", "game", "minutes", "threads", "out"),
     hint="the paper's opponents were experts",
     claims=(
         Claim(

@@ -120,6 +120,6 @@ TABLE = Reproduction(
         Claim("thresholding at 0.15 wins more than no post-processing", SOURCE, _above("threshold-0.15", "none")),
         Claim("the new family wins more than no post-processing", SOURCE, _above(NEW, "none")),
     ),
-    quick=Request(game="short.nolimit.2p", minutes=0.1, runs=3),
+    quick=Request(game="short.nolimit.2p", minutes=0.05, runs=3),
     keeps=FOLDER,
 )

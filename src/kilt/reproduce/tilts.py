@@ -1,15 +1,17 @@
-"""[Johanson16 figure 2.5, table 2.3] on a game that fits here: what tilted payoffs do to real exploitability.
+"""[Johanson16 figure 2.5, table 2.3] on games that fit here: what tilted payoffs do to real exploitability.
 
 The paper solves abstractions of limit hold'em with payoffs that differ a little from the real ones, and finds that
-strategies are less exploitable in the real game where the winner of a hand was paid a few percent more. Here several
-abstractions of [2-1] hold'em are solved, by CFR+ on joint tables until an opponent who sees the same buckets wins next
-to nothing; what an opponent wins who sees all cards is measured. A row is the difference to no tilt, with its 95%
-interval over the abstractions; the paper's number is the same difference in limit hold'em.
+strategies are less exploitable in the real game where the winner of a hand was paid a few percent more. Here each of
+many abstractions of [2-1] or [2-4] hold'em, drawn at random, is solved by CFR+ on joint tables until an opponent who
+sees the same buckets wins next to nothing; what an opponent wins who sees all cards is measured. A row is the mean
+difference to no tilt, with its 95% interval over the abstractions; the paper's number is that of limit hold'em.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -23,10 +25,10 @@ from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.joint import joint_tables
 from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import plan_named
 from kilt.errors import GameError
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
-from kilt.evaluate.stats import student_width
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
@@ -39,7 +41,9 @@ from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
 
 GAME = "holdem.2-1"
-PLANS = tuple(f"PR-PHS-PHS {n}-{n}" for n in range(3, 11))
+RUNS = 50  # abstractions
+KINDS = ("PHS-PHS", "PHS-KO", "KE-PHS", "KE-KO")  # as in [Johanson16 table 5.4]
+FEWEST, MOST = 3, 10  # buckets of a round
 ITERATIONS = 500  # of CFR+
 NO_TILT = (0.0, 0.0, 0.0, 0.0)
 
@@ -82,17 +86,32 @@ class Abstracted:
         return game
 
 
-def abstracted(game: Holdem, plans: Sequence[str], threads: int, watcher: Watcher) -> Mapping[str, Abstracted]:
-    """A game with each of some card abstractions, which are built for that."""
-    vectors = VectorGame(game, threads=threads)
-    found = {}
-    for plan in plans:
-        watcher.say(f"building {plan}")
+def drawn_plan(number: int) -> str:
+    """A perfect recall abstraction of two rounds, drawn at random: kind and buckets of each round are equally likely.
+
+    >>> drawn_plan(0), drawn_plan(1)
+    ('PR-KE-KO 8-7', 'PR-PHS-KO 7-9')
+    """
+    draws = np.random.default_rng(number)
+    kind = KINDS[draws.integers(len(KINDS))]
+    return f"PR-{kind} {'-'.join(str(buckets) for buckets in draws.integers(FEWEST, MOST + 1, 2))}"
+
+
+def drawn_abstractions(game: Holdem, runs: int, threads: int, watcher: Watcher) -> Iterator[tuple[str, Abstracted]]:
+    """A game with abstractions drawn at random, by name, one after another, until the user wishes to stop.
+
+    Abstraction i is that of `drawn_plan`, clustered with the seed i.
+    """
+    vectors, deal = VectorGame(game, threads=threads), Deal.of(game)
+    for number in range(runs):
+        if watcher.stopped():
+            return
+        plan = drawn_plan(number)
+        watcher.say(f"{plan}, abstraction {number + 1} of {runs}")
+        spec = AbstractionSpec(plan, deal, replace(plan_named(plan, deal.board_cards), seed=number))
         with TemporaryDirectory() as folder:
-            spec = AbstractionSpec.named(plan, Deal.of(game))
             cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder(), threads=threads)
-            found[plan] = Abstracted(game, vectors, cards)
-    return found
+            yield f"{plan}, seed {number}", Abstracted(game, vectors, cards)
 
 
 def tilts(
@@ -105,49 +124,65 @@ def tilts(
         if picture:
             require_drawable(path)
         threads = cores() if asked.threads is None else asked.threads
-        cases = abstracted(load_holdem(asked.game or GAME), PLANS, threads, watcher)
-        plain = {plan: _solved(case, NO_TILT) for plan, case in cases.items()}
-        found = []
-        for row in asked.only or rows:
-            began = perf_counter()
-            watcher.say(f"{row}: {len(cases)} abstractions")
-            if watcher.stopped():
-                break
-            differences = {plan: _solved(case, rows[row]) - plain[plan] for plan, case in cases.items()}
-            values = np.array(list(differences.values()))
-            margin = student_width(len(values)) * float(values.std(ddof=1))
-            more = {
-                "tilt": list(rows[row]),
-                "exploitability": float(np.mean([plain[plan] + differences[plan] for plan in cases])),
-                "without": float(np.mean(list(plain.values()))),
-                "lower_in": int((values < 0).sum()),
-                "decided": decided(float(values.mean()), margin),
-                "abstractions": differences,
-            }
-            seconds = perf_counter() - began
-            found.append(Row(row, paper.get(row), float(values.mean()), "mbb/g", seconds, more, margin))
-        if picture and found:
-            points = sorted([(0.0, 0.0, 0.0), *((row.more["tilt"][0], row.ours, row.margin or 0.0) for row in found)])
-            plot_lines({"mean": np.array(points)}, what, path, "tilt of the winner [%]", "difference [mbb/g]")
-        return ReproductionResult(what, found, path if picture and found else None)
+        game, runs = load_holdem(asked.game or GAME), RUNS if asked.runs is None else asked.runs
+        plain = dict[str, float]()
+        found: dict[str, dict[str, float]] = {row: {} for row in asked.only or rows}
+        began = perf_counter()
+        for abstraction, case in drawn_abstractions(game, runs, threads, watcher):
+            plain[abstraction] = _solved(case, NO_TILT)
+            for number, (row, differences) in enumerate(found.items()):
+                watcher.show(row, (len(plain) - 1 + number / len(found)) / runs, None)
+                differences[abstraction] = _solved(case, rows[row]) - plain[abstraction]
+        seconds = (perf_counter() - began) / len(found)
+        made = [_row(row, rows[row], those, plain, paper, seconds) for row, those in found.items()] if plain else []
+        if picture and made:
+            margins = [0.0 if row.margin in (None, inf) else row.margin for row in made]
+            points = [(row.more["tilt"][0], row.ours, margin) for row, margin in zip(made, margins, strict=True)]
+            title = f"{what.partition(',')[0]}, {game.name}: real exploitability less that without a tilt"
+            lines = {f"mean of {len(plain)} abstractions": np.array(sorted([(0.0, 0.0, 0.0), *points]))}
+            plot_lines(lines, title, path, "tilt of the winner [%]", "difference [mbb/g]")
+        return ReproductionResult(what, made, path if picture and made else None)
 
     return Reproduction(
         what=what,
-        time=f"a second or two for each of {len(PLANS)} abstractions in each row",
+        time=f"a second for each of {RUNS} abstractions in each row, and some to build it",
         rows=tuple(rows),
         run=reproduce,
-        options=("only", "game", "threads", *["out"] * picture),
+        options=("only", "game", "threads", "runs", *["out"] * picture),
+        hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
         claims=tuple(
             Claim(
-                f"real exploitability is lower with the tilt of {row}, here over all abstractions",
+                f"real exploitability is lower with the tilt of {row}, in the mean over abstractions",
                 what.partition(",")[0],
                 negative(row),
             )
             for row in paper
         ),
-        quick=Request(only=tuple(paper)),
+        quick=Request(only=tuple(paper), runs=6),
         keeps=f"kilt-{name}.png" if picture else "",
     )
+
+
+def _row(
+    row: str,
+    tilt: Sequence[float],
+    differences: Mapping[str, float],
+    plain: Mapping[str, float],
+    paper: Mapping[str, float],
+    seconds: float,
+) -> Row:
+    """The mean difference to no tilt, by abstraction; `plain` is real exploitability without one."""
+    whole = Row.of_runs(row, differences.values(), "mbb/g", seconds, paper=paper.get(row))
+    without = float(np.mean([*plain.values()]))
+    more = {
+        "tilt": list(tilt),
+        "exploitability": without + whole.ours,
+        "without": without,
+        "lower_in": sum(value < 0 for value in differences.values()),
+        "decided": decided(whole.ours, whole.margin or 0.0),
+        "abstractions": dict(differences),
+    }
+    return whole._replace(more=more)
 
 
 def _solved(case: Abstracted, tilt: Sequence[float]) -> float:
@@ -159,14 +194,14 @@ def _solved(case: Abstracted, tilt: Sequence[float]) -> float:
 
 FIGURE_2_5 = tilts(
     "figure-2.5",
-    "[Johanson16 figure 2.5], on [2-1] hold'em: real exploitability by the winner's tilt, less that without",
+    "[Johanson16 figure 2.5], small: real exploitability by the winner's tilt, less that without",
     WINNER,
     PAPER_2_5,
     picture=True,
 )
 TABLE_2_3 = tilts(
     "table-2.3",
-    "[Johanson16 table 2.3], on [2-1] hold'em: real exploitability with the agents' tilts, less that without",
+    "[Johanson16 table 2.3], small: real exploitability with the agents' tilts, less that without",
     AGENTS,
     PAPER_2_3,
     picture=False,

@@ -91,12 +91,13 @@ class BucketedGame:
 
     @cached_property
     def rows(self) -> tuple[IntArray, IntArray]:
-        """The rows of player 0's decisions in a table, and those of player 1's."""
+        """The rows of player 0's decisions in a table, and those of player 1's, in their order."""
         mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
-            first = int(self.layouts[0].start[r]) + row
-            mine[position.actor].extend(range(first, first + len(on_menu(position, self.game.menu))))
-        return np.array(mine[0], dtype=np.int64), np.array(mine[1], dtype=np.int64)
+            begin = int(self.layouts[0].start[r]) + row
+            mine[position.actor].extend(range(begin, begin + len(on_menu(position, self.game.menu))))
+        first, second = (np.array(sorted(rows), dtype=np.int64) for rows in mine)
+        return first, second
 
     @property
     def infosets(self) -> int:

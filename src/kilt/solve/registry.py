@@ -118,6 +118,10 @@ def _on_disk(*, averaging: bool) -> dict[str, Make]:
     """CFR+ with regrets in subgames on disk."""
 
     def disk(problem: DiskProblem, seed: int) -> Solver:
+        if problem.engine:
+            from kilt.solve.disk_workers import SharedDiskCfr
+
+            return SharedDiskCfr(problem.subgames, problem.engine, problem.workers, averaging=averaging)
         return DiskCfr(problem.subgames, averaging=averaging)
 
     return {DISK: disk}

@@ -197,7 +197,7 @@ def iterate(
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
             walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
             if whole:
-                conclude(tables[own], tables[other], tree.noise, discount)
+                conclude(tables[own], tables[other], tree.noise, discount, scope)
                 restrict(tables[own])
                 if player == root.player:
                     learn_root(root, result, discount, tree.prior)
@@ -436,7 +436,7 @@ class VectorCfr(TableState):
             result = np.zeros(game.shape[1])
             game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result)
             if self.game is not self._vectors:
-                conclude(own, theirs, game.tree.noise, discount)
+                conclude(own, theirs, game.tree.noise, discount, game.scope(0))
             restrict(own)
             if turn.player == self._root.player:
                 learn_root(self._root, result, discount, self._tree.prior)

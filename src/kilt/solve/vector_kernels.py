@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.jit import kernel, spliced, subkernel
+from kilt.jit import inlined, kernel, spliced, subkernel
 from kilt.solve.variants import Discount
 from kilt.solve.variants_kernels import discounted
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
@@ -26,7 +26,7 @@ class PlayerTables(NamedTuple):
     regret: Table
     average: Table  # sums of strategies
     averaged: bool  # whether strategies are added up
-    rows: IntArray  # the rows of the player's decisions, in a layout with buckets
+    rows: IntArray  # the rows of the player's decisions in their order, in a layout with buckets
     sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
     fixed: Table = np.zeros((0, 0))  # what a restricted player is held to, see `counter`; empty for others
     coin: float = 0.0  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
@@ -321,16 +321,31 @@ def blend(
                 total[place, hand] = share * fixed[place, hand] + rest * free[place, hand]
 
 
+@inlined
+def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
+    """The board of a round and its hands, from … to …, that a walk has entered into a row; −1 and all columns if not.
+
+    These are enough where one board was drawn for few hands, and a row keeps, for `lasting`, what nothing is added to.
+    """
+    if lasting and board >= 0 and hands[1] - hands[0] < columns:
+        return board, hands[0], hands[1]
+    return -1, 0, columns
+
+
 @kernel
-def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount) -> None:
+def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
     """Enter what a walk has accumulated for buckets into the player's regrets and the opponent's average.
 
-    The sums are left empty.
+    The sums are left empty. Hands may share a column: nothing is left to be entered for the second of them.
     """
-    regret, sums = own.regret, own.sums
+    regret, sums, layout, r = own.regret, own.sums, own.layout, 0
+    lasting = discount.above == 1 and (discount.below == 0 or discount.below == 1) and not discount.predictive
     for row in own.rows:
-        for column in range(regret.shape[1]):
-            gained = 0.0
+        while row >= layout.start[r + 1]:
+            r += 1
+        board, begin, end = entered(scope.board[r], scope.mine[r], lasting, regret.shape[1])
+        for place in range(begin, end):
+            column, gained = np.int64(layout.bucket[board, place]) if board >= 0 else place, 0.0
             for part in range(sums.shape[0]):
                 gained += sums[part, row, column]
                 sums[part, row, column] = 0.0
@@ -338,11 +353,14 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
             regret[row, column] = discounted(regret[row, column] + gained, discount.above, discount.below)
             if discount.predictive:
                 own.strategy[row, column] = regret[row, column] + gained
-    average, sums = theirs.average, theirs.sums
+    average, sums, layout, r = theirs.average, theirs.sums, theirs.layout, 0
     if theirs.averaged:
         for row in theirs.rows:
-            for column in range(average.shape[1]):
-                gained = 0.0
+            while row >= layout.start[r + 1]:
+                r += 1
+            board, begin, end = entered(scope.board[r], scope.theirs[r], discount.average == 1, average.shape[1])
+            for place in range(begin, end):
+                column, gained = np.int64(layout.bucket[board, place]) if board >= 0 else place, 0.0
                 for part in range(sums.shape[0]):
                     gained += sums[part, row, column]
                     sums[part, row, column] = 0.0

@@ -47,7 +47,7 @@ def draw_scope(
     if their:
         scope.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
 
-    board = 0
+    board = scope.board[0] = 0
     for r in range(1, len(tree.rows)):
         first, end = tree.first_board[board], tree.first_board[board + 1]
         before, whole = tree.weight_before[first], tree.weight_before[end] - tree.weight_before[first]

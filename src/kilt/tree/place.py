@@ -18,7 +18,7 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import Look, VectorGame
-from kilt.tree.vector_arrays import Table
+from kilt.tree.vector_arrays import TableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +74,24 @@ class PlacedTree(NamedTuple):
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
         entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
-        wanted = set(np.flatnonzero(np.isin(place.cards, cards)).tolist())
+        wanted = (1 << np.flatnonzero(np.isin(place.cards, cards))).sum()
         renamed = card_permutations(deck)
         known, size = tree.board_size[depth - 1 : depth + 1]
-        for following in range(tree.first_board[board], tree.first_board[board + 1]):
-            for p in range(len(renamed)):
-                if tree.symmetry[board] >> p & 1 and set(renamed[p, tree.board[following, known:size]]) == wanted:
-                    return TreePlace(
-                        place.position.after(REVEAL),
-                        int(tree.nodes.block[tree.entry_block[entry]]),
-                        (*place.path, (entry, following)),
-                        (*place.board, *cards),
-                        place.cards[renamed[p]],
-                        place.hands[tree.moved[p]],
-                    )
-        raise AssertionError(f"no board stands for {deck.name(cards)}")
+        first, last = tree.first_board[board : board + 2].tolist()
+        kept = np.flatnonzero(tree.symmetry[board] >> np.arange(len(renamed)) & 1)
+        bits = 1 << renamed[kept].astype(np.int64)  # [permutation, card]
+        boards = bits[:, tree.board[first:last, known:size]].sum(axis=2)  # [permutation, board] as sets of cards
+        found = np.argwhere(wanted == boards.T)
+        assert len(found), f"no board stands for {deck.name(cards)}"
+        following, p = first + int(found[0, 0]), int(kept[found[0, 1]])
+        return TreePlace(
+            place.position.after(REVEAL),
+            int(tree.nodes.block[tree.entry_block[entry]]),
+            (*place.path, (entry, following)),
+            (*place.board, *cards),
+            place.cards[renamed[p]],
+            place.hands[tree.moved[p]],
+        )
 
     def row(self, place: TreePlace) -> int:
         """The first row of a decision in tables of the tree."""
@@ -101,7 +104,7 @@ class PlacedTree(NamedTuple):
         """[hand] whether a hand of the game shares no card with the board of a place."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
-    def strategy(self, table: Table, place: TreePlace) -> FloatArray:
+    def strategy(self, table: TableRows, place: TreePlace) -> FloatArray:
         """[action, hand] probabilities at a decision, by hands of the game; uniform where nothing is known."""
         row, count = self.row(place), len(self.actions(place))
         weights = np.maximum(table[row : row + count].astype(np.float64), 0.0)

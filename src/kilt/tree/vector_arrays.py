@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,13 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] where the rows of a round begin
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision that begins there is given; empty where none is
+
+
+class TableRows(Protocol):
+    """Rows of a table over (board, row) × hand: an array, in memory or mapped, or what unpacks them from a file."""
+
+    def __getitem__(self, rows: slice, /) -> Table:
+        """Those of one decision on one board."""
 
 
 class Policy(NamedTuple):

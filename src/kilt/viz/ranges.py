@@ -22,8 +22,10 @@ from matplotlib.patches import Patch
 from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
+from kilt.evaluate.decisions import ranges
 from kilt.evaluate.self_play import FirstRoundDecision, apart, first_round
-from kilt.games.holdem import CALL, FOLD, Betting, positions_of
+from kilt.games.holdem import CALL, FOLD, Betting, Holdem, positions_of
+from kilt.play.agent import KnownAgent
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.picture import save
 
@@ -86,9 +88,7 @@ def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
     list of Grid
         One per decision; `plot_ranges` draws them.
     """
-    held = blueprint.game.rules.hole_cards
-    if held != 2:
-        raise GameError(f"{blueprint.game.name} deals {held} private card: hand grids are for games that deal 2")
+    _require_two_cards(blueprint.game)
     found = {early.node: early for early in first_round(blueprint)}
     strange = [node for node in decisions if node not in found]
     if strange:
@@ -96,7 +96,7 @@ def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
             f"node {strange[0]} is no decision of the first round, which has {len(found)}: take some of those that "
             "`first_decisions` names"
         )
-    return [_grid(blueprint, found[node]) for node in decisions]
+    return [_grid(blueprint.game, blueprint.position(node), blueprint.labels(node), found[node]) for node in decisions]
 
 
 def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
@@ -156,9 +156,37 @@ def _words(position: Betting, action: str) -> str:
     return "all-in" if int(action[1:]) == position.rules.stacks[position.actor] else f"raise to {int(action[1:]):,}"
 
 
-def _grid(blueprint: Blueprint, early: FirstRoundDecision) -> Grid:
-    game = blueprint.game
-    position = blueprint.position(early.node)
+def policy_grid(agent: KnownAgent, game: Holdem, position: Betting) -> Grid:
+    """What an agent that tells its strategy does with every starting hand at a decision of the first round.
+
+    Parameters
+    ----------
+    agent : KnownAgent
+        Who plays in both seats: a blueprint, a solved game, a baseline.
+    game : Holdem
+        What it plays, with two private cards.
+    position : Betting
+        The decision.
+
+    Returns
+    -------
+    Grid
+        `plot_ranges` draws it.
+    """
+    _require_two_cards(game)
+    policy = agent.policy(position, ())
+    chance, reach = policy.shares.T, ranges(agent, game, position, ())
+    early = FirstRoundDecision(0, position.actor, reach, chance, np.ones(len(chance), np.bool_))
+    return _grid(game, position, policy.actions, early)
+
+
+def _require_two_cards(game: Holdem) -> None:
+    held = game.rules.hole_cards
+    if held != 2:
+        raise GameError(f"{game.name} deals {held} private card: hand grids are for games that deal 2")
+
+
+def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRoundDecision) -> Grid:
     chance = early.chance * early.seen[:, None]
     theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]  # hands of the opponent that are left
     weight = early.reach[early.seat] * theirs
@@ -170,14 +198,8 @@ def _grid(blueprint: Blueprint, early: FirstRoundDecision) -> Grid:
             if hand is not None:
                 share[i, j], reach[i, j] = chance[hand], early.reach[early.seat, hand]
     overall = weight @ early.chance / max(weight.sum(), 1e-300)
-    return Grid(
-        describe(position),
-        game.deck.rank_names[::-1],
-        tuple(_words(position, label) for label in blueprint.labels(early.node)),
-        share,
-        reach,
-        overall,
-    )
+    words = tuple(_words(position, label) for label in labels)
+    return Grid(describe(position), game.deck.rank_names[::-1], words, share, reach, overall)
 
 
 def _hand(deck: Deck, i: int, j: int) -> int | None:
