@@ -53,6 +53,7 @@ BETS = {"flop": (50, 50), "turn": (50, 60), "river": (50, 60)}  # and raises, in
 GAME, CARDS, ACTIONS = "holdem.nolimit.2p.50bb", "IR-PHS-PHS 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 LEARNT, HANDS = 1_000_000, 200  # iterations of the blueprint, and hands that it plays against itself
 DECISIONS = {"turn": 30, "river": 75}  # iterations of what it re-solves
+MEASURED = 15  # decisions of each kind: their trees differ in size by the pot
 
 
 def spot(round_name: str) -> Spot:
@@ -70,7 +71,7 @@ def run(*, long: bool = False, peer: Path | None = None) -> list[Figure]:
     """
     peer = peer and texas_solver.require(peer)
     figures = _measured(("river", "turn"), 7 if long else 5, peer)
-    figures += _decisions(rounds=7 if long else 5)
+    figures += _decisions()
     if long:
         figures += _measured(("flop",), 1, peer)
         peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -108,7 +109,7 @@ def _measured(names: Sequence[str], rounds: int, peer: Path | None) -> list[Figu
     return figures
 
 
-def _decisions(rounds: int) -> list[Figure]:
+def _decisions() -> list[Figure]:
     """Median times of decisions that begin a subgame, where hands of a blueprint against itself come to one."""
     game = Holdem(ready_made(GAME), GAME)
     figures = list[Figure]()
@@ -116,7 +117,7 @@ def _decisions(rounds: int) -> list[Figure]:
         spec = AbstractionSpec.named(CARDS, Deal.of(game))
         cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder())
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        solver = External(abstract, 1, SamplingOptions(linear=True), THREADS)
+        solver = External(abstract, 1, SamplingOptions(linear=True))  # by one thread: the hands are always these
         solver.step(LEARNT)
         blueprint = BlueprintAgent("learnt", Blueprint.of(abstract, solver.average()), rule_named("new-0.2"))
         played: list[Hand] = []
@@ -124,7 +125,7 @@ def _decisions(rounds: int) -> list[Figure]:
         for name, iterations in DECISIONS.items():
             agent = ResolvingAgent(name, blueprint, ResolveConfig(name, iterations=iterations, threads=THREADS))
             seen: dict[str, list[float]] = {"ms": [], "cpu_ms": []}
-            for observation in islice(_begun(agent, played), rounds + 1):  # the first one compiles
+            for observation in islice(_begun(agent, played), MEASURED + 1):  # the first one compiles
                 began = perf_counter(), process_time()
                 agent.act(observation)
                 seen["ms"].append(1000 * (perf_counter() - began[0]))

@@ -146,7 +146,7 @@ class SequenceForm(NamedTuple):
 
 def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
     """The sequence form of a game from a player's side; GameError where it is not zero-sum, or somebody forgets."""
-    if nodes.surplus.any():
+    if nodes.surplus.size:
         raise GameError("with this tilt the game is not zero-sum, as its linear programme must be: use one of CFR's")
     last, reach = _walk(nodes)
     _check_recall(nodes, last)

@@ -92,7 +92,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
     """A flat tree as walks see it."""
     acts, ends = nodes.actor >= 0, nodes.actor == TERMINAL
     decision = (nodes.actor, nodes.children, nodes.first_child, nodes.infoset_start[nodes.infoset])
-    payoffs = np.stack([nodes.payoff, nodes.payoff - nodes.surplus])[:, ends]
+    payoffs = np.stack([nodes.payoff, nodes.payoff - (nodes.surplus if nodes.surplus.size else 0)])[:, ends]
     payoff, row = np.unique(payoffs, axis=1, return_inverse=True)
 
     chance, reached, odds = chance_events(nodes)

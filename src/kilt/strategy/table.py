@@ -155,7 +155,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 def tree_fingerprint(tree: FlatTree) -> str:
     """A hash of a tree: of its nodes and all names in it, but not of the name of the game."""
-    nodes = tree.nodes if tree.nodes.surplus.any() else tree.nodes[:-1]  # `surplus` is the last
+    nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 
 

@@ -63,7 +63,7 @@ def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
     """What best responses win more than the strategy on average over the seats, in chips per game."""
     won = sum(response_values(tree, strategy))
-    if tree.nodes.surplus.any():  # what both win is not 0 then
+    if tree.uneven:
         won -= sum(float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1))
     return max(won / 2, 0.0)  # rounding may leave −1e-17
 

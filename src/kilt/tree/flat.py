@@ -48,7 +48,7 @@ class FlatNodes(NamedTuple):
     infoset_after: npt.NDArray[np.int32]  # [information set] the slot its player took last before it, −1 if none
     order: npt.NDArray[np.int32]  # [player, node] in groups: the player's information sets, each with what follows it
     group: npt.NDArray[np.int32]  # [player, information set + 2] where each begins in the order; first comes the start
-    surplus: FloatArray  # what both players win together at the end: 0, but for tilted payoffs
+    surplus: FloatArray  # what both players win together at the end; empty where that is 0, as it is but for tilts
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class FlatTree:
     nodes: FlatNodes
     infosets: tuple[str, ...]  # hand|board|history, as its player sees it
     actions: tuple[tuple[str, ...], ...]  # of each information set
+
+    @cached_property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0: tilted payoffs."""
+        return bool(self.nodes.surplus.size)
 
 
 class Expansion(NamedTuple):
@@ -205,7 +210,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
         infoset_after=np.array(after, dtype=np.int32),
         order=np.empty((2, 0), dtype=np.int32),
         group=np.empty((2, 0), dtype=np.int32),
-        surplus=np.array(surplus),
+        surplus=np.array(surplus if any(surplus) else []),
     )
     order, group = zip(*(_groups(player, nodes) for player in (0, 1)), strict=True)
     nodes = nodes._replace(order=np.stack(order), group=np.stack(group))

@@ -61,6 +61,7 @@ def pull_values(
     slot_value[:] = 0.0
     choice[:] = -1
     order, group = nodes.order[player], nodes.group[player]
+    uneven = len(nodes.surplus) > 0
     end = len(order)
     for g in range(len(group) - 1 if best else 0, -1, -1):
         begin = group[g] if best else 0
@@ -71,7 +72,7 @@ def pull_values(
             total = 0.0
             if actor == TERMINAL:
                 payoff = nodes.payoff[node]
-                total = reach[node] * (payoff if player == 0 else nodes.surplus[node] - payoff)
+                total = reach[node] * (payoff if player == 0 else (nodes.surplus[node] if uneven else 0.0) - payoff)
             elif actor == player:
                 slot = np.uint32(nodes.infoset_start[nodes.infoset[node]])
                 for k in range(nodes.children[node]):
