@@ -114,12 +114,21 @@ def counter(as_json: AsJson = False, long: Long = False) -> None:
 
 
 @app.command()
-def disk(as_json: AsJson = False, long: Long = False) -> None:
-    """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1]; with --long, on [2-4]."""
+def disk(
+    as_json: AsJson = False,
+    long: Long = False,
+    minutes: Annotated[
+        float, typer.Option("--minutes", metavar="M", help="How long [3-1] is solved for, with --long.", min=0.01)
+    ] = 120.0,
+) -> None:
+    """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1].
+
+    With --long, on [2-4]; and how far it comes in [3-1], which memory does not hold, with at most 6 GB of memory.
+    """
     from kilt.bench.disk import run
 
-    with waiting("measuring, a minute; with --long, half an hour …"):
-        figures = run(long=long)
+    with waiting("measuring, a minute; with --long, three hours …"):
+        figures = run(long=long, minutes=minutes)
     _print("kilt bench disk", figures, as_json=as_json)
 
 
