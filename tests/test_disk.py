@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
+from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands import answer, refused
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
 from kilt.api import play_match
 from kilt.bench import disk as bench
 from kilt.cards.deck import FULL
@@ -20,6 +28,8 @@ from kilt.cards.hands import hand_tables
 from kilt.engines import LocalEngine, Worker, WorkerLost
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import judge_of
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.reproduce import REPRODUCTIONS
@@ -33,10 +43,13 @@ from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
 from kilt.runs.subject import Subject
 from kilt.solve import disk_strategy
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.disk import GOLDEN, DiskCfr
+from kilt.solve.disk_buckets import BucketedDiskCfr, BucketedSubgames
 from kilt.solve.disk_kernels import MOST, PartRows
 from kilt.solve.disk_store import SubgameStore, pack, unpack
-from kilt.solve.disk_strategy import DiskProblem
+from kilt.solve.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.disk_subgames import Subgames
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK, VectorProblem
@@ -48,15 +61,17 @@ from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
 from kilt.web.views import strategy_view
+from test_abstract import THREE_ROUNDS
 from test_vector import flat_tree_of, game_of
 from written_out import flat_places
 
 SCALE = 2.0**20
 
 
-def in_memory(game: VectorGame, iterations: int, scale: float) -> np.ndarray:
+def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float) -> np.ndarray:
     """Regrets of CFR+ in memory, rounded after each player's walk as on disk, but for those of the first round."""
-    twin, trunk = VectorCfr(game, averaging=False), int(game.tree.rows[0])
+    vectors = game.game if isinstance(game, BucketedGame) else game
+    twin, trunk = VectorCfr(game, averaging=False), int(vectors.tree.rows[0])
     solver = DiskCfr.__new__(DiskCfr)
     for number in range(iterations):
         solver.passes = 2 * number
@@ -73,14 +88,19 @@ def disk(game: VectorGame, folder, size: int | None = 1, **more) -> DiskCfr:
     return DiskCfr(Subgames(game, size=size), folder, **{"scale": SCALE} | more)
 
 
+@cache
+def no_strengths() -> tuple:
+    """What `PartRows` has at its end, where hands have no strengths."""
+    return False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, MOST), min_size=1, max_size=40), st.integers(1, 3))
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))
     again, hands, one = np.empty_like(table), table.shape[1], np.zeros(1, np.int64)
     none = np.arange(hands, dtype=np.int32)[None], one, np.zeros(hands, np.int64), one, np.zeros((1, 5), np.int64)
-    no_strengths = False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
-    every = [PartRows(0, rows, np.arange(rows), *none, *no_strengths)]
+    every = [PartRows(0, rows, np.arange(rows), *none, *no_strengths())]
     for kept, expected in ((table, table), (table + 2.0**33, MOST), (table / 2, table // 2), (table % 9, table % 9)):
         unpack(pack(kept, every, rows * hands, 1.0), every, rows * hands, 1.0, again)
         assert np.all(again == expected)
@@ -100,6 +120,52 @@ def test_iterates_are_those_in_memory(name, size, tmp_path):
     assert strategy.expected_values()[0] == pytest.approx(game.expected_value(found), abs=1e-9)
     least, most = strategy.value_bounds()
     assert most - least == pytest.approx(2 * strategy.exploitability())
+
+
+@pytest.fixture(scope="module")
+def seen_cards(tmp_path_factory):
+    """Buckets of three rounds that flops 0, 3, 6, 1, 4, 7 and 2, 5, 8 share, each set its own; and of all flops."""
+    game, place = Holdem(GameDef.parse(THREE_ROUNDS)), tmp_path_factory.mktemp("cards")
+    plan = Plan((RoundPlan(True, (BucketStep(CANONICAL),)),) * 3)
+    fine = build(AbstractionSpec("fine", Deal.of(game), plan), place / "fine")
+    shared = []
+    for sets in (3, 1):
+        rounds = [fine.rounds[0]]
+        for this in fine.rounds[1:]:
+            first = this.holdings.boards[:, :1].astype(np.int64) % sets
+            table = (4 * first + np.arange(this.table.shape[1]) % 4).astype(this.table.dtype)
+            rounds.append(this._replace(table=table, sizes=np.ones(4 * sets, np.int64)))
+        shared.append(replace(fine, rounds=tuple(rounds)))
+    return place / "fine", *shared
+
+
+def test_players_who_see_buckets(seen_cards, tmp_path):
+    """Flops that share buckets are one subgame: iterates are those in memory, and so is what is played."""
+    folder, cards, everywhere = seen_cards
+    game = VectorGame(Holdem(GameDef.parse(THREE_ROUNDS)))
+    problem = AbstractProblem(AbstractGame(game.game, cards), (folder,))
+    solver = BucketedDiskCfr(problem, scale=SCALE / np.pi, averaging=True)
+    cut = solver.subgames
+    assert [flops.tolist() for flops in cut._flops] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    solver.step(6)
+    seen, twin = BucketedGame.by(game, cards), BucketedCfr(problem, variant="cfr+")
+    twin.step(6)
+    table = in_memory(seen, 6, solver.scale)
+    for number, averaged in product(range(3), (False, True)):
+        trunk, expected = (solver.average_trunk, twin.total) if averaged else (solver.trunk, table)
+        read = number, trunk, cut.scratch(), solver.passes
+        found = read_subgame(cut, solver.store, *read, averaged=averaged).regret
+        for place in seen.places(problem.abstract):
+            own = cut.columns[place.player][place.round][number]
+            off = found[place.rows, : len(own)] - expected[place.rows][:, own]
+            assert np.abs(off).max() < (2e-4 if averaged else 1e-9 * table.max())
+    np.testing.assert_allclose(solver.current(), seen.shares_of(problem.abstract, table, np.uint16), atol=1)
+    again = BucketedDiskCfr(problem, scale=SCALE / np.pi, averaging=True)
+    solver.open(tmp_path / "kept")
+    again.open(tmp_path / "kept")
+    assert again.iterations == 6 and np.array_equal(again.average(), solver.average())
+    with pytest.raises(RunError, match="share buckets of fine, so that nothing can be cut"):
+        BucketedSubgames(game, everywhere)
 
 
 @pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])
@@ -335,5 +401,7 @@ def test_the_bench_and_the_counts():
     figures = {figure.key: figure.value for figure in bench.run(game=game_of("leduc"), iterations=3, dtype=np.float64)}
     assert {"compression_ratio", "overhead", "peak_gb"} < set(figures)
     assert figures["rounding_cost"] == pytest.approx(0, abs=0.1)
+    larger = {figure.key: figure.value for figure in bench.larger_game("leduc", 1e-3)}
+    assert larger["larger_iterations"] >= 1 and larger["larger_exploitability"] > 0 < larger["larger_peak_gb"]
     found = REPRODUCTIONS["storage"]
     assert all(verdict.verdict == HOLDS for verdict in found.verdicts(found.reproduce(Request(), None)))

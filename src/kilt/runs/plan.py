@@ -39,6 +39,8 @@ from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost
 from kilt.solve.counter import Against
+from kilt.solve.disk import PACKED
+from kilt.solve.disk_subgames import SIZE, subgames_abreast
 from kilt.solve.distributed.partition import one_for_both, require_boards
 from kilt.solve.external import Pace, SamplingOptions, probe, require_options
 from kilt.solve.joint import MEMORY
@@ -163,6 +165,12 @@ class RunPlan:
             kept = 2 * cost.table + regrets
             tables = cost.scratch + kept + cost.table + (responses if self.device == CPU else regrets)
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
+        if entry.disk:  # as if subgames were of the size that is aimed at: which they are is known with the cards
+            abreast = subgames_abreast(solver.threads)
+            maps = min(cost.maps, 2 * cost.maps // cost.boards[min(1, len(cost.boards) - 1)] * abreast)
+            tables = cost.scratch + maps + 4 * abreast * entry.disk * min(SIZE, cost.table)
+            kept = entry.disk * slots // PACKED
+            return RunEstimate(self.size, tables, tables + beside, mapped, kept + slots, cards, 2 * cost.seconds)
         kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
         tables = cost.memory + kept + cost.table * (1 if entry.samples else solver.threads)
         seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds

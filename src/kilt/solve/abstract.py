@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,24 @@ from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout, VectorTree
 
 TOGETHER = 4096  # boards whose buckets are looked up at a time
+
+
+class DecisionPlace(NamedTuple):
+    """Where a decision of betting is, with all its buckets."""
+
+    player: int
+    round: int
+    buckets: int
+    slots: slice  # of strategies of the abstract game, bucket by bucket
+    rows: slice  # of tables over row × bucket
+    call: int  # which of its actions is the call
+
+
+def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
+    """[bucket, action] weights [action, bucket] as shares in whole numbers; `iinfo(dtype).max` stands for 1."""
+    part = np.maximum(weights.T, 0.0)
+    whole = part.sum(axis=1, keepdims=True)
+    return np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(np.dtype(dtype)).max)
 
 
 @dataclass(frozen=True)
@@ -59,35 +78,35 @@ class BucketedGame:
         What was never reached there has no probabilities: where `calling`, the player calls, as agents do.
         """
         table = self.table()
-        for slots, rows, call in self._places(abstract):
-            part = shares[slots].reshape(rows[1].stop, -1).T
-            table[rows] = part
+        for place in self.places(abstract):
+            part = shares[place.slots].reshape(place.buckets, -1).T
+            table[place.rows, : place.buckets] = part
             if calling:
-                table[rows[0].start + call, rows[1]] += ~part.any(axis=0)
+                table[place.rows.start + place.call, : place.buckets] += ~part.any(axis=0)
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
         """[slot] a table as a strategy of the abstract game, in whole numbers; `iinfo(dtype).max` stands for 1."""
         shares = np.zeros(abstract.slots, dtype=dtype)
-        for slots, rows, _ in self._places(abstract):
-            part = np.maximum(table[rows].T, 0.0)
-            whole = part.sum(axis=1, keepdims=True)
-            shares[slots] = np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(shares.dtype).max).ravel()
+        for place in self.places(abstract):
+            shares[place.slots] = rounded_shares(table[place.rows, : place.buckets], shares.dtype).ravel()
         return shares
 
-    def _places(self, abstract: AbstractGame) -> Iterator[tuple[slice, tuple[slice, slice], int]]:
-        """For each decision its slots, its rows and columns in a table, and which of its actions is the call."""
+    def places(self, abstract: AbstractGame) -> Iterator[DecisionPlace]:
+        """Where each decision of betting is, in tables and in strategies of the abstract game."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
             node = nodes[position.history]
             start = int(self.layouts[0].start[r]) + row
-            rows = (
-                slice(start, start + int(betting.nodes.children[node])),
-                slice(0, abstract.buckets[position.actor][r]),
+            yield DecisionPlace(
+                player=position.actor,
+                round=r,
+                buckets=abstract.buckets[position.actor][r],
+                slots=slice(int(first[node]), int(first[node + 1])),
+                rows=slice(start, start + int(betting.nodes.children[node])),
+                call=int(call_place(betting.nodes, betting.level, node)),
             )
-            call = int(call_place(betting.nodes, betting.level, node))
-            yield slice(int(first[node]), int(first[node + 1])), rows, call
 
     @cached_property
     def rows(self) -> tuple[IntArray, IntArray]:

@@ -29,7 +29,7 @@ interrupted goes on with the subgames that it has not come to, and ends in the s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -45,16 +45,24 @@ import numpy.typing as npt
 from kilt.errors import RunError
 from kilt.solve.disk_store import KeptNumbers, SubgameStore, pack
 from kilt.solve.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
-from kilt.solve.disk_subgames import LoadedSubgame, Subgames, Values
+from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.variants import Discount, discounts, variant_named
 from kilt.solve.vector import learning_walk
-from kilt.solve.vector_kernels import PlayerTables
-from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
+from kilt.solve.vector_kernels import PlayerTables, conclude
+from kilt.tree.vector import CompiledWalk
+from kilt.tree.vector_arrays import FOLLOW, Table
 
 # Numbers are rounded down after a share of 1 was added, the same for all of a pass, which over passes lies evenly
 # between 0 and 1: what is lost in one is gained in others, and neighbours that are alike stay so.
 GOLDEN = (5**0.5 - 1) / 2
 PACKED = 4  # to one: the least that compression is counted on for, before anything is known
+
+
+class _Learning(NamedTuple):
+    """A walk in which a player learns, and what enters into the tables what it has added up for buckets."""
+
+    walk: CompiledWalk
+    enter: Callable[[], None]  # does nothing where there are no buckets
 
 
 class TrunkCfr(ABC):
@@ -81,7 +89,7 @@ class TrunkCfr(ABC):
         self.passes = 0
         self._known: dict[tuple[int, bool], DiskStrategy] = {}
         self.trunk, self.average_trunk = (
-            np.zeros((self.subgames.trunk_rows, self.subgames.game.shape[1]), self.subgames.dtype) for _ in range(2)
+            np.zeros((self.subgames.trunk_rows, self.subgames.width), self.subgames.dtype) for _ in range(2)
         )
 
     @property
@@ -99,12 +107,13 @@ class TrunkCfr(ABC):
         cut = self.subgames
         values = np.zeros((cut.opened, cut.game.shape[1]))
         for number, worth in enumerate(worths):
-            values += worth[: cut.opened]
+            values += worth[: cut.opened, : values.shape[1]]
             if self.averaging and number == 0:  # which has the trunk's average beside its values
-                self.average_trunk = worth[cut.opened :].astype(cut.dtype)
-        tables = self.tables_of(cut.layout(), self.trunk, self.trunk, averaged=False)
-        end = learning_walk(cut.game.tree, player, self._tasks, tables, tables, self.discount())
-        cut.game.conclude_walk(player, end, values, cut.dtype)
+                self.average_trunk = worth[cut.opened :, : cut.width].astype(cut.dtype)
+        trunk = LoadedSubgame(-1, cut.game.tree, cut.layouts(), self.trunk, self.trunk, cut.sums(cut.trunk_rows))
+        end = self._learning(player, trunk, self.discount(), averaged=False)
+        cut.game.conclude_walk(player, end.walk, values, cut.dtype)
+        end.enter()
         self.passes += 1
 
     def current(self) -> Any:
@@ -127,11 +136,25 @@ class TrunkCfr(ABC):
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
         """The strategy that subgames have now, with weights of the trunk."""
 
-    def tables_of(self, layout: TableLayout, regret: Table, average: Table, *, averaged: bool) -> PlayerTables:
-        """Tables as walks take them."""
-        dtype = self.subgames.dtype
-        none = np.empty(0, np.int64), np.zeros((0, 0, 0), dtype), np.zeros((0, 0), dtype)
-        return PlayerTables(layout, regret, regret, average, averaged, *none)
+    def _learning(self, player: int, subgame: LoadedSubgame, discount: Discount, *, averaged: bool) -> _Learning:
+        """What lets a player learn in a subgame, or in the trunk."""
+        cut, regret = self.subgames, subgame.regret
+        first, second = (
+            PlayerTables(
+                layout,
+                regret,
+                regret,
+                subgame.average,
+                averaged,
+                cut.bucket_rows(seat, layout),
+                subgame.sums,
+                regret[:0],
+            )
+            for seat, layout in enumerate(subgame.layouts)
+        )
+        own, theirs = (second, first) if player else (first, second)
+        walk = learning_walk(subgame.tree, player, self._tasks, own, theirs, discount)
+        return _Learning(walk, partial(conclude, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
 
     def discount(self) -> Discount:
         """The weights of the iteration that is under way."""
@@ -175,7 +198,7 @@ class DiskCfr(TrunkCfr):
             before.copy_to(folder, self.subgames.fingerprint)
         kept = self.store.read_trunk()
         if kept.passes:
-            shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.game.shape[1]
+            shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.width
             if kept.values.shape != shape:
                 raise RunError(f"the trunk in {folder} has shape {kept.values.shape}, not {shape}: begin again")
             tables = kept.values.astype(self.subgames.dtype)
@@ -209,16 +232,17 @@ class DiskCfr(TrunkCfr):
         read, write = partial(self._read, player), partial(self._write, player)
         return self.subgames.stream(read, partial(self._learn, player, self.discount()), write, numbers)
 
-    def _read(self, player: int, number: int, regret: Table, average: Table) -> LoadedSubgame | Values:
+    def _read(self, player: int, number: int, tables: SubgameMemory) -> LoadedSubgame | Values:
         """A subgame for the pass of a player, or what it is worth, where that was found before an interruption."""
         kept = self.store.open(number, player, self.passes)
         if kept.passes > self.passes:
             return kept.values
-        subgame = read_subgame(self.subgames, self.store, number, self.trunk, regret, self.passes)
+        subgame = read_subgame(self.subgames, self.store, number, self.trunk, tables, self.passes)
         if self.averaging:
-            average = average[: len(subgame.regret)]
+            average = tables.average[: len(subgame.regret)]
+            self.subgames.clear(average)
             average[: len(self.average_trunk)] = self.average_trunk
-            more = kept, subgame.layout, average
+            more = kept, subgame.layouts[1 - player], average
             unpack_rows(self.subgames, self.store, number, player, 1 - player, *more, averaged=True)
             subgame = subgame._replace(average=average)
         return subgame
@@ -226,22 +250,24 @@ class DiskCfr(TrunkCfr):
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
         """[chance node, hand] what a subgame is worth to a player who learns; after that of the first, the averages."""
         cut = self.subgames
-        tables = self.tables_of(subgame.layout, subgame.regret, subgame.average, averaged=self.averaging)
-        learn = learning_walk(subgame.tree, player, self._tasks, tables, tables, discount)
-        values = cut.game.part_values(player, learn, subgame.tree, cut.dtype).astype(cut.dtype)
-        if self.averaging and subgame.number == 0:
-            return np.concatenate([values, subgame.average[: cut.trunk_rows]])
-        return values
+        learning = self._learning(player, subgame, discount, averaged=self.averaging)
+        values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype).astype(cut.dtype)
+        learning.enter()
+        if not self.averaging or subgame.number:
+            return values
+        hands, averages = values.shape[1], subgame.average[: cut.trunk_rows]
+        both = np.zeros((len(values) + len(averages), max(hands, cut.width)), cut.dtype)
+        both[: len(values), :hands], both[len(values) :, : cut.width] = values, averages
+        return both
 
     def _write(self, player: int, subgame: LoadedSubgame, values: Values) -> None:
         """Keep what a player has learnt in a subgame, and the other's average."""
         cut, number = self.subgames, subgame.number
         dither = self.passes * GOLDEN % 1
-        packed = [pack(subgame.regret, *cut.rows_of(player, number, subgame.layout), self.scale, dither)]
+        packed = [pack(subgame.regret, *cut.rows_of(player, number, subgame.layouts[player]), self.scale, dither)]
         if self.averaging:
-            packed.append(
-                pack(subgame.average, *cut.rows_of(1 - player, number, subgame.layout), AVERAGE_SCALE, dither)
-            )
+            other = cut.rows_of(1 - player, number, subgame.layouts[1 - player])
+            packed.append(pack(subgame.average, *other, AVERAGE_SCALE, dither))
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
@@ -280,13 +306,13 @@ def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False
 
     Each is worked on twice: the first time there is nothing to read, and something may have to be compiled.
     """
-    solver, shape = DiskCfr(subgames, averaging=averaging), (subgames.rows, subgames.game.shape[1])
-    tables, took, numbers = (np.empty(shape, subgames.dtype), np.empty(shape, subgames.dtype)), np.zeros(3), 0
+    solver, tables = DiskCfr(subgames, averaging=averaging), subgames.scratch()
+    took, numbers = np.zeros(3), 0
     for number in range(subgames.count):
         solver.passes = 0
         for again, player in product((False, True), (0, 1)):
             times = [thread_time()]
-            subgame = solver._read(player, number, *tables)
+            subgame = solver._read(player, number, tables)
             assert isinstance(subgame, LoadedSubgame)
             times.append(thread_time())
             values = solver._learn(player, solver.discount(), subgame)
@@ -296,7 +322,7 @@ def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False
             solver.passes += 1
             if again:
                 took += np.diff(times)
-                numbers += int(subgames.sizes[number]) * shape[1]
+                numbers += int(subgames.sizes[number]) * subgames.width
         if took.sum() > seconds:
             break
     return DiskPace(*(took / numbers).tolist())

@@ -16,13 +16,12 @@ from kilt.arrays import Array
 from kilt.engines import Engine
 from kilt.errors import RunError
 from kilt.solve.disk_store import KeptNumbers, SubgameStore, unpack
-from kilt.solve.disk_subgames import LoadedSubgame, Subgames, Values
+from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, rules_of
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
-from kilt.tree.vector_tree import flop_tree
 
 KEPT = 256 << 20  # bytes of subgames that stay unpacked, for whoever looks at some decisions: one at least
 AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
@@ -65,12 +64,12 @@ class DiskStrategy:
             return self.trunk[rows]
         number, r, first = self.subgames.place_of(rows.start)
         subgame = self._unpacked(number)
-        first += int(subgame.layout.start[r])
+        first += int(subgame.layouts[0].start[r])
         return subgame.regret[first : first + rows.stop - rows.start]
 
     @cached_property
     def _unpacked(self) -> Callable[[int], LoadedSubgame]:
-        size = self.subgames.rows * self.subgames.game.shape[1] * self.subgames.dtype.itemsize
+        size = self.subgames.rows * self.subgames.width * self.subgames.dtype.itemsize
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def under(self, subgames: Subgames) -> DiskStrategy:
@@ -106,37 +105,37 @@ class DiskStrategy:
     def _worth(self) -> tuple[float, float, float, float]:
         """What is won by following in both seats, and by responding, from one pass over all subgames."""
         game, cut = self.subgames.game, self.subgames
-        walks = self._walks(self.trunk, cut.layout())
+        walks = self._walks(self.trunk, cut.layouts())
         values = np.zeros((len(walks), cut.opened, game.shape[1]))
         for worth in self.walked(self) if self.walked else self.walk():
             values += worth
         *followed, first, second = (game.conclude(walk, own) for walk, own in zip(walks, values, strict=True))
         return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
 
-    def _walks(self, table: Table, layout: TableLayout) -> list[Walk]:
+    def _walks(self, table: Table, layouts: tuple[TableLayout, TableLayout]) -> list[Walk]:
         """The walks that tell what is won: following in one seat, or in both, and responding."""
         seats = (0, 1) if self.subgames.game.uneven else (0,)
         todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
-        return [Walk(seat, (task,), table, table, layout, layout) for seat, task in todo]
+        return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
         """[walk, chance node of the trunk, hand] what subgames are worth, all or those of some `numbers`, in order."""
         game = self.subgames.game
 
         def respond(subgame: LoadedSubgame) -> Values:
-            walks = self._walks(subgame.regret, subgame.layout)
+            walks = self._walks(subgame.regret, subgame.layouts)
             return np.stack([game.flop_values(walk, subgame.tree) for walk in walks])
 
-        return self.subgames.stream(lambda number, table, _: self.read(number, table), respond, numbers=numbers)
+        return self.subgames.stream(self.read, respond, numbers=numbers)
 
-    def read(self, number: int, table: Table) -> LoadedSubgame:
-        """Read a subgame from disk into a table."""
-        more = self.trunk, table, self.passes
+    def read(self, number: int, tables: SubgameMemory) -> LoadedSubgame:
+        """Read a subgame from disk into scratch memory."""
+        more = self.trunk, tables, self.passes
         return read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
 
     def subgame(self, number: int) -> LoadedSubgame:
         """A subgame by itself, in memory of its own."""
-        return self.read(number, np.empty((self.subgames.rows, self.subgames.game.shape[1]), self.subgames.dtype))
+        return self.read(number, self.subgames.scratch())
 
     def table(self) -> Table:
         """The weights as one table over (board, row) × hand, for games whose table fits into memory."""
@@ -147,7 +146,7 @@ class DiskStrategy:
             board = int(tree.board_start[1] + self.subgames.first[number])
             for r in range(1, len(tree.rows)):
                 begin = int(tree.table_start[r] + (board - tree.board_start[r]) * tree.rows[r])
-                rows = subgame.regret[subgame.layout.start[r] : subgame.layout.start[r + 1]]
+                rows = subgame.regret[subgame.layouts[0].start[r] : subgame.layouts[0].start[r + 1]]
                 whole[begin : begin + len(rows)] = rows
                 board = int(tree.first_board[board])
         return whole
@@ -198,18 +197,26 @@ class DiskProblem(VectorProblem):
 
 
 def read_subgame(
-    cut: Subgames, store: SubgameStore, number: int, trunk: Table, table: Table, passes: int, *, averaged: bool = False
+    cut: Subgames,
+    store: SubgameStore,
+    number: int,
+    trunk: Table,
+    tables: SubgameMemory,
+    passes: int,
+    *,
+    averaged: bool = False,
 ) -> LoadedSubgame:
     """Read the regrets of a subgame after some passes, or its averages, into scratch memory."""
-    tree = flop_tree(cut.game.tree, *cut.first[number : number + 2].tolist())
-    layout = cut.layout(tree)
-    table = table[: int(layout.start[-1])]
+    tree = cut.part(number)
+    layouts = cut.layouts(number, tree)
+    table = tables.regret[: int(layouts[0].start[-1])]
+    cut.clear(table)
     table[: len(trunk)] = trunk
     for player in (0, 1):  # the average of a player is kept beside the other's regrets
         kept = 1 - player if averaged else player
         found = store.open(number, kept, passes)
-        unpack_rows(cut, store, number, kept, player, found, layout, table, averaged=averaged)
-    return LoadedSubgame(number, tree, layout, table, table)
+        unpack_rows(cut, store, number, kept, player, found, layouts[player], table, averaged=averaged)
+    return LoadedSubgame(number, tree, layouts, table, table, tables.sums)
 
 
 def unpack_rows(

@@ -27,6 +27,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.disk_kernels import PartRows, count_hands
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
+from kilt.tree.vector_tree import flop_tree
 
 Values = FloatArray  # [chance node of the trunk, hand] what a subgame is worth
 
@@ -41,9 +42,18 @@ class LoadedSubgame(NamedTuple):
 
     number: int
     tree: VectorTree
-    layout: TableLayout
+    layouts: tuple[TableLayout, TableLayout]  # of each player's tables
     regret: Table
     average: Table  # sums of strategies; `regret` where there are none
+    sums: Table  # what a walk adds up for buckets: see `PlayerTables`
+
+
+class SubgameMemory(NamedTuple):
+    """Memory for a subgame: fields as in `LoadedSubgame`."""
+
+    regret: Table
+    average: Table
+    sums: Table
 
 
 class Subgames:
@@ -86,8 +96,13 @@ class Subgames:
         for r, cards in enumerate(tree.board_size.tolist() if tree.poker else ()):
             boards = slice(*tree.board_start[r : r + 2].tolist())
             self._held[boards] = tree.strengths.card_bit[tree.board[boards, :cards]].sum(axis=1)
-        self._tables = SimpleQueue[tuple[Table, Table]]()
+        self._tables = SimpleQueue[SubgameMemory]()
         self._made = 0
+
+    @property
+    def width(self) -> int:
+        """Columns of tables: hands."""
+        return self.game.shape[1]
 
     @property
     def fingerprint(self) -> str:
@@ -120,24 +135,33 @@ class Subgames:
     @property
     def abreast(self) -> int:
         """Subgames in memory at a time: for each thread one that is read, one that is walked, and two to be written."""
-        return 4 * self.game.threads + 1
+        return subgames_abreast(self.game.threads)
 
     @property
     def memory(self) -> int:
         """Bytes of the tables in memory at a time, of regrets alone, and of what is packed of them."""
-        return 2 * self.abreast * self.rows * self.game.shape[1] * self.dtype.itemsize
+        return 2 * self.abreast * self.rows * self.width * self.dtype.itemsize
 
     @property
     def seconds(self) -> float:
         """What an iteration takes, about, by the numbers of the tables and the game's threads."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
-    def layout(self, part: VectorTree | None = None) -> TableLayout:
-        """The layout of the table of a part of the tree; left out: of the trunk alone."""
+    def part(self, number: int) -> VectorTree:
+        """The part of the tree that is a subgame, with the trunk before it."""
+        return flop_tree(self.game.tree, *self.first[number : number + 2].tolist())
+
+    def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
+        """The layouts of both players' tables in a subgame, which is a `part` of the tree; left out: in the trunk."""
         rows, boards = self.game.tree.rows, np.diff((part or self.game.tree).board_start)
         if part is None:
             boards[1:] = 0
-        return self.game.layouts[0]._replace(rows=rows, start=np.concatenate([[0], np.cumsum(boards * rows)]))
+        layout = self.game.layouts[0]._replace(rows=rows, start=np.concatenate([[0], np.cumsum(boards * rows)]))
+        return layout, layout
+
+    def bucket_rows(self, player: int, layout: TableLayout) -> IntArray:
+        """The rows of a player's decisions in a table, where players see buckets; none here."""
+        return np.empty(0, np.int64)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
         """Where a row of the table over (board, row) × hand is: its subgame, and its round and row of that round there.
@@ -156,6 +180,9 @@ class Subgames:
         for _ in range(1, r):
             opening = int(tree.first_board[opening])
         return number, r, (board + int(tree.board_start[r]) - opening) * int(tree.rows[r]) + within
+
+    def clear(self, table: Table) -> None:
+        """Write 0 to scratch memory where no number of a file belongs: nowhere, since all hands are written to."""
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
         """Where the numbers of a player in a subgame stand in its table, and how many they are."""
@@ -193,7 +220,7 @@ class Subgames:
 
     def stream(
         self,
-        read: Callable[[int, Table, Table], LoadedSubgame | Values],
+        read: Callable[[int, SubgameMemory], LoadedSubgame | Values],
         walk: Callable[[LoadedSubgame], Values],
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
@@ -203,8 +230,8 @@ class Subgames:
         Parameters
         ----------
         read : callable
-            Called with the number of a subgame and scratch memory for two tables, in threads beside the walks. What it
-            is worth, where that is known already: then there is neither a walk nor anything to write.
+            Called with the number of a subgame and scratch memory, in threads beside the walks. What it is worth, where
+            that is known already: then there is neither a walk nor anything to write.
         walk : callable
             Called on as many threads as the game has.
         write : callable, optional
@@ -233,8 +260,8 @@ class Subgames:
                 for future in waiting:
                     future.cancel()
 
-    def _read(self, read: Callable[[int, Table, Table], LoadedSubgame | Values], number: int) -> _Coming:
-        return _Coming(tables := self._scratch(), read(number, *tables))
+    def _read(self, read: Callable[[int, SubgameMemory], LoadedSubgame | Values], number: int) -> _Coming:
+        return _Coming(tables := self._scratch(), read(number, tables))
 
     def _finish(
         self,
@@ -250,17 +277,30 @@ class Subgames:
         self._tables.put(tables)
         return values
 
-    def _scratch(self) -> tuple[Table, Table]:
-        """Memory for two tables: one that nobody has any more, or a new one."""
+    def _scratch(self) -> SubgameMemory:
+        """Memory that nobody has any more, or new one."""
         if self._tables.empty() and self._made < self.abreast:
             self._made += 1
-            shape = self.rows, self.game.shape[1]
-            return np.empty(shape, self.dtype), np.empty(shape, self.dtype)  # memory that is not touched costs nothing
+            return self.scratch()
         return self._tables.get()
+
+    def scratch(self) -> SubgameMemory:
+        """New memory for a subgame; what is not touched of it costs nothing."""
+        shape = self.rows, self.width
+        return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
+
+    def sums(self, rows: int) -> Table:
+        """New memory for what a walk adds up for buckets in a table of some rows; none here."""
+        return np.zeros((0, 0, 0), self.dtype)
+
+
+def subgames_abreast(threads: int) -> int:
+    """Subgames in memory at a time: see `Subgames.abreast`."""
+    return 4 * threads + 1
 
 
 class _Coming(NamedTuple):
-    tables: tuple[Table, Table]
+    tables: SubgameMemory
     subgame: LoadedSubgame | Values
 
 

@@ -15,6 +15,7 @@ from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.counter import CounterSolver
 from kilt.solve.disk import DiskCfr
+from kilt.solve.disk_buckets import BucketedDiskCfr
 from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.external import External
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
@@ -44,6 +45,7 @@ class Algorithm(NamedTuple):
     opponent: bool = False  # whether it keeps a table for an opponent who sees all cards
     trunk: int = 0  # rounds in which that opponent learns
     exact: bool = False  # whether it is done after one step
+    disk: int = 0  # tables that it keeps in subgames on disk
     joint: bool = False  # whether it takes the cards of an abstract game from tables over pairs of bucket sequences
     against: bool = False  # whether it answers a model of an opponent: see `counter`
 
@@ -124,7 +126,10 @@ def _on_disk(*, averaging: bool) -> dict[str, Make]:
             return SharedDiskCfr(problem.subgames, problem.engine, problem.workers, averaging=averaging)
         return DiskCfr(problem.subgames, averaging=averaging)
 
-    return {DISK: disk}
+    def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        return BucketedDiskCfr(problem, averaging=averaging)
+
+    return {DISK: disk, ABSTRACT: abstract}
 
 
 def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
@@ -198,6 +203,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         _on_disk(averaging=False),
         tables=0,
         threads=True,
+        disk=1,
     ),
     "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
@@ -281,7 +287,7 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         make = _cfr_br(int(trunk), variant or "cfr")
         return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
     if name == "cfr+disk:average":
-        return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True))
+        return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True), disk=2)
     if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in VARIANTS:

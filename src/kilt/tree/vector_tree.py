@@ -156,7 +156,15 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
         Its boards are that of the first round, the one or those of the second, and all that follow. Where tables are by
         board, walks over it need layouts of their own.
     """
-    return _part(tree, [tree.board_start[1] + np.array([flop, flop + 1 if end is None else end])])
+    return flops_tree(tree, np.arange(flop, flop + 1 if end is None else end))
+
+
+def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
+    """The part of a public tree that follows some boards of the second round, by their numbers there in rising order.
+
+    See `flop_tree`, which takes one of them, or several in a row.
+    """
+    return _part(tree, [tree.board_start[1] + flops])
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
@@ -178,25 +186,25 @@ def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
     VectorTree
         As `flop_tree` gives it, but for the weights of boards that were drawn: those of all that could have been.
     """
-    part = _part(tree, [np.array([board, board + 1]) for board in boards])
+    part = _part(tree, [np.array([board]) for board in boards])
     for r, before in enumerate((0, *boards[:-1]), start=1):
         first, end = tree.weight_before[tree.first_board[before : before + 2]]
         part.weight[part.board_start[r]] = end - first
     return part
 
 
-def _part(tree: VectorTree, edges: list[IntArray]) -> VectorTree:
-    """The boards from … to … of some rounds after the first, and all that follow the last of these."""
-    edges = [np.array([0, 1]), *edges]
-    while len(edges) < len(tree.rows):
-        edges.append(tree.first_board[edges[-1]])
-    kept = np.concatenate([np.arange(first, last) for first, last in edges])
-    start = np.concatenate([[0], np.cumsum([last - first for first, last in edges])])
+def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
+    """Some boards of some rounds after the first, in rising order, and all that follow those of the last of these."""
+    boards = [np.zeros(1, np.int64), *boards]
+    while len(boards) < len(tree.rows):
+        first, end = tree.first_board[boards[-1]], tree.first_board[boards[-1] + 1]
+        begin = np.cumsum(end - first) - (end - first)  # [board] where its extensions begin among those that are kept
+        boards.append(np.repeat(first - begin, end - first) + np.arange((end - first).sum()))
+    kept, start = np.concatenate(boards), np.cumsum([0, *map(len, boards)])
     following = np.full(len(kept) + 1, len(kept))
-    following[0] = 1
-    for r in range(1, len(edges) - 1):
-        there = tree.first_board[edges[r][0] : edges[r][1]] - edges[r + 1][0]
-        following[start[r] : start[r + 1]] = start[r + 1] + np.maximum(there, 0)
+    for r in range(len(boards) - 1):
+        there = np.searchsorted(boards[r + 1], tree.first_board[boards[r]])
+        following[start[r] : start[r + 1]] = start[r + 1] + there
     return tree._replace(
         board_start=start,
         board=tree.board[kept],
