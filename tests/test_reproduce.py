@@ -32,6 +32,7 @@ from kilt.reproduce import (
     figure_2_6,
     figure_4_11,
     figure_5_2,
+    figure_11_1,
     flop_classes,
     postprocessing,
     schmid_figure_5,
@@ -470,6 +471,27 @@ def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
     assert (row.name, row.paper, row.more["flops"]) == ("PR-2", None, "3 of 3")
     assert row.ours > 0 and row.margin is not None
     assert all(verdict.verdict == OPEN for verdict in REPRODUCTIONS["figure-4.11"].verdicts(found))
+
+
+def test_trunks_of_cfr_br(tmp_path, monkeypatch):
+    """Each run has points of all trunks; what was found is kept, and a trunk that leaves no round is refused."""
+    file, small = tmp_path / "small.game", library()["short.4-1"]
+    file.write_text(
+        small.replace("Ranks = 5", "Ranks = 4").replace("Suits = 4", "Suits = 2").replace("0 3 1 1", "0 1 1 1")
+    )
+    monkeypatch.setattr(figure_11_1, "FEWER", 3)
+    only = tuple(name for name in figure_11_1.FIGURE.rows if "2" in name or "end" in name)
+    asked = Request(only, str(file), 0.0001, 1, tmp_path / "kept", runs=3)
+    found = figure_11_1.FIGURE.reproduce(asked, Quiet())
+    assert tuple(row.name for row in found.rows) == only and all(len(row.runs) == 3 for row in found.rows)
+    assert found.picture and found.picture.stat().st_size > 10_000
+    ends = {row.name: row for row in found.rows}
+    assert ends["trunk 2, at first"].more["iterations"] <= ends["trunk 2, in the end"].more["iterations"]
+    assert len({row.runs for row in found.rows if "end" in row.name}) == 3  # trunks come to different strategies
+    monkeypatch.setattr(figure_11_1, "converge", None)
+    assert figure_11_1.FIGURE.reproduce(asked, Quiet()).rows == found.rows
+    with pytest.raises(RunError, match="3 rounds, and a trunk of 3 leaves none"):
+        figure_11_1.FIGURE.reproduce(asked._replace(game="holdem.3-1"), Quiet())
 
 
 def test_importing_the_command_is_quick():
