@@ -18,7 +18,7 @@ import numpy as np
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 TOGETHER = ("leaf_sums", "last_round")  # kernels whose threads wait for each other: one does all
-IN_TURN = ("learn_", "respond_")  # beginnings of the names of kernels whose threads take turns
+IN_TURN = ("learn_", "follow_", "respond_")  # beginnings of the names of kernels whose threads take turns
 KERNEL = re.compile(
     r'^extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(|^KERNEL\((\w+)\)', re.MULTILINE
 )
@@ -103,7 +103,7 @@ static void launch(const int* grid, int threads)
 }
 """
 
-zeros, empty, asarray, asnumpy, multiply = np.zeros, np.empty, np.asarray, np.array, np.multiply
+zeros, empty, asarray, asnumpy, multiply, take = np.zeros, np.empty, np.asarray, np.array, np.multiply, np.take
 
 
 class RawModule:

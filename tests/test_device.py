@@ -27,7 +27,7 @@ from kilt.solve.drawn import DrawnCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import VectorProblem
-from kilt.solve.vector import VectorCfr
+from kilt.solve.vector import SCHEMES, VectorCfr
 from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
 from kilt.tree import device_compact, device_flops
@@ -120,6 +120,25 @@ def test_iterations_are_those_of_the_cpu(leduc, variant):
     assert device.expected_value(average) == pytest.approx(game.expected_value(average), abs=1e-12)
 
 
+@pytest.mark.parametrize("variant", ["cfr", "linear", "pcfr+"])
+def test_boards_that_are_drawn(leduc, variant):
+    """Public chance sampling: on the boards that the CPU draws, iterations are those of the CPU; either goes on."""
+    game, device = leduc
+    ours, theirs = DeviceCfr(device, variant, SCHEMES["pcs"], 3), VectorCfr(game, variant, scheme="pcs", seed=3)
+    for solver in (ours, theirs):
+        solver.step(40)
+    again = DeviceCfr(device, variant, SCHEMES["pcs"])
+    again.restore(theirs.state())
+    for solver in (ours, theirs, again):
+        solver.step(10)
+    assert theirs.total.any(axis=1).all()  # all boards were drawn
+    for name, table in theirs.state().items():
+        for found in (ours, again):
+            np.testing.assert_allclose(found.state()[name], table, rtol=0, atol=1e-9)
+    with pytest.raises(RunError, match="a GPU walks all hands: draw nothing, or boards by pcs"):
+        DeviceCfr(device, variant, SCHEMES["cs"])
+
+
 def test_what_was_kept_goes_on_here_and_there(leduc):
     game, device = leduc
     ours, resumed, theirs = DeviceCfr(device), DeviceCfr(device), VectorCfr(game, "cfr+")
@@ -151,6 +170,10 @@ def test_hands_of_two_cards(tmp_path):
     ours.step(3)
     theirs.step(3)
     np.testing.assert_allclose(ours.state()["regret"], theirs.regret, rtol=0, atol=1e-10)
+    ours, theirs = DeviceCfr(ours.game, "cfr", SCHEMES["pcs"]), VectorCfr(game, "cfr", scheme="pcs")
+    ours.step(30)
+    theirs.step(30)
+    np.testing.assert_allclose(ours.state()["regret"], theirs.regret, rtol=0, atol=1e-9)
 
 
 def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
@@ -160,13 +183,17 @@ def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
     assert last.exploitability == pytest.approx(there.exploitability, abs=1e-5)
     problem, table, _ = open_run(tmp_path / "run").load(device="gpu")
     assert judge_of(problem).exploitability(table) == pytest.approx(last.exploitability, abs=1e-6)
+    answer("solve", "--game", "leduc", "-a", "pcs:cfr+", "--device", "gpu", "-n", 8, "--out", tmp_path / "drawn")
+    found = answer("solve", "--resume", tmp_path / "drawn", "-n", 16)
+    there = new_run("leduc", "pcs:cfr+", budget=Budget(iterations=16)).finish()
+    assert found["exploitability"] == pytest.approx(there.exploitability, abs=0.01)  # regrets near 0 change sides
 
 
 def test_what_does_not_go_on_a_gpu(monkeypatch):
     with pytest.raises(GameError, match="for games with cards"):
         DeviceGame(VectorGame(load_game("bluff-1-1")))
-    with pytest.raises(RunError, match=r"pcs runs on the CPU alone: use one of cfr, cfr\+, linear"):
-        load_problem("leduc", "pcs", device="gpu")
+    with pytest.raises(RunError, match=r"opcs runs on the CPU alone: use one of cfr, cfr\+, linear"):
+        load_problem("leduc", "opcs", device="gpu")
     with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
         load_problem("leduc", "cfr+", device="tpu")
     monkeypatch.setattr(module, "free_memory", lambda: 1000)
@@ -309,8 +336,37 @@ def test_compact_tables(stored, tmp_path):
         assert not lost or not np.array_equal(found, table)
     found, wanted = device.response_values(ours.average()), game.response_values(theirs.average())
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 + lost)
+    value = game.expected_value(theirs.average())
+    assert device.expected_value(ours.average()) == pytest.approx(value, abs=1e-10 + lost)
+    again = CompactCfr(device)
+    again.restore(ours.state())
+    for solver in (ours, again):
+        solver.step(1)
+    for name, array in ours.state().items():
+        np.testing.assert_array_equal(again.state()[name], array)
     with pytest.raises(RunError, match=r"without negative regrets and discounts: use cfr\+"):
         CompactCfr(device, "dcfr")
+
+
+def test_runs_with_compact_tables(tmp_path):
+    """On the device and on the CPU they are resumed to where they would have come, and each keeps to its own tables."""
+    path = tmp_path / "small.game"
+    path.write_text(TWO_CARDS)
+    asked = "solve", "--game", path, "-a", "cfr+:compact"
+    real = VectorCfr(VectorGame(load_game(str(path))))
+    real.step(8)
+    wanted = real.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
+    for device, other in (("gpu", "cpu"), ("cpu", "gpu")):
+        run = tmp_path / device
+        answer(*asked, "-n", 4, "--out", run, "--device", device)
+        assert f"go on with{'' if device == 'gpu' else 'out'} `--device gpu`" in refused(
+            "solve", "--resume", run, "-n", 8, "--device", other
+        )
+        found = answer("solve", "--resume", run, "-n", 8, "--device", device)["exploitability"]
+        assert found == answer(*asked, "-n", 8, "--device", device)["exploitability"]
+        assert found == pytest.approx(wanted, abs=0.03) and found != wanted
+        assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(found, abs=1e-6)
+    assert "tables of two bytes are for those of several" in refused("solve", "--game", "kuhn", *asked[3:])
 
 
 def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):

@@ -24,21 +24,27 @@ from math import inf
 from mmap import mmap
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kilt import artifact
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.errors import GameError
+from kilt.errors import ArtifactError, GameError
 from kilt.solve.fixed_point_kernels import EVERY, read_entries, write_entries
-from kilt.solve.problem import VectorProblem
+from kilt.solve.problem import CPU, VectorProblem
 from kilt.solve.variants import Discount, Variant, discounts, variant_named
 from kilt.solve.vector import learning_walk
 from kilt.solve.vector_kernels import PlayerTables
 from kilt.strategy.model import DecisionLayout
+from kilt.strategy.vector import VectorStrategy
 from kilt.tree.vector import CompiledWalk, VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+
+if TYPE_CHECKING:
+    from kilt.tree.device_compact import CompactGame
 
 DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
 SINGLE = np.float32  # precision of the first round, and of what is read from entries
@@ -133,17 +139,19 @@ class FixedPointGame:
         entries = [_mapped(int(part.first[-1]) - self.early, hands) for part in self.parts]
         return FixedPointTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
-    def on_host(self, table: FixedPointTable, *, release: bool = False) -> Table:
+    def on_host(self, table: FixedPointTable, to: Table | None = None, *, release: bool = False) -> Table:
         """A table over (board, row) × hand in single precision.
 
         Parameters
         ----------
         table : FixedPointTable
             In fixed point.
+        to : ndarray, optional
+            What is written to, and returned. Left out: a new array.
         release : bool
             Whether its entries are given up on the way, so that both are never in memory whole.
         """
-        found = np.empty(self.game.shape, SINGLE)
+        found = np.empty(self.game.shape, SINGLE) if to is None else to
         found[: self.early] = table.early
         for part in self.parts:
             with self._workspace() as (own, _):
@@ -203,6 +211,10 @@ class FixedPointGame:
 
         return worth(0), worth(1)
 
+    def expected_value(self, table: FixedPointTable) -> float:
+        """What player 0 wins when both follow a strategy, in chips per game."""
+        return self._values(FOLLOW, table)[0]
+
     def response_values(self, table: FixedPointTable) -> tuple[float, float]:
         """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
         return self._values(RESPOND, table)
@@ -220,13 +232,19 @@ class FixedPointProblem(VectorProblem):
     """A game on its public tree, whose solvers keep tables in fixed point; strategies on disk are as of all others."""
 
     @cached_property
-    def fixed(self) -> FixedPointGame:
-        """The game as it is walked."""
-        return FixedPointGame(self.game)
+    def walker(self) -> FixedPointGame | CompactGame:
+        """The game as it is walked: by the CPU, or its copy on the GPU."""
+        if self.device == CPU:
+            return FixedPointGame(self.game)
+        from kilt.tree.device_compact import CompactGame  # imports the GPU library
+
+        return CompactGame(self.game)
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Write a `FixedPointTable` to a folder, in single precision."""
-        super().save(path, self.fixed.on_host(strategy), **figures)
+        """Write a table to a folder, in single precision: by way of a file, since memory may be short."""
+        with artifact.os_errors(f"{path} cannot be written"), TemporaryFile(dir=path.parent) as file:
+            table = self.walker.on_host(strategy, np.memmap(file, SINGLE, "w+", shape=self.game.shape))
+            VectorStrategy.of(self.game, table, **figures).save(path)
 
 
 class FixedPointCfr:
@@ -301,6 +319,8 @@ class FixedPointCfr:
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from what `state` gave."""
+        if "regret_early" in state:
+            raise ArtifactError("its tables of two bytes are those of a GPU: go on with `--device gpu`")
         for name, mine in self.state().items():
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")

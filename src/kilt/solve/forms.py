@@ -27,6 +27,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.size import GameSize, size_of
 from kilt.games.tilt import TiltedGame, tilted
 from kilt.solve.disk_strategy import DiskProblem
+from kilt.solve.fixed_point import FixedPointProblem
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -99,7 +100,8 @@ def load_problem(
             f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `--device {device}`"
         )
     given = None if isinstance(game, str) else game
-    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
+    compact = entry is not None and entry.compact
+    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt), compact)
     tables = entry.tables if entry else 1
     served = tuple(entry.make) if entry else (DISK,) if form == DISK else (FLAT, VECTOR)
     forms = [one for one in (FLAT, VECTOR, DISK) if one in served]
@@ -162,6 +164,7 @@ class _Source:
     given: Game | None = None  # the rules, where they have no name that can be looked up
     device: str = CPU
     tilt: tuple[float, ...] = ()
+    compact: bool = False  # whether tables have two bytes an entry, in vector form
 
     @cached_property
     def game(self) -> Game | None:
@@ -254,7 +257,8 @@ class _Source:
         if form == DISK:
             return self.on_disk
         if form == VECTOR:
-            return VectorProblem(self.vectors, self._dtype(tables), self.device)
+            kind = FixedPointProblem if self.compact else VectorProblem
+            return kind(self.vectors, self._dtype(tables), self.device)
         if self.game is None:
             from kilt.tree.openspiel import openspiel_tree
 

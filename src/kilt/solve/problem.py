@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,28 @@ from kilt.strategy.vector import VectorStrategy, game_fingerprint
 from kilt.tree import best_response
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
-
-if TYPE_CHECKING:
-    from kilt.tree.device import DeviceGame
+from kilt.tree.vector_arrays import Table
 
 # Forms of a game: its flat tree, its public tree with vectors of hands, that in subgames on disk, or an abstract game.
 FORMS = FLAT, VECTOR, DISK, ABSTRACT = "flat", "vector", "disk", "abstract"
 DEVICES = CPU, GPU = "cpu", "gpu"  # where walks with vectors of hands may run
 SINGLE = 1 << 30  # bytes: tables that would be larger in double precision are kept in single precision
+
+
+class Walker(Protocol):
+    """A game as its public tree is walked. Strategies are tables of its own: on the host, on a GPU, in fixed point."""
+
+    def expected_value(self, strategy: Any, /) -> float:
+        """What player 0 wins when both follow a strategy, in chips per game."""
+
+    def response_values(self, strategy: Any, /) -> tuple[float, float]:
+        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
+
+    def exploitability(self, strategy: Any, /) -> float:
+        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
+
+    def on_host(self, table: Any, /) -> Table:
+        """A table as an array of NumPy over (board, row) × hand."""
 
 
 class Problem(ABC):
@@ -165,7 +179,7 @@ class VectorProblem(Problem):
         return replace(opponent, model=replace(opponent.model, counts=self.game.pooled(opponent.model.counts)))
 
     @cached_property
-    def walker(self) -> VectorGame | DeviceGame:
+    def walker(self) -> Walker:
         """The game as it is walked: itself, or its copy on the GPU."""
         if self.device == CPU:
             return self.game

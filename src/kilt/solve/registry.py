@@ -18,12 +18,13 @@ from kilt.solve.disk import DiskCfr
 from kilt.solve.disk_buckets import BucketedDiskCfr
 from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.external import External
+from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
 from kilt.solve.variants import VARIANTS, Variant
 from kilt.solve.vector import SCHEMES, VectorCfr
-from kilt.tree.vector import VectorGame
+from kilt.tree.vector import FULL_WIDTH, Scheme
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
 _LEARNING = tuple(name for name, row in VARIANTS.items() if not row.predictive)
@@ -47,6 +48,7 @@ class Algorithm(NamedTuple):
     exact: bool = False  # whether it is done after one step
     disk: int = 0  # tables that it keeps in subgames on disk
     joint: bool = False  # whether it takes the cards of an abstract game from tables over pairs of bucket sequences
+    compact: bool = False  # whether its tables have two bytes an entry
     against: bool = False  # whether it answers a model of an opponent: see `counter`
 
     @property
@@ -62,11 +64,7 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
         return FullWidth(problem.tree.nodes, variant)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        if isinstance(problem.walker, VectorGame):
-            return VectorCfr(problem.game, variant, problem.dtype)
-        from kilt.solve.device import DeviceCfr  # imports the GPU library
-
-        return DeviceCfr(problem.walker, variant)
+        return VectorCfr(problem.game, variant, problem.dtype) if problem.device == CPU else _on_gpu(problem, variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return BucketedCfr(problem, variant=variant, seed=seed)
@@ -74,10 +72,30 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
     return {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
 
 
+def _on_gpu(problem: VectorProblem, variant: str | Variant, scheme: str | Scheme = FULL_WIDTH, seed: int = 0) -> Solver:
+    """CFR and its variants with tables on a GPU."""
+    from kilt.solve.device import DeviceCfr  # imports the GPU library
+    from kilt.tree.device import DeviceGame
+
+    assert isinstance(problem.walker, DeviceGame)
+    return DeviceCfr(problem.walker, variant, SCHEMES[scheme] if isinstance(scheme, str) else scheme, seed)
+
+
+def _compact(problem: FixedPointProblem, seed: int) -> Solver:
+    """CFR+ with tables of two bytes an entry, on the CPU or a GPU."""
+    if isinstance(problem.walker, FixedPointGame):
+        return FixedPointCfr(problem.walker)
+    from kilt.solve.device import CompactCfr  # imports the GPU library
+
+    return CompactCfr(problem.walker)
+
+
 def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
     """CFR or a variant of it with boards, and maybe hands, drawn for each walk."""
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
+        if problem.device != CPU:
+            return _on_gpu(problem, variant, scheme, seed)
         return VectorCfr(problem.game, variant, problem.dtype, scheme=scheme, seed=seed)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
@@ -193,7 +211,10 @@ def _exact(problem: FlatProblem, seed: int) -> Solver:
 ALGORITHMS: dict[str, Algorithm] = {
     "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True, gpu=True),
     "cfr+": Algorithm(
-        "CFR+: regret matching+, average weighted by iteration", _full_width("cfr+"), threads=True, gpu=True
+        "CFR+: regret matching+, average weighted by iteration; cfr+:compact with tables of two bytes an entry",
+        _full_width("cfr+"),
+        threads=True,
+        gpu=True,
     ),
     "cfr+current": Algorithm(
         "CFR+ without an average: the current strategy is the result", {VECTOR: _current}, tables=1, threads=True
@@ -233,6 +254,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         "public chance sampling: boards; pcs:cfr+ with another variant of CFR, and so on",
         _chance_sampled("pcs"),
         samples=True,
+        gpu=True,
     ),
     "joint": Algorithm(
         "CFR+ by tables over pairs of bucket sequences, for few buckets; joint:cfr with another variant, and so on",
@@ -272,10 +294,10 @@ COUNTERS: dict[str, Algorithm] = {
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
-    ``cfr-br:2`` is CFR-BR with a trunk of two rounds, ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public
-    chance sampling with CFR+, ``joint:cfr`` CFR by joint tables, ``cfr+disk:average`` CFR+ on disk with an average,
-    ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with discounts of one's
-    own.
+    ``cfr+:compact`` is CFR+ with tables of two bytes, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
+    ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR by
+    joint tables, ``cfr+disk:average`` CFR+ on disk with an average, ``dbr:external`` a data-biased response by external
+    sampling, and so on. A `Variant` is CFR with discounts of one's own.
     """
     if isinstance(name, Algorithm):
         return name
@@ -286,6 +308,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     if plain == "cfr-br" and trunk.isdecimal() and (not colon or (variant in _LEARNING and int(trunk))):
         make = _cfr_br(int(trunk), variant or "cfr")
         return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
+    if name == "cfr+:compact":  # two tables of two bytes are one of four
+        return ALGORITHMS[plain]._replace(make={VECTOR: _compact}, tables=1, compact=True)
     if name == "cfr+disk:average":
         return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True), disk=2)
     if plain == JOINT and more in VARIANTS:

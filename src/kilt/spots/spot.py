@@ -31,7 +31,7 @@ from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
-from kilt.solve.fixed_point import FixedPointCfr, FixedPointProblem
+from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
@@ -412,7 +412,8 @@ def _problem(game: VectorGame, *, compact: bool) -> tuple[VectorProblem, Solver]
     """The tree of a spot as a problem, and its solver: with compact tables or not."""
     if compact:
         fixed = FixedPointProblem(game, TABLES)
-        return fixed, FixedPointCfr(fixed.fixed, DISCOUNTS)
+        assert isinstance(fixed.walker, FixedPointGame)
+        return fixed, FixedPointCfr(fixed.walker, DISCOUNTS)
     problem = VectorProblem(game, TABLES)
     return problem, make_solver(problem, DISCOUNTS)
 
@@ -432,8 +433,6 @@ class SpotJudge(VectorJudge):
 
     def measure(self, solver: Solver) -> Figures:
         """What best responses win from a solver's average strategy."""
-        if isinstance(solver, FixedPointCfr):
-            return Figures(solver.game.exploitability(solver.average()), nan, nan, {})
         return Figures(self.exploitability(solver.average()), nan, nan, {})
 
 

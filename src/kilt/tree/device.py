@@ -22,7 +22,7 @@ from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels, require_gpu
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table, VectorTree
+from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Scope, Table, VectorTree
 
 SOURCE = Path(__file__).with_name("device_kernels.cu")
 HANDS = 2  # of a thread that pushes reach down
@@ -365,8 +365,9 @@ class DeviceGame(DeviceTree):
         learning: Array = IDLE,
         regret: Any | None = None,
         average: Any | None = None,
+        scope: Scope | None = None,
     ) -> Any:
-        """Walk over the whole tree for one player.
+        """Walk over the tree for one player.
 
         Parameters
         ----------
@@ -380,6 +381,8 @@ class DeviceGame(DeviceTree):
             How what is found enters the tables.
         regret, average : device arrays, optional
             The player's regrets and the sum of the opponent's strategies; needed where somebody learns.
+        scope : Scope, optional
+            The board of each round that was drawn, with all hands. Left out: all boards.
 
         Returns
         -------
@@ -387,17 +390,50 @@ class DeviceGame(DeviceTree):
             What each hand is worth, weighted by the opponent's reach.
         """
         regret, average = own if regret is None else regret, theirs if average is None else average
-        up, before = self._prior[1 - player], 1
-        for here in self.rounds:
+        up, before, take = self._prior[1 - player], 1, self.cupy.take
+        rounds = self.rounds if scope is None else self._drawn(scope)
+        for r, here in enumerate(rounds):
+            if scope is not None and r > 0:  # hands have other numbers after a board that was drawn
+                up = take(up, self._back[scope.suits[r]], axis=2)
             self._push(here, player, up, before, theirs, average, learning)
             up, before = here.reach, here.boards
-        for r in range(len(self.rounds) - 1, -1, -1):
-            here = self.rounds[r]
+        for r in range(len(rounds) - 1, -1, -1):
+            here = rounds[r]
             self._pull(here, player, task, own, regret, learning)
-            if r > 0:
-                self._add_boards(self.rounds[r - 1], here.walks[player].begin, here)
-                self._average_over_suits(self.rounds[r - 1])
-        return self.rounds[0].value[0, 0]
+            if scope is not None and r > 0:
+                opened = take(here.value, here.walks[player].begin[:-1], axis=0)
+                moved = take(opened, self._moved[scope.suits[r]], axis=2)
+                rounds[r - 1].chance[...] = self.dtype.type(scope.chance[r]) * moved
+            elif r > 0:
+                self._add_boards(rounds[r - 1], here.walks[player].begin, here)
+                self._average_over_suits(rounds[r - 1])
+        return rounds[0].value[0, 0]
+
+    def _drawn(self, scope: Scope) -> list[DeviceRound]:
+        """The rounds with one board each, and vectors of their own."""
+        found = []
+        for r, (here, room) in enumerate(zip(self.rounds, self._room_for_one, strict=True)):
+            board = max(int(scope.board[r] - self.tree.board_start[r]), 0)
+            ranks = {name: getattr(here, name)[board : board + 1] for name in RANKS}
+            first_row = here.first_row + board * here.rows
+            found.append(here._replace(boards=1, first_row=first_row, parent=here.parent[:1] * 0, **ranks, **room))
+        return found
+
+    @cached_property
+    def _room_for_one(self) -> list[dict[str, Any]]:
+        """[round] room for the vectors of one board."""
+        return [
+            {
+                name: self.cupy.zeros((n, 1, self.hands), self.dtype)
+                for name, n in zip(VECTORS, self._places(r), strict=True)
+            }
+            for r in range(len(self.walks))
+        ]
+
+    @cached_property
+    def _back(self) -> Any:
+        """[permutation, hand] which hand becomes this one: the inverse of `_moved`."""
+        return self._put(np.argsort(self.tree.moved, axis=1).astype(np.int32))
 
     def _worth(self, player: int, task: int, strategy: Any) -> float:
         """What a player wins in chips per game who follows a strategy, or responds to it."""
@@ -426,7 +462,7 @@ class DeviceGame(DeviceTree):
         if wanted > (there := free_memory()):
             raise RunError(
                 f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
-                " free: leave out `--device gpu`, or use a smaller game"
+                " free: leave out `--device gpu`, or use a smaller game, or cfr+:compact, which takes about half of it"
             )
 
 

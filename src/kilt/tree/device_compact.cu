@@ -245,13 +245,10 @@ __device__ inline void sum_up(const Walk& walk, const Vector& a, const Vector& b
     __syncwarp();
 }
 
-// What a decision of the player is worth by regret matching; its regrets are updated, and do not fall below zero.
-template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, int decision, const Vector* values)
+// What a decision of the player is worth by regret matching on its entries.
+template <int COUNT> __device__ inline Vector matched(const Entries* found, const Vector* values)
 {
-    Entries found[COUNT];
-    Vector worth, regret[COUNT];
-    const number scale = scale_of(walk.powers, decision);
-    fetch<COUNT>(walk, walk.table, row, found);
+    Vector worth;
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
         number total = 0, mean = 0, even = 0;
@@ -263,13 +260,34 @@ template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, i
         }
         const bool known = total > (number)1e-37;
         worth.of[k] = quotient(known ? mean : even, known ? total : COUNT);
+    }
+    return worth;
+}
+
+// What a decision of a player is worth who follows a strategy.
+template <int COUNT> __device__ inline Vector mean(const Walk& walk, int row, int decision, const Vector* values)
+{
+    Entries found[COUNT];
+    fetch<COUNT>(walk, walk.table, row, found);
+    return matched<COUNT>(found, values);
+}
+
+// What a decision of the player is worth; its regrets are updated, and do not fall below zero.
+template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, int decision, const Vector* values)
+{
+    Entries found[COUNT];
+    Vector regret[COUNT];
+    const number scale = scale_of(walk.powers, decision);
+    fetch<COUNT>(walk, walk.table, row, found);
+    const Vector worth = matched<COUNT>(found, values);
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
 #pragma unroll
         for (int a = 0; a < COUNT; a++) {
             const number gained = values[a].of[k] - worth.of[k];
             const number sum = scale * found[a].of[k] + (gained > walk.noise || gained < -walk.noise ? gained : 0);
             regret[a].of[k] = max(sum, (number)0);
         }
-    }
     keep<COUNT>(walk, walk.table, walk.powers, row, decision, 0, regret);
     return worth;
 }

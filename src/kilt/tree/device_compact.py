@@ -112,18 +112,18 @@ class CompactGame(DeviceTree):
             zeros((self.boards, self.entries * self._decisions), np.uint8),
         )
 
-    def on_host(self, table: CompactTable) -> Table:
-        """A table as an array of NumPy over (board, row) × hand; hands that a board does not leave have zeros."""
-        found = np.zeros(self.game.shape)
+    def on_host(self, table: CompactTable, to: Table | None = None) -> Table:
+        """A table over (board, row) × hand: a new one or `to`, which has zeros for hands that boards do not leave."""
+        found = np.zeros(self.game.shape, self.dtype) if to is None else to
         start = int(self.tree.table_start[self._last])
         found[:start] = self.cupy.asnumpy(table.early)
-        entries = self.cupy.asnumpy(table.last).astype(np.float64)
-        if self.stored == FIXED:
-            counts = self._blocks()["count"][:, self._blocks()["kind"][0] == DECISION].reshape(-1)
-            powers = np.ldexp(65536 / 65535, self.cupy.asnumpy(table.powers).astype(np.int64) - 127)
-            entries *= np.repeat(powers, counts, axis=1)[:, :, None]
+        counts = self._blocks()["count"][:, self._blocks()["kind"][0] == DECISION].reshape(-1)
+        powers = np.ldexp(65536 / 65535, self.cupy.asnumpy(table.powers).astype(np.int64) - 127)
         hand_at, live = self.cupy.asnumpy(self._hand_at), self.cupy.asnumpy(self._live)
-        for board, own in enumerate(entries):
+        for board in range(self.boards):
+            own = self.cupy.asnumpy(table.last[board]).astype(np.float64)
+            if self.stored == FIXED:
+                own *= np.repeat(powers[board], counts)[:, None]
             first, hands = start + board * len(own), hand_at[board, : live[board]]
             found[first : first + len(own), hands] = own[:, : live[board]]
         return found
@@ -144,7 +144,7 @@ class CompactGame(DeviceTree):
         player : int
             Whose values are pulled up.
         task : int
-            FOLLOW regrets and update them, or RESPOND to the opponent's strategy.
+            FOLLOW a strategy, or regrets, which are updated where somebody learns; or RESPOND to the opponent's.
         strategy : CompactTable
             Regrets of both players, or the strategy that is responded to.
         learning : ndarray of `LEARNING`
@@ -168,7 +168,8 @@ class CompactGame(DeviceTree):
         sizes = i(self.boards), i(before), i(self.hands), i(self.entries)
         boards = last.walks[player].above, last.parent, self._rank_of, self._hand_at, self._live
         tables = strategy.last, strategy.powers, sums.last, sums.powers
-        self._compact(f"{'learn' if task == FOLLOW else 'respond'}_{player}")(
+        does = "respond" if task == RESPOND else "learn" if learning["regrets"] else "follow"
+        self._compact(f"{does}_{player}")(
             (self.boards,),
             (LANES * WARPS,),
             (*boards, self._stakes[player], up, *sizes, learning, i(seed), *tables, last.value),
@@ -183,13 +184,22 @@ class CompactGame(DeviceTree):
                 self._add_boards(self.rounds[r - 1], here.walks[player].begin, here)
         return self.rounds[0].value[0, 0]
 
+    def _worth(self, player: int, task: int, strategy: CompactTable) -> float:
+        """What a player wins in chips per game who follows a strategy, or responds to it."""
+        values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
+        return float(self.tree.norm * (self.tree.prior[player] @ values))
+
+    def expected_value(self, strategy: CompactTable) -> float:
+        """What player 0 wins when both follow a strategy, in chips per game."""
+        return self._worth(0, FOLLOW, strategy)
+
     def response_values(self, strategy: CompactTable) -> tuple[float, float]:
         """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
-        found = []
-        for player in (0, 1):
-            values: FloatArray = self.cupy.asnumpy(self.sweep(player, RESPOND, strategy)).astype(np.float64)
-            found.append(float(self.tree.norm * (self.tree.prior[player] @ values)))
-        return found[0], found[1]
+        return self._worth(0, RESPOND, strategy), self._worth(1, RESPOND, strategy)
+
+    def exploitability(self, strategy: CompactTable) -> float:
+        """What best responses win, mean over both seats, in chips per game."""
+        return max(sum(self.response_values(strategy)) / 2, 0.0)
 
     def _scratch(self) -> int:
         """Bytes of shared memory of a warp: see `SCRATCH` in the CUDA file."""
@@ -283,7 +293,7 @@ class _Betting:
         order = np.argsort(self.nodes["row"][decides], kind="stable")
         if (order != np.arange(len(order))).any():
             raise GameError("rows of the last round are not in the order of its decisions")
-        self.player, self.learns, self.lines = 0, False, list[str]()
+        self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
         """[entry, leaf] what a player wins at showdowns or folds."""
@@ -293,11 +303,11 @@ class _Betting:
         return found
 
     def code(self) -> str:
-        """The walks of both players: `learn_0`, `learn_1`, `respond_0` and `respond_1`."""
+        """The walks of both players: `learn_0`, `learn_1`, `follow_0`, `follow_1`, `respond_0` and `respond_1`."""
         parts = []
-        for name, learns in (("learn", True), ("respond", False)):
+        for name in ("learn", "follow", "respond"):
             for player in (0, 1):
-                self.player, self.learns, self.lines = player, learns, []
+                self.player, self.does, self.lines = player, name, []
                 value, _ = self._value(0, "reach", "")
                 body = "\n".join(f"        {line}" for line in (*self.lines, f"return {value};"))
                 parts.append(
@@ -331,7 +341,7 @@ class _Betting:
     def _opponents(self, node: int, reach: str, sums: str) -> tuple[str, str]:
         """Write a decision of the opponent: the sum over actions. What is left of all sums is that of a fold."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
-        learns = "true" if self.learns else "false"
+        learns = "true" if self.does == "learn" else "false"
         reaches = [f"reach_{node}[{a}]" for a in range(count)]
         write(f"Vector reach_{node}[{count}];")
         write(f"follow<{count}, {learns}>(walk, {self._place(node)}, {reach}, reach_{node});")
@@ -355,7 +365,7 @@ class _Betting:
         return f"value_{node}", sums
 
     def _own(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Write a decision of the player: the mean over actions by regrets, which are updated, or the best action."""
+        """Write a decision of the player: the mean over actions, by regrets which are updated or not; or the best."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
         write(f"Vector action_{node}[{count}];")
         # Leaves first; sums may be found where the opponent cannot fold.
@@ -364,8 +374,9 @@ class _Betting:
         ):
             value, sums = self._value(children[a], reach, sums)
             write(f"action_{node}[{a}] = {value};")
-        if self.learns:
-            write(f"const Vector value_{node} = learn<{count}>(walk, {self._place(node)}, action_{node});")
+        if self.does != "respond":
+            mean = "learn" if self.does == "learn" else "mean"
+            write(f"const Vector value_{node} = {mean}<{count}>(walk, {self._place(node)}, action_{node});")
         else:
             write(f"Vector value_{node} = action_{node}[0];")
             self.lines += [f"raise(value_{node}, action_{node}[{a}]);" for a in range(1, count)]
