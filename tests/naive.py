@@ -754,3 +754,9 @@ def biased_shares(shares, way):
     ten = {action: share * (10 if way and action[0] == way else 1) for action, share in shares.items()}
     whole = sum(ten.values())
     return {action: share / whole for action, share in ten.items()}
+
+
+def copy_pieces(source, begin, target, place, size):
+    """Pieces of one table to their places in another."""
+    for start, to, n in zip(begin, place, size, strict=True):
+        target[to : to + n] = source[start : start + n]

@@ -1,7 +1,9 @@
 """Head and children: external sampling in parts."""
 
+import gc
 import os
 import signal
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -11,29 +13,36 @@ import numpy as np
 import pytest
 
 import naive
+from kilt.abstraction import abstract_game as abstract_module
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
+from kilt.abstraction.abstract_game_kernels import copy_pieces
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec as Cards
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
-from kilt.config import EngineConfig
+from kilt.config import EngineConfig, config_of
 from kilt.engines import LocalEngine
 from kilt.errors import AbstractionError, RunError
+from kilt.evaluate import judge as judge_module
+from kilt.evaluate.head_to_head import won_in_part
 from kilt.evaluate.judge import judge_of
 from kilt.runs import folder as folder_module
+from kilt.runs.blade_costs import shared_game
 from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, size_of
 from kilt.runs.loop import run
+from kilt.runs.plan import resolve
 from kilt.solve import external_kernels
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
 from kilt.solve.distributed.blades import Batch, Child, Head, SharedGame, counted_in
+from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.solver import Distributed, start
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import External, SamplingOptions, WalkWorkspace
 from kilt.solve.external_kernels import Starts
 from kilt.tree.vector import VectorGame
 from machines import descendants, end
@@ -350,10 +359,11 @@ def test_equal_runs_keep_equal_bytes(lossless, monkeypatch):
 def test_buckets_of_another_class_are_found(lossless):
     """A walk would leave the tables of the class."""
     part = Partition.of(*lossless).part(1)
-    buckets = np.zeros((3, len(part.numbers), 2), dtype=np.uint32)
-    buckets[2, -1, 1] = part.numbers[-1]
+    rounds = len(part.numbers[1])
+    buckets = np.zeros((3, rounds, 2), dtype=np.uint32)
+    buckets[2, -1, 1] = part.numbers[1][-1]
     part.require_own(buckets, np.array([True, True, False]))  # the last is not walked
-    with pytest.raises(AbstractionError, match=rf"round-{len(part.numbers)}/buckets\.npy is damaged"):
+    with pytest.raises(AbstractionError, match=rf"round-{rounds}/buckets\.npy is damaged"):
         part.require_own(buckets, np.array([True, False, True]))
 
 
@@ -363,11 +373,92 @@ def filled(empty, byte, *args, **kwargs):
     return found
 
 
+# ── a strategy that nobody holds ──
+
+
+def test_pieces_of_tables():
+    rng = np.random.default_rng(6)
+    size = rng.integers(0, 5, 40)
+    begin, gaps = np.cumsum(size) - size, np.cumsum(rng.integers(0, 3, 40))
+    source = rng.integers(0, 256, size.sum()).astype(np.uint8)
+    found, wanted = np.zeros((2, size.sum() + gaps[-1]), dtype=np.uint8)
+    order = rng.permutation(40)
+    copy_pieces(source, begin[order], found, (begin + gaps)[order], size[order])
+    naive.copy_pieces(source, begin, wanted, begin + gaps, size)
+    assert np.array_equal(found, wanted) and wanted.any()
+
+
+@pytest.mark.parametrize("window", [1 << 24, 7])
+def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, monkeypatch, window):
+    """Bit for bit as the whole is, which is never put together in memory; what is on disk opens as one."""
+    monkeypatch.setattr(abstract_module, "WINDOW", window)
+    monkeypatch.setattr(judge_module, "at_hand", lambda *_: False)
+    abstract, cards = small
+    problem = AbstractProblem(abstract, (cards,), engine=EngineConfig("local", 2))
+    judge = judge_of(problem, patience=-1)
+    assert not judge.exact
+    solver = solver_of(small, 2, 32)
+    solver.step(2000)
+    whole = solver.average()
+    assert len({*whole.tolist()}) > 50
+    monkeypatch.setattr(Distributed, "_strategy", None)
+    assert judge.measure(solver).others == judge.others(whole)
+    problem.save(tmp_path / "strategy", solver, algorithm="external in parts")
+    monkeypatch.undo()
+    problem.save(tmp_path / "at once", whole, algorithm="external in parts")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["at once", "strategy"]
+    for file in (tmp_path / "strategy").iterdir():
+        assert file.read_bytes() == (tmp_path / "at once" / file.name).read_bytes(), file.name
+    assert np.array_equal(problem.load(tmp_path / "strategy")[0], solver.average())
+    solver.close()
+
+
+def test_the_memory_of_a_plan_is_what_head_and_blades_hold(small, tmp_path):
+    """Arrays that each makes for itself, through a batch, a checkpoint, a measurement and the last strategy."""
+    plan = resolve(config_of({"game": "royal.limit.2p", "cards": "IR-KE-KE 5-120-120-120", "solver": {"threads": 2}}))
+    plan = replace(plan, config=replace(plan.config, engine=EngineConfig(batch=64)))
+    spec = replace(plan.cards[0], plan=replace(plan.cards[0].plan, public=(PublicPlan(2, 4),)))
+    held = replace(plan, cards=(spec,)).parts((2,))
+    large = replace(shared_game(plan.game, plan.menu, spec, plan.options), batch=64)
+    partition = large.open()
+    WalkWorkspace(partition.head)  # tables of hands are kept from now on,
+    as_blade(Child(game_of(small, 64), [0, 1]), *as_head(head_of(game_of(small, 64))), tmp_path)  # and kernels too
+    peaks, batch = [], ()
+    for make, use in ((head_of, as_head), (lambda game: Child(game, [0, 1], 2), partial(as_blade, folder=tmp_path))):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            batch = use(make(large), *batch)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert partition.part(0).slots * 2 * 8 == held.blades[0].tables > 2e7
+    assert partition.head.slots * 8 == held.head.tables
+    assert held.head.held == pytest.approx(peaks[0], rel=0.15)
+    assert held.blades[0].held == pytest.approx(peaks[1], rel=0.15)
+
+
+def head_of(game):
+    return Head(game, game.open())
+
+
+def as_head(head):
+    head.ascend(sent := head.descend(0), np.zeros(len(sent.batch.starts.node), dtype=np.int64))
+    return sent.batch, head.regrets.quantised(np.uint16)
+
+
+def as_blade(child, batch, trunk, folder):
+    child.work(batch)
+    child.save(folder / "parts")
+    child.over(partial(won_in_part, 64), trunk)
+    child.write(folder / "shares", np.uint16)
+
+
 def test_batches_are_chosen_by_what_they_take(lossless):
     solver = solver_of(lossless, 2, 0)
     assert solver.chosen is not None and solver.chosen.batch == solver.game.batch >= 16
     # Where messages take long, on a busy machine, batches become no larger than they may.
-    assert solver.chosen.share < 0.05 or 2 * solver.game.batch > solver_module.MOST
+    assert solver.chosen.share < 0.05 or 2 * solver.game.batch > MOST
     assert solver.chosen.latency > 0 and solver.chosen.deal > 0
     assert f"batches of {solver.game.batch:,} deals" in solver.described()
     solver.step(100)

@@ -12,6 +12,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import EngineConfig, read_config
 from kilt.errors import RunError
+from kilt.machine import PROCESS
 from kilt.runs.blade_costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
 from kilt.runs.cluster import blades_of, check, curve, doubled, forecast, latency_of, shared_by
 from kilt.runs.plan import resolve
@@ -345,8 +346,9 @@ def test_check_beside_real_runs(problem):
 
 def test_plan_says_what_blades_take(config):
     said = answer("plan", config, "--no-probe", "--blades", 2)
-    assert said["blades"] == [2] and said["head_bytes"] == 8 * said["slots"][0]
-    assert said["blade_bytes"] == [round(8 * sum(said["slots"][1:]) * 2 / 3)] and said["card_tables_bytes"] > 0
+    assert said["blades"] == [2] and said["head_tables_bytes"] == 8 * said["slots"][0]
+    assert said["blade_tables_bytes"] == [round(8 * sum(said["slots"][1:]) * 2 / 3)] and said["card_tables_bytes"] > 0
+    assert said["head_bytes"] > PROCESS + 8 * said["slots"][0] and said["blade_bytes"][0] > PROCESS
     assert (said["tartanian7_blades"], said["tartanian7_blade_bytes"]) == (60, 24_000_000_000)
     shown = kilt("plan", config, "--no-probe", "--blades", 2).stderr
     assert "each of 2 blades" in shown and "a blade fits" in shown

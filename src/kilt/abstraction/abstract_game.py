@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
+from kilt.abstraction.abstract_game_kernels import copy_pieces
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.abstraction.features import Deal
@@ -31,6 +32,7 @@ from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
 
 Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] how many there are
+WINDOW = 1 << 24  # slots of a table that are put together at a time
 
 
 class AbstractSize(NamedTuple):
@@ -148,51 +150,74 @@ class SyntheticGame(SlotLayout):
 
 
 class AbstractPart(SlotLayout):
-    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `first`.
+    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `offset`."""
 
-    Both players see the same cards.
-    """
-
-    def __init__(
-        self, whole: AbstractGame, first: tuple[int, ...], numbers: tuple[int, ...], known: Sequence[int | None]
-    ) -> None:
+    def __init__(self, whole: AbstractGame, offset: Buckets, numbers: Buckets, known: Sequence[int | None]) -> None:
         self.whole, self.game, self.actions = whole, whole.game, whole.actions
-        self.offset, self.numbers = first, numbers  # [round] a round without buckets is not in it
+        self.offset, self.numbers = offset, numbers  # [player][round] a round without buckets is not in it
         self.known = known  # [round] the class of boards, where there is but one
-        # [round, 1] the last bucket; where a round is not in it, any number will do
-        self._last = np.array([[number - 1 if number else 2**32 - 1] for number in numbers], dtype=np.uint32)
+        # [round, player] the last bucket; where a round is not in it, any number will do
+        last = [[number - 1 if number else 2**32 - 1 for number in both] for both in zip(*numbers, strict=True)]
+        self._last = np.array(last, dtype=np.uint32)
         self.betting = whole.betting
 
     @property
     def buckets(self) -> Buckets:
         """[player][round] how many there are."""
-        return self.numbers, self.numbers
+        return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
         """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
-        if self.numbers[r]:
-            self.whole.cards.each[0].rounds[r].look_up(boards, hands, buckets, self.known[r])
-            buckets -= np.uint32(self.offset[r])
+        if not self.numbers[0][r]:
+            return
+        first, second = self.whole.cards.each
+        if first is second:
+            first.rounds[r].look_up(boards, hands, buckets, self.known[r])
+        else:
+            for player, cards in enumerate((first, second)):
+                own = slice(player, player + 1)
+                cards.rounds[r].look_up(boards, hands[:, own], buckets[:, own], self.known[r])
+        buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
         """Raise AbstractionError where a deal that is `walked` has a bucket of another part: [deal, round, player]."""
         seen = buckets[walked]
         if (seen > self._last).any():
-            for r, number in enumerate(self.numbers):
-                if number:
-                    self.whole.cards.each[0].rounds[r].require_below(number, seen[:, r].max())
+            for player, cards in enumerate(self.whole.cards.each):
+                for r, number in enumerate(self.numbers[player]):
+                    if number:
+                        cards.rounds[r].require_below(number, seen[:, r, player].max())
 
-    def write(self, mine: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:
-        """Copy what belongs to the slots here to where it is in the whole game."""
-        for node in np.flatnonzero(self.betting.nodes.actor >= 0).tolist():
-            whole[self.places(node)] = mine[self.first[node] : self.first[node + 1]]
+    def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """[decision] Where its slots begin here and in another table of the same game, and how many there are here."""
+        nodes = self.betting.nodes
+        theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
+        ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]
+        begin = self.first[acts]
+        return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
         """The slots of a decision in the whole game."""
         nodes = self.betting.nodes
-        r, n = int(nodes.round[node]), int(nodes.children[node])
-        start = int(self.whole.first[node]) + n * self.offset[r]
-        return slice(start, start + n * self.numbers[r])
+        player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
+        start = int(self.whole.first[node]) + n * self.offset[player][r]
+        return slice(start, start + n * self.numbers[player][r])
+
+
+def join_parts(
+    parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
+) -> None:
+    """Write [slot] tables of parts to where their slots are in a table of the whole game, or of a larger part.
+
+    All of them are gone through side by side, decision after decision, so that tables which are mapped from files are
+    read and written once, and need not be in memory as a whole.
+    """
+    acts = np.flatnonzero(into.betting.nodes.actor >= 0)
+    windows = np.unique(into.first[acts] // WINDOW, return_index=True)[1].tolist()
+    for start, end in zip(windows, [*windows[1:], len(acts)], strict=True):
+        for part, mine in parts:
+            begin, place, size = part.pieces(into, acts[start:end])
+            copy_pieces(np.asarray(mine), begin, np.asarray(table), place, size)
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:

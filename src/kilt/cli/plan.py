@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.runs.cluster import ClusterForecast
     from kilt.runs.plan import RunEstimate, RunPlan
-    from kilt.solve.distributed.partition import Level
+    from kilt.solve.distributed.memory import PartsMemory
 
 MEASURED = 3.0  # seconds, for what a batch costs
 
@@ -142,7 +142,7 @@ def plan(
     with waiting("counting …"):
         plan = resolve(said)
         found = plan.estimate()
-    parts = _parts(plan, found, shares) if shares else None
+    parts = _Parts(plan.parts(shares), found.mapped) if shares else None
     there = machine.available_memory()
     fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
     walked = None
@@ -278,18 +278,19 @@ def _plan_disk(
 class _Parts:
     """What head and blades take, each."""
 
-    levels: list[Level]
-    words_each: int  # of a slot
+    held: PartsMemory
     tables: int  # bytes of the cards, on disk
 
     def data(self) -> dict[str, Any]:
         from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY
 
-        head, *levels = self.levels
+        head, blades = self.held.head, self.held.blades
         return {
-            "head_bytes": head.memory(self.words_each),
-            "blades": [level.blades for level in levels],  # of each level
-            "blade_bytes": [level.memory(self.words_each) for level in levels],
+            "head_bytes": head.process,
+            "head_tables_bytes": head.tables,
+            "blades": [level.blades for level in self.held.levels[1:]],  # of each level
+            "blade_bytes": [blade.process for blade in blades],
+            "blade_tables_bytes": [blade.tables for blade in blades],
             "card_tables_bytes": self.tables,
             "tartanian7_slots": TARTANIAN7.blades * TARTANIAN7.slots,
             "tartanian7_blades": TARTANIAN7.blades,
@@ -300,18 +301,19 @@ class _Parts:
     def words(self) -> str:
         from kilt import machine
 
-        said = self.data()
+        said, held = self.data(), self.held
         kinds = ["blades", "blades below them", *(f"blades of level {n}" for n in range(3, len(said["blades"]) + 1))]
         each = [
-            f"each of {count(n)} {kind} {_small(size)}"
-            for n, size, kind in zip(said["blades"], said["blade_bytes"], kinds, strict=False)
+            f"each of {count(n)} {kind} {_small(blade.process)} ({_small(blade.tables)} of tables)"
+            for n, blade, kind in zip(said["blades"], held.blades, kinds, strict=False)
         ]
         most, there = max(said["blade_bytes"]) + self.tables, machine.available_memory()
         fits = "a blade fits" if most < there else "a blade does not fit"
         there_blade, there_memory = in_bytes(said["tartanian7_blade_bytes"]), said["tartanian7_blade_memory_bytes"]
         return (
-            f"tables of the head take {_small(said['head_bytes'])}, of {', of '.join(each)}, and each blade maps "
-            f"{_small(self.tables)} of cards from disk: {fits} into the {in_bytes(there)} that are available here\n"
+            f"the head takes up to {_small(held.head.process)} of memory ({_small(held.head.tables)} of tables), "
+            f"{', '.join(each)}, and each maps {_small(self.tables)} of cards from disk: {fits} into the "
+            f"{in_bytes(there)} that are available here\n"
             f"for comparison, Tartanian7 ([Brown15 §5]; 60 classes of 500 buckets): "
             f"{count(said['tartanian7_slots'])} infoset-actions on {said['tartanian7_blades']} blades, {there_blade} "
             f"each, of the {in_bytes(there_memory)} that each had"
@@ -325,14 +327,6 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
     if asked is not None:
         return blades_of(asked)
     return (config.engine.blades,) if config.engine.name else ()
-
-
-def _parts(plan: RunPlan, found: RunEstimate, blades: tuple[int, ...]) -> _Parts:
-    from kilt.solve.distributed.partition import levels
-
-    identity = plan.shared_cards
-    parts = levels(found.size, identity.plan, identity.deal, blades)
-    return _Parts(parts, 2 if plan.config.solver.average else 1, found.mapped)
 
 
 @dataclass(frozen=True)

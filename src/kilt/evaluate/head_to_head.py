@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from math import nan
 from queue import SimpleQueue
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGame
-from kilt.arrays import Array, BoolArray, FloatArray
+from kilt.arrays import Array, BoolArray, FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.evaluate.head_to_head_kernels import Seat, meet
 from kilt.evaluate.stats import Estimate, estimate
@@ -27,8 +29,10 @@ from kilt.play.agent import Agent, Fixed
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import EXPECTED, Match, ahead, require_processes, units_of
+from kilt.solve.distributed.blades import StrategyPart
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
+from kilt.solve.solver import StrategyInParts
 from kilt.strategy.fixed import chances, raises
 from kilt.strategy.postprocess_kernels import CLASSES, post_process_table
 from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place, call_places
@@ -253,13 +257,45 @@ class FixedOpponents:
         """Win rate against each of `OPPONENTS`, in mbb/h."""
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
+    def of_parts(self, solver: StrategyInParts) -> dict[str, float]:
+        """Win rate of a solver's average strategy against each of `OPPONENTS`, measured where its parts are."""
+        won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
+        for deals, mine in solver.over_parts(partial(won_in_part, AGAINST_FIXED)):
+            won[:, deals] = mine
+        return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
+
     def win_rate(self, strategy: Array, agent: str, deals: int = AGAINST_FIXED) -> Estimate:
         """Win rate against one agent in mbb/h, mean over both seats, with its 95% interval."""
         if agent not in self._fixed:
             self._fixed[agent] = fixed_strategy(self.abstract, agent)
         player = AbstractStrategy(self.abstract, strategy)
         won = expected_winnings(player, self._fixed[agent], deals, threads=self.threads)
+        return self._in_mbb(won)
+
+    def _in_mbb(self, won: FloatArray) -> Estimate:
+        """The mean of [deal, seat] chips over both seats, in mbb/h."""
         return estimate(won.mean(axis=1) * 1000 / self.abstract.game.rules.big_blind)
+
+
+def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
+    """Which of some deals have boards that a part of a strategy is about, and what it is expected to win on them.
+
+    Returns [deal] their numbers, and [opponent, deal, seat] chips against each of `OPPONENTS`: as
+    `expected_winnings` has them for the whole strategy.
+    """
+    rules = part.slots.game.rules
+    cards = np.empty((deals, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)), dtype=np.int64)
+    deal_cards(np.uint64(SEED), 0, rules.deck.size, cards)
+    mine = np.flatnonzero(part.owns(cards[:, 2 * rules.hole_cards :]))
+    won = np.empty((len(OPPONENTS), len(mine), 2))
+    for agent, each in zip(OPPONENTS, won, strict=True):
+        pair = HeadToHead(AbstractStrategy(part.slots, part.shares), fixed_strategy(part.slots, agent))
+        for start in range(0, len(mine), DEALS):
+            some = each[start : start + DEALS]
+            pair.cards[: len(some)] = cards[mine[start : start + DEALS]]
+            pair.meet(some)
+        del pair  # there need not be room for two
+    return mine, won
 
 
 def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:

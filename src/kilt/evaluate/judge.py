@@ -30,7 +30,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.abstract_response import abstract_responses, walks_of
 from kilt.solve.disk_strategy import DiskProblem, DiskStrategy
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
-from kilt.solve.solver import Solver
+from kilt.solve.solver import Solver, StrategyInParts
 from kilt.tree import best_response
 from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE
@@ -259,13 +259,26 @@ class AbstractJudge(Judge[AbstractProblem]):
         With imperfect recall it is a lower bound: see `kilt.solve.joint`.
         """
         problem = self.problem
-        if at_hand(problem.abstract.cards, problem.cost.boards[-1]):
+        if self._has_joint:
             with suppress(AbstractionError):  # sequences of buckets are too many
                 return problem.joint.exploitability(strategy)
         if self.exact and walks_of(problem.bucketed) * problem.cost.seconds <= self.patience:
             table = problem.bucketed.table_of(problem.abstract, strategy)
             return max(sum(abstract_responses(problem.bucketed, table)[1]) / 2, 0.0)
         return nan
+
+    def measure(self, solver: Solver) -> Figures:
+        """What can be said of a solver's average and current strategy.
+
+        Where that is win rates alone, a strategy in parts is measured where its parts are, and never put together.
+        """
+        if self.exact or self._has_joint or not isinstance(solver, StrategyInParts):
+            return super().measure(solver)
+        return Figures(nan, nan, nan, self._opponents.of_parts(solver))
+
+    @property
+    def _has_joint(self) -> bool:
+        return at_hand(self.problem.abstract.cards, self.problem.cost.boards[-1])
 
     @cached_property
     def _opponents(self) -> FixedOpponents:

@@ -26,8 +26,9 @@ from kilt.cards.deck import subsets
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.blades import Child, Head, SharedGame
+from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, trunk_of
-from kilt.solve.distributed.solver import MOST, TRIED, limits
+from kilt.solve.distributed.solver import TRIED, limits
 from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
 

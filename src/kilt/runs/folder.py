@@ -24,7 +24,7 @@ from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
-from kilt.solve.solver import InParts, OnDisk, Solver
+from kilt.solve.solver import InParts, OnDisk, Solver, StrategyInParts
 from kilt.strategy.blueprint import CARDS
 from kilt.strategy.model import OpponentModel
 
@@ -272,7 +272,8 @@ class RunFolder:
         """Write the last checkpoint, and the average strategy."""
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm} | step._asdict()
-        problem.save(self.path / "strategy", solver.average(), **said)
+        strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
+        problem.save(self.path / "strategy", strategy, **said)
 
 
 def _expected(file: Path) -> bool:

@@ -37,12 +37,13 @@ from kilt.gpu import require_gpu
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.settings import require_settings
-from kilt.solve.abstract_problem import AbstractProblem, WalkCost
+from kilt.solve.abstract_problem import AbstractProblem, WalkCost, dtype_of
 from kilt.solve.counter import Against
 from kilt.solve.disk import PACKED
 from kilt.solve.disk_subgames import SIZE, subgames_abreast
-from kilt.solve.distributed.partition import one_for_both, require_boards
-from kilt.solve.external import Pace, SamplingOptions, probe, require_options
+from kilt.solve.distributed.memory import PartsMemory
+from kilt.solve.distributed.partition import one_for_both, require_boards, trunk_of
+from kilt.solve.external import Pace, SamplingOptions, probe, require_options, words_of
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
@@ -156,6 +157,8 @@ class RunPlan:
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
+            if self.config.engine.name:
+                return RunEstimate(self.size, tables, self._memory_here + mapped, mapped, 3 * tables, cards, None)
             if self.algorithm.against:  # a table and a fixed strategy for each seat, and the model
                 tables = 2 * (tables + slots) + 4 * slots
             return RunEstimate(self.size, tables, tables + beside, mapped, 3 * tables, cards, None)
@@ -176,6 +179,29 @@ class RunPlan:
         seconds = None if entry.samples else (4 if entry.opponent else 2) * cost.seconds
         return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, seconds)
 
+    def parts(self, blades: tuple[int, ...]) -> PartsMemory:
+        """What the head holds, and each of the blades that share the classes of boards: their number on each level."""
+        cards, solver = self.shared_cards, self.config.solver
+        trunk, actions = trunk_of(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
+        return PartsMemory.of(
+            self.size,
+            cards.plan,
+            cards.deal,
+            blades,
+            words=words_of(self.options),
+            dtype=dtype_of(sum(self.size.slots)),
+            threads=solver.threads,
+            places=2 * (1 + sum(sum(each[:trunk]) for each in actions)) + 2,
+            batch=self.config.engine.batch,
+        )
+
+    @property
+    def _memory_here(self) -> int:
+        """Bytes that head and blades take on this machine: all of them, or with an address the head alone."""
+        asked = self.config.engine
+        held = self.parts((asked.blades,))
+        return held.head.process if asked.address else held.here(one_process=asked.name == "local")
+
     def pace(self) -> Pace:
         """How quickly external sampling goes, from a walk of some seconds with synthetic buckets."""
         synthetic = SyntheticGame(self.game, self.size.buckets, self.menu)
@@ -187,7 +213,7 @@ class RunPlan:
             for numbers in self.size.buckets:
                 require_few(" and ".join(self.config.cards), numbers)
         found = self.estimate()
-        if not found.fits and not self.config.engine.address:  # a cluster is asked for room of its own
+        if not found.fits:
             needed = (found.memory - found.mapped) / 1e9
             raise RunError(
                 f"{self.config.solver.algorithm} on {self.game.name} takes {needed:,.1f} GB of memory, and "
@@ -218,10 +244,10 @@ class RunPlan:
         asked = self.config.engine
         if not asked.name:
             return None
-        spec = self.shared_cards
+        held = self.parts((asked.blades,))
         engine = engine_named(asked.name, asked.address, self.config.solver.threads)
         try:
-            look_for_blades(engine, asked, self.size, spec, self.options)
+            look_for_blades(engine, held, self.config.solver.threads)
         except BaseException:
             engine.close()
             raise

@@ -33,6 +33,7 @@ from kilt.solve.drawn import DrawnCfr
 from kilt.solve.external import SamplingOptions
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import ABSTRACT, CPU, SINGLE, Problem
+from kilt.solve.solver import StrategyInParts
 from kilt.solve.variants import Variant
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.blueprint import Blueprint
@@ -44,6 +45,11 @@ FINE = 100_000_000  # slots up to which probabilities have two bytes
 PER_ENTRY = 5e-9  # seconds of one core that a walk takes for a row and a hand; seen: 3 to 6
 LARGE = 1 << 31  # bytes of bucket maps from which on CFR-BR looks up those of what it draws alone
 PER_BOARD = 64  # bytes of the public tree, and of what finds a board in the card abstraction
+
+
+def dtype_of(slots: int) -> npt.DTypeLike:
+    """The type of whole numbers that probabilities of so many infoset-actions are kept in."""
+    return np.uint16 if slots <= FINE else np.uint8
 
 
 class WalkCost(NamedTuple):
@@ -179,7 +185,7 @@ class AbstractProblem(Problem):
     @property
     def dtype(self) -> npt.DTypeLike:
         """The type of whole numbers that probabilities are kept in."""
-        return np.uint16 if self.abstract.slots <= FINE else np.uint8
+        return dtype_of(self.abstract.slots)
 
     @cached_property
     def cost(self) -> WalkCost:
@@ -207,9 +213,13 @@ class AbstractProblem(Problem):
         """[slot] the strategy that takes all actions of a decision with equal probability."""
         return np.ones(self.abstract.slots, dtype=self.dtype)
 
-    def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Write a blueprint to a folder."""
-        Blueprint.of(self.abstract, strategy, agent=self.agent, **figures).save(path, *self.cards)
+    def save(self, path: Path, strategy: Array | StrategyInParts, **figures: Any) -> None:
+        """Write a blueprint to a folder; of a strategy in parts, without having all of it in memory."""
+        parts = strategy if isinstance(strategy, StrategyInParts) else None
+        shares = np.zeros(0, dtype=self.dtype) if isinstance(strategy, StrategyInParts) else strategy
+        blueprint = Blueprint.of(self.abstract, shares, agent=self.agent, **figures)
+        scratch = path.absolute().with_name(f".{path.name}.parts")  # blades may work in another folder
+        blueprint.save(path, *self.cards, fill=(lambda shares: parts.fill(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """[slot] the strategy of a blueprint for this very game, and the figures beside it."""

@@ -96,7 +96,8 @@ class RegretTable:
 
     def clear(self) -> None:
         """Set all regrets and counts to 0."""
-        self.table: Words = np.zeros(self.slots.slots * self.words, dtype=np.uint32)
+        self.table: Words = np.zeros(0, dtype=np.uint32)  # there need not be room for two
+        self.table = np.zeros(self.slots.slots * self.words, dtype=np.uint32)
 
     @property
     def views(self) -> tuple[Singles, Words]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from math import log
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray
 from kilt.tree.flat import FlatNodes
+
+R = TypeVar("R")
 
 
 class Solver(Protocol):
@@ -64,6 +67,17 @@ class InParts(Protocol):
 
     def close(self) -> None:
         """Let go of all that is somewhere else."""
+
+
+@runtime_checkable
+class StrategyInParts(Protocol):
+    """A solver whose strategy need not be in memory as a whole: see `distributed`."""
+
+    def over_parts(self, work: Callable[[Any], R]) -> list[R]:
+        """What `work`, which is pickled, makes of each part of the average strategy, where that part is."""
+
+    def fill(self, shares: Array, folder: Path) -> None:
+        """Write the average strategy to a table that may be mapped from a file; `folder` is for scratch."""
 
 
 @runtime_checkable

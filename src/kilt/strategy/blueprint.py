@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -172,11 +172,24 @@ class Blueprint:
         first, second = self.cards.each
         return player if first is not second else 0
 
-    def save(self, path: Path, *cards: Path) -> None:
-        """Write to a folder, with a note of where the card abstraction is, or that of each player."""
+    def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
+        """Write to a folder, with a note of where the card abstraction is, or that of each player.
+
+        With `fill`, `shares` has no more than the type of probabilities: `fill` writes those of all slots to the table
+        that it is given, which is mapped from the file.
+        """
         parameters = self._said() | {"cards": [os.path.relpath(folder, path) for folder in cards]}
         inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
-        artifact.write(path, KIND, self._arrays(), inputs=inputs, parameters=parameters, figures=self.figures)
+        arrays, slots, dtype = self._arrays(), int(self.first[-1]), self.shares.dtype
+        if fill:
+            del arrays["shares"]
+        size = sum(array.nbytes for array in arrays.values()) + (slots * dtype.itemsize if fill else 0)
+        with artifact.draft(path, KIND, size, inputs, parameters) as new:
+            for name, array in arrays.items():
+                new.save(name, np.asarray(array, order="C"))
+            if fill:
+                fill(new.room("shares", dtype, (slots,)))
+            new.figures.update(self.figures)
 
     def pack(self, file: Path) -> None:
         """Write all that is needed to play it, buckets included, to one compressed file, which `load` reads."""

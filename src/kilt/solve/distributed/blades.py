@@ -20,23 +20,23 @@ classes: so it does not matter which blade has which class, and tables are equal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, join_parts
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.arrays import Array, ByteArray, FloatArray, IntArray
+from kilt.arrays import Array, BoolArray, ByteArray, FloatArray, IntArray
 from kilt.draws import numbered
 from kilt.errors import RunError
 from kilt.games.game import CHANCE
@@ -49,7 +49,8 @@ from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, 
 from kilt.solve.solver import scheduled
 
 STEPS = 20  # linear weighting begins at 2^10 deals, since each is worth as many as there are classes: see `external`
-KIND = "regrets and counts of a class of boards"
+KIND, SHARES = "regrets and counts of a class of boards", "strategy of a class of boards"
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,14 @@ class BatchResult(NamedTuple):
     work: FloatArray  # [class] seconds, 0 for those of others
 
 
+class StrategyPart(NamedTuple):
+    """A strategy as far as it is played on some boards: that of the trunk, and of one class of boards."""
+
+    slots: AbstractPart
+    shares: Array  # [slot]
+    owns: Callable[[IntArray], BoolArray]  # from boards [deal, card], of the last round, to whether it is about them
+
+
 class UnderWay(NamedTuple):
     """State of the head between its two passes over a batch."""
 
@@ -145,11 +154,6 @@ class Head:
         """Upper bound of the nodes that the two walks of a deal come to in the trunk."""
         nodes = partition.abstract.betting.nodes
         return 2 * int((nodes.round < partition.trunk).sum()) + 2
-
-    @classmethod
-    def memory(cls, partition: Partition) -> int:
-        """Upper bound of the bytes that are kept for a deal between the two passes."""
-        return cls.places(partition) * (PLACE.itemsize + 8 + 4 + 1)
 
     def descend(self, number: int) -> UnderWay:
         """First pass over a batch: walk the trunk; the message to children, and what is kept until they answer."""
@@ -220,7 +224,7 @@ class Child:
     """
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int = 1) -> None:
-        partition = game.open()
+        self.partition = partition = game.open()
         self.game, self.threads, self.ways, self.classes = game, threads, partition.ways, partition.classes
         self.own: list[BoardClass] = []
         for label in labels:  # all have as many buckets, so that the same rules will do
@@ -366,6 +370,24 @@ class Child:
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
         """For each class of this blade its number and its strategy [slot] as integers: see `RegretTable.quantised`."""
         return [(own.label, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own]
+
+    def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
+        """What `work` makes of the average strategy on boards of each class, given that of the `trunk` [slot]."""
+
+        def some(own: BoardClass) -> R:
+            partition = self.partition.real
+            mine, slots = own.regrets.quantised(trunk.dtype), partition.played(own.label)
+            shares = np.zeros(slots.slots, dtype=trunk.dtype)
+            join_parts([(partition.head, np.array(trunk)), (own.part, mine)], slots, shares)
+            return work(StrategyPart(slots, shares, lambda boards: partition.labels_of(boards) == own.label))
+
+        return list(self._pool.map(some, self.own))
+
+    def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
+        """Write the average strategy, a folder for each class: see `Distributed.fill`."""
+        for own in self.own:
+            inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
+            artifact.write(place_of(folder, own.label), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
         """Write the tables, a folder for each class, so that other blades can read them later."""

@@ -11,7 +11,8 @@ keeps the rounds up to there as a trunk of its own, and its classes go to blades
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import comb, prod
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -40,6 +41,7 @@ class Partition:
     classes: int
     labels: IntArray  # [board] the class of each board, all of them as they may be dealt
     boards: ByteArray  # [board, card]
+    _firsts: dict[tuple[bool, bool], IntArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Path) -> Partition:
@@ -69,18 +71,47 @@ class Partition:
                         f"bucket {bucket} of round {r + 1} has boards of several classes: build the cards again"
                     )
 
+    @cached_property
+    def real(self) -> Partition:
+        """The parts with the payoffs of the rules, by which strategies are judged; itself if not tilted."""
+        game = self.abstract.game
+        return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
+
     @property
     def head(self) -> AbstractPart:
         """The head's part: the slots of the trunk."""
-        own = tuple(n * (r < self.trunk) for r, n in enumerate(self.abstract.buckets[0]))
-        return AbstractPart(self.abstract, (0,) * len(own), own, [None] * len(own))
+        return self._part(0, trunk=True, beyond=False)
 
     def part(self, label: int) -> AbstractPart:
         """The part of a class: in each round beyond the trunk, a range of buckets."""
-        own = [n // self.classes * (r >= self.trunk) for r, n in enumerate(self.abstract.buckets[0])]
+        return self._part(label, trunk=False, beyond=True)
+
+    def played(self, label: int) -> AbstractPart:
+        """All that is played on boards of a class: the trunk, and the part of the class."""
+        return self._part(label, trunk=True, beyond=True)
+
+    def _part(self, label: int, *, trunk: bool, beyond: bool) -> AbstractPart:
+        buckets = self.abstract.buckets
+        own = [[n if r < self.trunk else n // self.classes for r, n in enumerate(each)] for each in buckets]
+        there = [trunk if r < self.trunk else beyond for r in range(len(own[0]))]
+        first, second = (tuple(n * here for n, here in zip(each, there, strict=True)) for each in own)
+        offset = [tuple(n * label * (r >= self.trunk) for r, n in enumerate(each)) for each in (first, second)]
         plan = self.abstract.cards.each[0].identity.plan
-        known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(own))]
-        return AbstractPart(self.abstract, tuple(label * n for n in own), tuple(own), known)
+        known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(first))]
+        found = AbstractPart(self.abstract, (offset[0], offset[1]), (first, second), known)
+        if (trunk, beyond) in self._firsts:  # classes have as many buckets: what a slot's number is goes for all
+            vars(found)["first"] = self._firsts[trunk, beyond]
+        else:
+            self._firsts[trunk, beyond] = found.first
+        return found
+
+    def labels_of(self, boards: IntArray) -> IntArray:
+        """[deal] The class of each of some boards, [deal, card]; of later rounds, too."""
+        size = self.boards.shape[1]
+        choose = np.array([[comb(n, k + 1) for k in range(size)] for n in range(int(self.boards.max()) + 1)])
+        place = choose[np.sort(boards[:, :size], axis=1), np.arange(size)].sum(axis=1)
+        found: IntArray = self.labels[place]
+        return found
 
     def boards_of(self, label: int) -> ByteArray:
         """[board, card] All boards of a class, as they may be dealt."""

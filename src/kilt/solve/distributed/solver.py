@@ -7,23 +7,35 @@ the size of batches and the number of boards, and not on the engine or the numbe
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import AbstractSize
-from kilt.abstraction.buckets import AbstractionSpec
+from kilt import artifact
+from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, FloatArray, IntArray
-from kilt.config import EngineConfig
 from kilt.engines import Answer, Engine, Job, Worker, engine_named
-from kilt.solve.distributed.blades import Batch, BatchResult, Child, Head, SharedGame, UnderWay
-from kilt.solve.distributed.partition import Partition, levels, one_for_both, samples_for, shared_out, trunk_of
-from kilt.solve.external import SamplingOptions, words_of
+from kilt.solve.distributed.blades import (
+    SHARES,
+    Batch,
+    BatchResult,
+    Child,
+    Head,
+    SharedGame,
+    StrategyPart,
+    UnderWay,
+    place_of,
+)
+from kilt.solve.distributed.memory import PartsMemory, most_deals
+from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
+from kilt.solve.external import words_of
 from kilt.solve.external_kernels import Starts
 
 if TYPE_CHECKING:
@@ -31,14 +43,14 @@ if TYPE_CHECKING:
 
 TALKING = 0.05  # the share of the time that messages may take
 TRIED = 64, 512  # deals that a first look is about
-FEWEST, MOST = 16, 16_384  # deals of a batch
+FEWEST = 16  # deals of a batch
 FRESH = 32  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
-ROOM = 500_000_000  # bytes that the head may keep of a batch
 PAUSE = 0.02  # seconds between two steps after which the next batch is not timed
 COUNTS = "decisions", "visits"  # that checkpoints keep; those of kilt 0.1.0 lack them
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
 SURE = 10.0  # seconds of measurements before that
+R = TypeVar("R")
 
 
 class Chosen(NamedTuple):
@@ -99,16 +111,12 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 def limits(partition: Partition) -> tuple[int, int]:
     """Upper bounds of the deals of a batch: by the head's memory, and to keep the trunk's strategy fresh."""
-    return min(MOST, int(ROOM / Head.memory(partition))), FRESH * partition.abstract.buckets[0][0]
+    return most_deals(Head.places(partition)), FRESH * partition.abstract.buckets[0][0]
 
 
-def look_for_blades(
-    engine: Engine, asked: EngineConfig, size: AbstractSize, cards: AbstractionSpec, options: SamplingOptions
-) -> None:
+def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
-    _, blade = levels(size, cards.plan, cards.deal, [asked.blades])
-    room = blade.memory(words_of(options))
-    engine.dismiss(engine.hire([Job(list, (), room)] * asked.blades))
+    engine.dismiss(engine.hire([Job(list, (), held.blades[0].process, threads)] * held.levels[1].blades))
 
 
 def start(problem: AbstractProblem, seed: int) -> Distributed:
@@ -125,7 +133,8 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     game = SharedGame(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
-        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype)
+        partition = Partition.of(abstract, cards)
+        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype, partition)
     except BaseException:
         engine.close()
         raise
@@ -135,15 +144,33 @@ class Distributed:
     """External sampling by a head and blades [Brown15 §3]. An iteration is a deal; deals are done in batches."""
 
     def __init__(
-        self, game: SharedGame, engine: Engine, blades: int, threads: int = 1, dtype: npt.DTypeLike = np.uint16
+        self,
+        game: SharedGame,
+        engine: Engine,
+        blades: int,
+        threads: int = 1,
+        dtype: npt.DTypeLike = np.uint16,
+        partition: Partition | None = None,
     ) -> None:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
-        self.partition = game.open()
+        self.partition = partition or game.open()
         self.dtype = np.dtype(dtype)  # of probabilities
         self.chosen: Chosen | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] seconds so far
         self.labels: list[list[int]] = []  # [blade] its classes
         self.workers: list[Worker] = []
+        identity = self.partition.abstract.cards.each[0].identity
+        self._memory = PartsMemory.of(
+            self.partition.abstract.size,
+            identity.plan,
+            identity.deal,
+            (blades,),
+            words=words_of(game.options),
+            dtype=self.dtype,
+            threads=threads,
+            places=Head.places(self.partition),
+            batch=game.batch,
+        )
         self._hire()
         if not game.batch:
             self.chosen = self._choose()
@@ -156,9 +183,12 @@ class Distributed:
     def _hire(self) -> None:
         """Deal out the classes by what they have cost so far, and find blades for them."""
         self.labels = shared_out(self.work, self.blades)
-        slots = 4 * words_of(self.game.options) * self.partition.part(0).slots
+        held = self._memory.blades[0]
+        each = 4 * words_of(self.game.options) * self.partition.part(0).slots
+        sizes = [held._replace(tables=each * len(labels)).process for labels in self.labels]
         jobs = [
-            Job(Child, (self.game, labels, self.threads), slots * len(labels), self.threads) for labels in self.labels
+            Job(Child, (self.game, labels, self.threads), size, self.threads)
+            for labels, size in zip(self.labels, sizes, strict=True)
         ]
         self.workers = self.engine.hire(jobs)
 
@@ -252,13 +282,33 @@ class Distributed:
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
-        """[slot] The strategy of head and blades in one table."""
-        shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
-        self.partition.head.write(self.head.regrets.quantised(self.dtype, counted=counted), shares)
+        """[slot] The strategy of head and blades in one table; for games that are not too large for it."""
+        found = [(self.partition.head, self.head.regrets.quantised(self.dtype, counted=counted))]
         for answer in [worker.ask("quantised", self.dtype, counted) for worker in self.workers]:
-            for label, mine in answer.get():
-                self.partition.part(label).write(mine, shares)
+            found += [(self.partition.part(label), np.array(mine)) for label, mine in answer.get()]
+        shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
+        join_parts(found, self.partition.abstract, shares)
         return shares
+
+    def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
+        """What `work`, which is pickled, makes of each part of the average strategy, on the blade that has it."""
+        trunk = self.head.regrets.quantised(self.dtype)
+        answers = [worker.ask("over", work, trunk) for worker in self.workers]
+        return [found for answer in answers for found in answer.get()]
+
+    def fill(self, shares: Array, folder: Path) -> None:
+        """Write the average strategy to `shares` [slot], which may be mapped from a file and larger than memory.
+
+        Blades write their parts to `folder` first. Parts lie among each other in the table: it is put together from
+        these files in one pass, where each part as it comes would go over all of it again.
+        """
+        self._all("write", folder, self.dtype)
+        parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
+        for label in range(self.partition.classes):
+            found = artifact.read(place_of(folder, label), SHARES, private=True)
+            parts.append((self.partition.part(label), found.arrays["shares"]))
+        join_parts(parts, self.partition.abstract, shares)
+        shutil.rmtree(folder)
 
     # ── what is kept ──
 

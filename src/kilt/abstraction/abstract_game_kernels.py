@@ -1,0 +1,21 @@
+"""The compiled part of `abstract_game`: tables of parts to where they are in another table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from kilt.arrays import IntArray
+from kilt.jit import kernel
+
+
+@kernel
+def copy_pieces(
+    source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
+) -> None:
+    """Write [piece] `size` entries of `source`, from `begin` on, to `target`, from `place` on."""
+    for piece in range(len(begin)):
+        start, to = begin[piece], place[piece]
+        for k in range(size[piece]):
+            target[to + k] = source[start + k]
