@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +27,14 @@ from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
 from kilt.engines import LocalEngine, Worker, WorkerLost
-from kilt.errors import GameError, RunError
+from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
+from kilt.evaluate.players import load_agent
+from kilt.evaluate.tree_sanity import report_of_run, tree_report
+from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.reproduce import REPRODUCTIONS
@@ -56,6 +61,7 @@ from kilt.solve.problem import DISK, VectorProblem
 from kilt.solve.solver import normalised
 from kilt.solve.vector import SELF_PLAY, VectorCfr
 from kilt.strategy.blueprint import STRATEGY, export
+from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.table import Strategy
 from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
@@ -311,11 +317,58 @@ def test_runs_on_disk(tmp_path):
     shutil.rmtree(tmp_path / "run")
     judge, again, _ = Subject.of_run(tmp_path / "exported").load()
     assert judge.exploitability(again) == whole.exploitability
-    won = {play_match(tmp_path / place, "always-call", 40).results.sum() for place in ("whole", "memory", "exported")}
-    assert len(won) == 1  # all of them play the same strategy
+    for rule in ("", "@purification"):
+        places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
+        won = {play_match(place, "always-call", 40).results.sum() for place in places}
+        assert len(won) == 1  # all of them play the same strategy
+    assert report_of_run(tmp_path / "whole", 800).data() == report_of_run(tmp_path / "memory", 800).data()
+    with pytest.raises(PlayError, match="nothing to translate or to solve again"):
+        load_agent(f"{tmp_path / 'whole'}@resolve")
     agent, rules = Library([tmp_path / "exported"]).known("exported")
     seen = strategy_view(agent, rules, "cc/", rules.deck.cards("Kh"))
     assert seen["state"] == "decision" and len(seen["cells"]) == 5
+
+
+def test_sanity_of_a_tree():
+    """Aces, nuts and actions by enumeration of all deals on the boards that are drawn; and after post-processing."""
+    game = VectorGame(game_of("leduc"))
+    solver, holdem = VectorCfr(game), game.game
+    solver.step(3)
+    plain = TreeAgent("plain", PlacedTree(game), solver.average())
+    for rule in ("none", "new-0.2-after-first"):
+        agent = ProcessedAgent(rule, plain, holdem, rule_named(rule))
+        found = {finding.name: finding.figures for finding in tree_report(agent, holdem, 3, seed=1).findings}
+        random = np.random.default_rng(1)
+        boards = [random.permutation(6)[:1].tolist() for _ in range(3)]
+        kings, folds, faced, actions = np.zeros(2), 0.0, 0.0, Counter()
+        for first, second, board in permutations(range(6), 3):
+            met = boards.count([board])
+            hands, best = (first, second), board // 2  # a pair
+            below = [(holdem.start(), 1.0)]
+            while below:
+                position, reach = below.pop()
+                if position.actor < 0:
+                    below += [(position.after("/"), reach)] if position.actor == CHANCE else []
+                    continue
+                policy, hand = plain.policy(position, (board,) * position.round), hands[position.actor]
+                acted = any(before.actor == position.actor for before, _ in holdem.positions.moves(position))
+                row = policy.table[:, policy.column[hand]]
+                row = apply(agent.rule, policy.actions, row, first=not acted)
+                for action, share in zip(policy.actions, row, strict=True):
+                    if share:
+                        actions[position.round, action[0]] += met * reach * share
+                        below += [] if action == "f" else [(position.after(action), reach * share)]
+                    if action == "f" and position.round == 0 and hand // 2 == 2:
+                        kings[position.actor] += reach * share / (2 * 5 * 4)
+                    if action == "f" and position.round == 1 and hand // 2 == best:
+                        faced, folds = faced + met * reach, folds + met * reach * share
+        first_round, second_round = holdem.rules.round_names
+        np.testing.assert_allclose([*found[f"aces fold in {first_round}"].values()], kings, atol=1e-12)
+        assert found["the nuts fold in the last round"]["opponent follows the strategy"] == pytest.approx(folds / faced)
+        for r, name in enumerate((first_round, second_round)):
+            whole = sum(share for (at, _), share in actions.items() if at == r)
+            for action, kind in zip("fcr", ("fold", "call", "raise"), strict=True):
+                assert found[f"actions {name}"].get(kind, 0.0) == pytest.approx(actions[r, action] / whole)
 
 
 class LossyEngine(LocalEngine):

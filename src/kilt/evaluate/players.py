@@ -8,6 +8,7 @@
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
 ``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved as it is: as a flat tree,
                                  with vectors of hands, or in subgames on disk, which are unpacked as play comes to them
+``runs/leduc@purification``      … after post-processing
 ``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
 ``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
                                  rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
@@ -43,6 +44,7 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
 from kilt.play.blueprint import BlueprintAgent
+from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.records import record_of
@@ -101,8 +103,9 @@ def load_agent(spec: str) -> Agent:
         return _seated(spec)
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
-    if exists(stored := Path(spec) / STRATEGY) and stored_form(stored) != ABSTRACT:
-        return _solved_agent(spec.rstrip("/"), stored)
+    place, rest = blueprint_folder(spec)
+    if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
+        return _solved_agent(spec.rstrip("/"), stored, rest)
     return _run_agent(spec)
 
 
@@ -139,8 +142,20 @@ def load_holdem(name: str | Path) -> Holdem:
     return game
 
 
-def _solved_agent(name: str, stored: Path) -> StrategyAgent | TreeAgent:
-    """The agent that plays the strategy of a game as it is, information set by information set or place by place."""
+def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent | TreeAgent | ProcessedAgent:
+    """The agent that plays the strategy of a game as it is, information set by information set or place by place.
+
+    What follows the folder after an @ is a rule: such a strategy has all bets, and an answer to each.
+    """
+    rest = [part for part in rest if part != BLUEPRINT]
+    if len(rest) > 1 or any(part.partition(":")[0] == RESOLVE for part in rest):
+        raise PlayError(
+            f"{stored.parent} plays its game as it is, with nothing to translate or to solve again: use "
+            f"{stored.parent}, or {stored.parent}@RULE, such as {stored.parent}@purification"
+        )
+    if rest:
+        plain = _solved_agent(name, stored, ())
+        return ProcessedAgent(name, plain, plain.game, rule_named(rest[0]))
     if stored_form(stored) == FLAT:
         strategy = Strategy.load(stored)
         return StrategyAgent(name, load_holdem(strategy.game), strategy)

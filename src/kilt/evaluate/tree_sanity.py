@@ -1,0 +1,185 @@
+"""Sanity of strategies that play a game as it is: what `sanity` looks for, with all hands at once on boards.
+
+Both players follow the agent. On each of some boards that are drawn the reach of every hand goes down all betting: what
+happens in the first round is exact, and elsewhere the boards are all that is left to luck. Boards are gone through in
+their order, so that subgames on disk are unpacked once or so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import BoolArray, FloatArray
+from kilt.artifact import exists
+from kilt.cards.hands import strengths
+from kilt.errors import PlayError
+from kilt.evaluate.players import load_player
+from kilt.evaluate.sanity import ACES, DEALS, NUTS, Finding, Report, report
+from kilt.games.game import CHANCE
+from kilt.games.holdem import CALL, FOLD, Betting, Holdem
+from kilt.games.subgame import rivals
+from kilt.play.agent import KnownAgent, known
+from kilt.solve.forms import stored_form
+from kilt.solve.problem import ABSTRACT
+from kilt.strategy.blueprint import STRATEGY, Blueprint
+
+DEALS_OF_BOARD = 200  # deals of self-play that a board with all its hands stands for
+BOARDS = DEALS // DEALS_OF_BOARD  # that are drawn
+KINDS: tuple[str, ...] = ("fold", "call", "raise")
+
+
+class BoardDecision(NamedTuple):
+    """A decision on a board, when both players follow a strategy: arrays are over all hands."""
+
+    position: Betting
+    actions: tuple[str, ...]
+    shares: FloatArray  # [action, hand] of the actor; 0 for hands that share a card with the board
+    own: FloatArray  # [hand] probability that the actor plays up to here
+    met: FloatArray  # [hand] how many of the opponent's hands come here that it may meet
+
+
+def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
+    """Every decision on a board, up to the rounds that it has the cards of."""
+    holes = game.holes
+    free = ~np.isin(holes, board).any(axis=1)
+    below: list[tuple[Betting, FloatArray]] = [(game.start(), np.tile(free, (2, 1)).astype(np.float64))]
+    while below:
+        position, reach = below.pop()
+        if position.actor == CHANCE:
+            (dealt,) = position.actions()
+            if game.rules.board_size(position.round + 1) <= len(board):
+                below.append((position.after(dealt), reach))
+            continue
+        if position.actor < 0:
+            continue
+        seat = position.actor
+        policy = agent.policy(position, board[: game.rules.board_size(position.round)])
+        shares = policy.shares * free
+        yield BoardDecision(
+            position, policy.actions, shares, reach[seat], rivals(reach[1 - seat], holes, game.deck.size)
+        )
+        for action, share in zip(policy.actions, shares, strict=True):
+            after = reach.copy()
+            after[seat] *= share
+            if action != FOLD and after[seat].any():
+                below.append((position.after(action), after))
+
+
+def report_of_run(run: Path, deals: int = DEALS, seed: int = 0) -> Report:
+    """The report about a run: that of its blueprint, or of a strategy that plays the game as it is.
+
+    Parameters
+    ----------
+    run : Path
+        Its folder, or that of an exported agent.
+    deals : int
+        Of self-play; boards with all their hands stand for 200 of them.
+    seed : int
+        Equal seeds give equal reports.
+    """
+    if exists(stored := run / STRATEGY) and stored_form(stored) != ABSTRACT:
+        agent, game = load_player(str(run))
+        return tree_report(known(agent), game, max(deals // DEALS_OF_BOARD, 1), seed)
+    return report(Blueprint.load(run), deals, seed)
+
+
+def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
+    """Check whether a strategy that plays its game as it is is fit to play.
+
+    Parameters
+    ----------
+    agent : KnownAgent
+        Whose strategy it is: it has to tell it at every public state.
+    game : Holdem
+        The game.
+    boards : int
+        Boards that are drawn, at least 1.
+    seed : int
+        Equal seeds give equal reports.
+
+    Returns
+    -------
+    Report
+        `ok` is False where a figure is beyond its bound; its `deals` are the boards.
+    """
+    if boards < 1:
+        raise PlayError(f"{boards} boards show nothing: use 1 or more, best {BOARDS}")
+    random, rules = np.random.default_rng(seed), game.rules
+    cards = sum(rules.board_cards)
+    drawn = sorted(tuple(random.permutation(game.deck.size)[:cards].tolist()) for _ in range(boards))
+    taken: list[dict[str, float]] = [{} for _ in range(rules.rounds)]
+    faced, folded = np.zeros(2), np.zeros(2)
+    for board in drawn:
+        best = _best(game, board)
+        for turn in turns(agent, game, board):
+            mass = (turn.shares * turn.own * turn.met).sum(axis=1)
+            here = taken[turn.position.round]
+            for action, part in zip(turn.actions, mass.tolist(), strict=True):
+                here[_kind(action)] = here.get(_kind(action), 0.0) + part
+            if turn.position.round == rules.rounds - 1 and FOLD in turn.actions:
+                fold = turn.shares[turn.actions.index(FOLD)]
+                for number, weight in enumerate((turn.own * turn.met, turn.own)):
+                    faced[number] += weight[best].sum()
+                    folded[number] += (weight * fold)[best].sum()
+    findings = [*aces(agent, game), _nuts(game, faced, folded)]
+    for name, here in zip(rules.round_names, taken, strict=True):
+        if total := sum(here.values()):
+            figures = {kind: here[kind] / total for kind in KINDS if kind in here}
+            findings.append(Finding(f"actions {name}", "what players do in self-play", figures, "%"))
+    return Report(game.name, boards, seed, tuple(findings))
+
+
+def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
+    """How often aces fold in the first round, by seat, when both players follow a strategy; exact."""
+    holes, ace = game.holes, game.deck.ranks - 1
+    hands = (holes // game.deck.suits == ace).all(axis=1)
+    if not hands.any():  # a deck of one suit has no pairs
+        return
+    everybody = rivals(np.ones(len(holes)), holes, game.deck.size)
+    folded = [0.0, 0.0]
+    for turn in turns(agent, game, ()):
+        if FOLD in turn.actions:
+            fold = turn.own * turn.shares[turn.actions.index(FOLD)] * turn.met / everybody
+            folded[turn.position.actor] += float(fold[hands].mean())
+    first = game.rules.round_names[0]
+    yield Finding(
+        f"aces fold {'preflop' if first == 'preflop' else f'in {first}'}",
+        "the best private cards have hardly ever a reason to fold so early: solve longer",
+        dict(zip(game.rules.seat_names, folded, strict=True)),
+        "%",
+        f"at most {ACES:.1%}",
+        max(folded) > ACES,
+    )
+
+
+def _nuts(game: Holdem, faced: FloatArray, folded: FloatArray) -> Finding:
+    """How often the best possible hand folds to a bet in the last round."""
+    shares = np.divide(folded, faced, out=np.zeros(2), where=faced > 0)
+    names = ("opponent follows the strategy", "opponent tries everything")
+    return Finding(
+        f"the nuts fold {'on the river' if game.rules.round_names[-1] == 'river' else 'in the last round'}",
+        "folding the best possible hand is never right: solve longer, or post-process",
+        dict(zip(names, shares.tolist(), strict=True)),
+        "%",
+        f"at most {NUTS:.0%}",
+        float(shares.max()) > NUTS,
+    )
+
+
+def _best(game: Holdem, board: tuple[int, ...]) -> BoolArray:
+    """[hand] whether it is the best of all on a board."""
+    holes = game.deck.holes(game.rules.hole_cards).astype(np.int64)
+    free = ~np.isin(holes, board).any(axis=1)
+    strength = strengths(np.hstack([holes[free], np.tile(np.array(board, np.int64), (free.sum(), 1))]), game.deck)
+    best: BoolArray = np.zeros(len(holes), dtype=np.bool_)
+    best[free] = strength == strength.max()
+    return best
+
+
+def _kind(action: str) -> str:
+    fold, call, bet = KINDS
+    return {FOLD: fold, CALL: call}.get(action, bet)

@@ -1,0 +1,64 @@
+"""An agent that post-processes what another one tells of its strategy: see `strategy.postprocess`.
+
+>>> from kilt.games.gamedef import ready_made
+>>> from kilt.play.tree_agent import TreeAgent
+>>> from kilt.strategy.postprocess import rule_named
+>>> from kilt.tree.place import PlacedTree
+>>> from kilt.tree.vector import VectorGame
+>>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
+>>> table = leduc.table()
+>>> table[:2] = [[0.2], [0.8]]
+>>> plain = TreeAgent("plain", PlacedTree(leduc), table)
+>>> agent = ProcessedAgent("pure", plain, leduc.game, rule_named("purification"))
+>>> agent.policy(leduc.game.start(), ()).table[:, 0].tolist()
+[0.0, 1.0]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kilt.games.holdem import Betting, Holdem
+from kilt.play.agent import KnownAgent, Observation, PublicPolicy, pick
+from kilt.play.blueprint import action_draw
+from kilt.strategy.postprocess import Rule, apply_rows
+
+
+@dataclass(frozen=True)
+class ProcessedAgent:
+    """The agent that plays another one's strategy after post-processing, decision by decision.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables and logs.
+    plain : KnownAgent
+        Whose strategy it is.
+    game : Holdem
+        The game that it plays.
+    rule : Rule
+        What is done to its probabilities.
+    """
+
+    name: str
+    plain: KnownAgent
+    game: Holdem
+    rule: Rule
+
+    def act(self, observation: Observation) -> str:
+        """An action drawn from `policy`."""
+        position = observation.position
+        policy = self.policy(position, observation.board)
+        row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]
+        return pick(policy.actions, row.tolist(), observation.draw(action_draw(position)))
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Probabilities of the actor's actions with every hand; 0 where the plain agent has none."""
+        found = self.plain.policy(position, board)
+        acted = any(before.actor == position.actor for before, _ in self.game.positions.moves(position))
+        rows = np.ascontiguousarray(found.table.T)
+        held = rows.any(axis=1)
+        rows[held] = apply_rows(self.rule, found.actions, rows[held], first=not acted)
+        return found._replace(table=rows.T)
