@@ -27,6 +27,7 @@ from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.reproduce import (
     REPRODUCTIONS,
+    algorithm_4,
     claims,
     convergence,
     figure_2_6,
@@ -35,6 +36,7 @@ from kilt.reproduce import (
     figure_11_1,
     flop_classes,
     postprocessing,
+    sampling,
     schmid_figure_5,
     table_2_1,
     table_4_1,
@@ -801,3 +803,20 @@ def test_sizes_of_tartanian7_and_rules_on_all_decisions():
     idle, pure = (postprocessing.post_processed(game, table, rule_named(name)) for name in ("none", "bets-1-1-1"))
     assert game.exploitability(idle) == pytest.approx(game.exploitability(table))
     assert np.array_equal(pure > 0, table > 0)  # both actions are equally likely, and stay so
+
+
+def test_sampling_by_exact_exploitability(monkeypatch):
+    """Algorithm 4 as printed is biased on Leduc hold'em; external sampling and pure CFR have as much time."""
+    monkeypatch.setattr(algorithm_4, "NODES", 400_000)
+    found = REPRODUCTIONS["tartanian7-algorithm-4"].reproduce(Request(algorithm_4.ROWS[:2], runs=3), Quiet())
+    printed, weighted = found.rows
+    assert printed.ours > 1.2 * weighted.ours and printed.more["deals"] == pytest.approx(
+        weighted.more["deals"], rel=0.1
+    )
+    verdicts = [one.verdict for one in REPRODUCTIONS["tartanian7-algorithm-4"].verdicts(found)]
+    assert verdicts == ["does not hold", *["not decided"] * 8]
+    monkeypatch.setattr(sampling, "GAMES", ("kuhn",))
+    asked = Request(("external on kuhn", "pure on kuhn"), minutes=0.0005, runs=2)
+    rows = REPRODUCTIONS["tartanian7-pure"].reproduce(asked, Quiet()).rows
+    assert [row.name for row in rows] == list(asked.only) and all(0 < row.ours < 20 for row in rows)
+    assert all(row.more["iterations"] > 1000 for row in rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kilt.errors import RunError
 from kilt.reproduce import (
+    algorithm_4,
     figure_2_6,
     figure_3_2,
     figure_3_3,
@@ -68,6 +69,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "storage": storage.TABLE,
     "tartanian7-table-2": tartanian7_table_2.TABLE,
     "tartanian7-algorithm-3": flop_classes.PRINTED,
+    "tartanian7-algorithm-4": algorithm_4.TABLE,
     "tartanian7-post": postprocessing.TABLE,
     "tartanian7-pure": sampling.PURE,
     "tartanian7-sizes": tartanian7_sizes.TABLE,

@@ -11,6 +11,8 @@ from kilt.evaluate.flops import Watcher
 from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.solver import Distributed
+from kilt.solve.external import External
 from kilt.strategy.blueprint import STRATEGY
 
 
@@ -45,3 +47,10 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher) -> SolvedAgent 
         return None
     strategy, figures = run.problem.load(folder / STRATEGY)
     return SolvedAgent(run.problem, strategy, folder, figures["seconds"], figures["iterations"])
+
+
+def visit(solver: External | Distributed, nodes: int) -> None:
+    """Let a solver go on until it has visited so many nodes, trunk and leaves included."""
+    solver.step(1)
+    while (seen := solver.visits + (solver.head.visits if isinstance(solver, Distributed) else 0)) < nodes:
+        solver.step(max(1, int((nodes - seen) * solver.iterations / seen)))

@@ -1,6 +1,6 @@
 """Figures that show how solvers converge on a game: exploitability against iterations and seconds of solving.
 
-All run on one thread for the same time, with vectors of hands where nothing else is said. Measuring does not count as
+All run on one thread for the same time, with vectors of hands. Measuring does not count as
 solving, so that every point of the run loop's schedule can be measured.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,11 @@ from kilt.evaluate.judge import UNIT, judge_of
 from kilt.reproduce.claims import Claim, Row
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.budget import Budget, Step, time_left
-from kilt.runs.loop import run
+from kilt.runs.loop import CHUNK, run
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
-from kilt.solve.solver import scheduled
+from kilt.solve.solver import Solver, scheduled
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 
@@ -42,7 +42,6 @@ def figure(
     minutes: float,
     claims: tuple[Claim, ...],
     quick: Request,
-    form: str = VECTOR,
 ) -> Reproduction:
     """A figure: `minutes` for each of `RUNS` runs of the algorithms on a game, unless something else is asked for."""
 
@@ -53,7 +52,7 @@ def figure(
         contestants, chosen = asked.only or algorithms, asked.game or game
         title = f"{what.partition(':')[0]}: {chosen}"
         runs = RUNS if asked.runs is None else asked.runs
-        return race(chosen, contestants, budget, title, path, watcher, runs, form)
+        return race(chosen, contestants, budget, title, path, watcher, runs)
 
     return Reproduction(
         what=what,
@@ -76,7 +75,6 @@ def race(
     path: Path,
     watcher: Watcher,
     runs: int = 1,
-    form: str = VECTOR,
 ) -> ReproductionResult:
     """Run algorithms one after another until the budget is spent, and draw their mean curves into a picture."""
     rows: list[Row] = []
@@ -90,7 +88,7 @@ def race(
     for algorithm in algorithms:
         if watcher.stopped():
             break
-        problem = load_problem(game, algorithm, form=form)
+        problem = load_problem(game, algorithm, form=VECTOR)
         unit, scale = (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
         found = list[list[Step]]()
         for seed in range(runs):
@@ -177,6 +175,18 @@ def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher,
         steps.append(step._replace(seconds=ticked - measuring))
         measuring += step.seconds - ticked
     return steps
+
+
+def solve_for(solver: Solver, seconds: float, watcher: Watcher, what: str) -> None:
+    """Run a solver for some seconds of one core, whatever else the machine does; its first iteration does not count."""
+    solver.step(1)  # kernels may be compiled
+    spent, pace = 0.0, min(CHUNK, seconds)
+    while spent + pace <= seconds and not watcher.stopped():
+        before, began = solver.iterations, thread_time()
+        solver.step(max(1, int(min(CHUNK, seconds - spent) / pace)))
+        took = thread_time() - began
+        pace, spent = max(took / (solver.iterations - before), 1e-9), spent + took
+        watcher.show(what, min(1.0, spent / seconds), max(0.0, seconds - spent))
 
 
 def _scaled(step: Step, scale: float) -> Step:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, thread_time
+from time import perf_counter
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from kilt.abstraction.pipeline import build
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.reproduce.claims import Claim, Row, lower
+from kilt.reproduce.convergence import solve_for
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.reproduce.tilts import Abstracted
-from kilt.runs.loop import CHUNK
 from kilt.solve.vector import VectorCfr
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines
@@ -39,14 +39,8 @@ SIZES, SCHEMES = (2, 5, 10, 20, 50), ("cs", "pcs")  # buckets a round, with perf
 
 def sampled(case: Abstracted, scheme: str, seconds: float, watcher: Watcher, seed: int) -> tuple[float, VectorCfr]:
     """CFR for some seconds, and what opponents who see the same buckets win from its average strategy, in mbb/g."""
-    solver, spent, pace = VectorCfr(case.seen, "cfr", scheme=scheme, seed=seed), 0.0, CHUNK
-    solver.step(1)
-    while spent + pace <= seconds and not watcher.stopped():
-        before, began = solver.iterations, thread_time()
-        solver.step(max(1, int(min(CHUNK, seconds - spent) / pace)))
-        took = thread_time() - began
-        pace, spent = took / (solver.iterations - before), spent + took
-        watcher.show(scheme, min(1.0, spent / seconds), max(0.0, seconds - spent))
+    solver = VectorCfr(case.seen, "cfr", scheme=scheme, seed=seed)
+    solve_for(solver, seconds, watcher, scheme)
     return case.inside(case.seen.shares_of(case.abstract, solver.average(), np.uint32)), solver
 
 

@@ -7,7 +7,8 @@ leave the trunk; the children find the values of these places; in the second the
 made once, in the first pass, and kept: the second cannot make others.
 
 A child meets each pair of hands once per class, however few boards of that class they leave. Sampling all boards alike
-would meet them in proportion to |F(n,h)|; so what the child adds to its own tables carries that weight too.
+would meet them in proportion to |F(n,h)|; so what the child adds to its own tables carries that weight too. Algorithm 4
+as printed has no weight there: it is biased, and kept to show by how much (`SharedGame.weighted`).
 
 With many classes the trunk then learns from few deals. So a deal may have fewer boards than there are classes: they are
 spread evenly over all ways, and a class gets |F(n,h)| / Σ |F(n,h)| of them on average. That is the weight; all boards
@@ -66,6 +67,9 @@ class SharedGame:
     batch: int  # deals in a message
     samples: int = 1  # boards that each class draws for a deal, where `boards` is 0
     boards: int = 0  # boards for a deal, of all classes together
+    weighted: bool = (
+        True  # whether what a class adds to its own tables weighs |F(n,h)|; algorithm 4 has no weight there
+    )
 
     def open(self) -> Partition:
         """The abstract game in its parts; RunError where the folder of the cards belongs to another game."""
@@ -341,7 +345,10 @@ class Child:
         starts, deals = batch.starts, len(ways)
         bucket, outcome = workspace.settle(deals, own.part)
         own.part.require_own(bucket, ways > 0)  # deals that leave no board of the class have any, and are not walked
-        workspace.share[:deals] = ways / self.game.whole(self.ways)
+        if self.game.weighted:
+            workspace.share[:deals] = ways / self.game.whole(self.ways)
+        else:
+            workspace.share[:deals], workspace.tally[:deals] = ways > 0, 1
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
             key,
