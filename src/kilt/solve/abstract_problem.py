@@ -48,7 +48,7 @@ PER_BOARD = 64  # bytes of the public tree, and of what finds a board in the car
 
 
 def dtype_of(slots: int) -> npt.DTypeLike:
-    """The type of whole numbers that probabilities of so many infoset-actions are kept in."""
+    """The type of whole numbers that the probabilities of `slots` infoset-actions are kept in."""
     return np.uint16 if slots <= FINE else np.uint8
 
 
