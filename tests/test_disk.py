@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -322,6 +323,17 @@ def test_runs_on_disk(tmp_path):
         won = {play_match(place, "always-call", 40).results.sum() for place in places}
         assert len(won) == 1  # all of them play the same strategy
     assert report_of_run(tmp_path / "whole", 800).data() == report_of_run(tmp_path / "memory", 800).data()
+    rules = [Subject.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
+    on_disk, in_one = (judge.exploitability(played) for judge, played, _ in rules)
+    assert on_disk == pytest.approx(in_one, abs=1e-9) != whole.exploitability
+    plain = load_agent(f"{tmp_path / 'memory'}@new-0.2-after-first")
+    (_, first, _), (_, second, _) = rules
+    for position in (position for _, _, position in problem.game.decisions()):
+        board = tuple(range(position.round))
+        expected = plain.policy(position, board).shares
+        for played in (first, second):
+            found = TreeAgent("played", PlacedTree(problem.game), played).policy(position, board).shares
+            np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(PlayError, match="nothing to translate or to solve again"):
         load_agent(f"{tmp_path / 'whole'}@resolve")
     agent, rules = Library([tmp_path / "exported"]).known("exported")

@@ -10,10 +10,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
@@ -24,14 +27,17 @@ from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
-from kilt.evaluate.players import blueprint_agent, blueprint_folder
+from kilt.evaluate.players import BLUEPRINT, blueprint_agent, blueprint_folder
 from kilt.evaluate.responses import PARTS, response_values
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.disk_strategy import DiskStrategy
 from kilt.solve.forms import stored_form, stored_problem
-from kilt.solve.problem import ABSTRACT, CPU
+from kilt.solve.problem import ABSTRACT, CPU, Problem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.postprocess import rule_named
+from kilt.strategy.vector import process_table
 from kilt.tree.vector import Walks
 
 KEPT = "best-responses"  # in the folder of a run: those that are walked flop by flop
@@ -53,8 +59,8 @@ class Subject:
         """The strategy of a run that has come to its end, or of an agent that plays one."""
         if RunFolder.begun(run) or not artifact.exists(blueprint_folder(str(run))[0] / STRATEGY):
             return cls(open_run(run).game, run)
-        if _is_whole_game(run):
-            return cls(stored_problem(run / STRATEGY).name, run)
+        if _is_whole_game(place := blueprint_folder(str(run))[0]):
+            return cls(stored_problem(place / STRATEGY).name, run)
         return cls(blueprint_agent(str(run)).game.name, run)
 
     def load(
@@ -70,9 +76,11 @@ class Subject:
         if RunFolder.begun(self.run):
             problem, strategy, figures = open_run(self.run).load(threads, device)
             return judge_of(problem, patience=inf), strategy, figures
-        if _is_whole_game(self.run):
-            problem = stored_problem(self.run / STRATEGY, threads)
-            return judge_of(problem), *problem.load(self.run / STRATEGY)
+        place, rest = blueprint_folder(str(self.run))
+        if _is_whole_game(place):
+            problem = stored_problem(place / STRATEGY, threads)
+            strategy, figures = problem.load(place / STRATEGY)
+            return judge_of(problem), _played(problem, strategy, self.run, rest), figures
         agent = blueprint_agent(str(self.run))
         played = blueprint_strategy(agent)
         assert played  # rules by name have no classes of their own
@@ -123,6 +131,22 @@ class Subject:
 def _is_whole_game(exported: Path) -> bool:
     """Whether what was exported is the strategy of a game as it is."""
     return artifact.exists(exported / STRATEGY) and stored_form(exported / STRATEGY) != ABSTRACT
+
+
+def _played(problem: Problem, strategy: Any, run: Path, rest: Sequence[str]) -> Any:
+    """The strategy of a game as it is, after the post-processing that the name of a run ends with."""
+    if not rest or rest == [BLUEPRINT]:
+        return strategy
+    rule = rule_named(rest[0])
+    if len(rest) == 1 and isinstance(strategy, DiskStrategy):
+        return strategy.processed(rule)
+    if len(rest) > 1 or not isinstance(problem, VectorProblem):
+        raise RunError(
+            f"{run} cannot be judged: leave out what follows the run, or solve with -a cfr+current or cfr+disk"
+        )
+    tree, table = problem.game.tree, np.array(strategy)
+    process_table(problem.game, rule, table, tree.table_start, np.diff(tree.board_start))
+    return table
 
 
 def _walks(subject: Subject) -> Walks:

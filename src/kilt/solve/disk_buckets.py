@@ -29,6 +29,7 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import flops_tree
 
+FINER = 8  # bits more than `FINENESS`: few of a bucket's hands find the most that one can, and numbers end at 2³¹
 MOST_COLUMNS = 65_535  # buckets of a round in a subgame, by the numbers that kernels have for places
 
 
@@ -138,7 +139,7 @@ class BucketedSubgames(Subgames):
     @property
     def default_scale(self) -> float:
         """Whole numbers to a chip: regrets of all hands of a bucket are added up."""
-        return super().default_scale / 2.0 ** ceil(log2(self._together))
+        return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     @property
     def memory(self) -> int:

@@ -18,8 +18,9 @@ from kilt.errors import RunError
 from kilt.solve.disk_store import KeptNumbers, SubgameStore, unpack
 from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.problem import DISK, VectorProblem
+from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
-from kilt.strategy.vector import IN_SUBGAMES, rules_of
+from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
@@ -43,6 +44,8 @@ class DiskStrategy:
         Weights of the actions of the first round.
     averaged : bool
         Whether it is the average of all iterations, or the strategy of the last one.
+    rule : Rule
+        What is done to its probabilities where subgames are read; those of the trunk are as they are: see `processed`.
     walked : callable, optional
         What does `walk` somewhere else, where the subgames are there.
     """
@@ -52,6 +55,7 @@ class DiskStrategy:
     passes: int
     trunk: Table
     averaged: bool = False
+    rule: Rule = RULES["none"]
     walked: Callable[[DiskStrategy], Iterable[Values]] | None = field(default=None, repr=False, compare=False)
     _under: dict[str, DiskStrategy] = field(default_factory=dict, repr=False, compare=False)  # see `under`
 
@@ -82,6 +86,13 @@ class DiskStrategy:
         if key not in self._under:  # what was measured of it is not measured again
             self._under[key] = replace(self, subgames=subgames, _under={})
         return self._under[key]
+
+    def processed(self, rule: Rule) -> DiskStrategy:
+        """The strategy after post-processing."""
+        trunk, boards = self.trunk.copy(), np.zeros(len(self.subgames.game.tree.rows), np.int64)
+        boards[0] = 1
+        process_table(self.subgames.game, rule, trunk, self.subgames.layouts()[0].start, boards)
+        return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
         """What a best response to the strategy wins in seats 0 and 1, in chips per game."""
@@ -131,7 +142,11 @@ class DiskStrategy:
     def read(self, number: int, tables: SubgameMemory) -> LoadedSubgame:
         """Read a subgame from disk into scratch memory."""
         more = self.trunk, tables, self.passes
-        return read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
+        found = read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
+        if not self.rule.idle:
+            start, boards = found.layouts[0].start, np.diff(found.tree.board_start)
+            process_table(self.subgames.game, self.rule, found.regret, start, boards, begin=1)
+        return found
 
     def subgame(self, number: int) -> LoadedSubgame:
         """A subgame by itself, in memory of its own."""

@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from kilt import artifact
+from kilt.arrays import IntArray
 from kilt.games.game import Game
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import Betting, Holdem
+from kilt.strategy.postprocess import Rule, apply_rows
 from kilt.strategy.table import REMEDY, require_same, require_shape
-from kilt.tree.betting import Menu
+from kilt.tree.betting import Menu, on_menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
@@ -79,6 +81,41 @@ class VectorStrategy:
             said = found.parameters["game"], found.inputs["game"]
             table, rules = np.asarray(found.arrays["table"]), str(found.parameters.get("rules", ""))
             return cls(*said, table, found.figures, rules)
+
+
+def process_table(
+    game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, begin: int = 0
+) -> None:
+    """Write to a table over (board, row) × hand what post-processing makes of its probabilities.
+
+    Parameters
+    ----------
+    game : VectorGame
+        Of poker.
+    rule : Rule
+        What is done to the probabilities of each decision: see `strategy.postprocess`.
+    table : ndarray, shape (rows, hands)
+        Weights; those of a decision are in proportion to its probabilities.
+    start, boards : ndarray of int
+        [round] where the rows of the first board are in the table, and how many boards it has.
+    begin : int
+        The first round that is looked at.
+    """
+    assert isinstance(game.game, Holdem)
+    moves, hands = game.game.positions.moves, table.shape[1]
+    for r, row, position in game.decisions():
+        if r < begin or not boards[r]:
+            continue
+        assert isinstance(position, Betting)
+        labels = on_menu(position, game.menu)
+        first = start[r] + row + int(game.tree.rows[r]) * np.arange(boards[r])
+        rows = first[:, None] + np.arange(len(labels))
+        weights = np.moveaxis(np.maximum(table[rows], 0), 1, 2).reshape(-1, len(labels)).astype(np.float64)
+        total = weights.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, weights, 1 / len(labels)) / np.where(total > 0, total, 1)
+        acted = any(before.actor == position.actor for before, _ in moves(position))
+        shares = apply_rows(rule, labels, shares, first=not acted)
+        table[rows] = np.moveaxis(shares.reshape(-1, hands, len(labels)), 2, 1)
 
 
 def rules_of(game: Game) -> str:
