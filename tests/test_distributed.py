@@ -318,10 +318,10 @@ def test_convergence_with_some_boards(lossless, boards):
     for blades in (1, 3):
         game = replace(game_of(lossless, 128, linear=True), boards=boards)
         solver = Distributed(game, LocalEngine(), blades)
-        solver.step(10_000)
+        solver.step(3000)
         found.append(solver.average())
         if blades == 3:
-            solver.step(20_000)
+            solver.step(27_000)
             assert mbb(seen, abstract, solver.average()) < 150
         solver.close()
     assert np.array_equal(*found)

@@ -30,18 +30,21 @@ from kilt.reproduce import (
     algorithm_4,
     claims,
     convergence,
+    differences,
     figure_2_6,
     figure_4_11,
     figure_5_2,
     figure_11_1,
     flop_classes,
     postprocessing,
+    public_classes,
     sampling,
     schmid_figure_5,
     table_2_1,
     table_4_1,
     table_7,
     table_8,
+    tartanian7_figure_1,
     tartanian7_sizes,
     tartanian7_table_2,
     tilts,
@@ -820,3 +823,42 @@ def test_sampling_by_exact_exploitability(monkeypatch):
     rows = REPRODUCTIONS["tartanian7-pure"].reproduce(asked, Quiet()).rows
     assert [row.name for row in rows] == list(asked.only) and all(0 < row.ours < 20 for row in rows)
     assert all(row.more["iterations"] > 1000 for row in rows)
+
+
+def test_weights_and_deals(monkeypatch):
+    """Linear weights begin to differ after 16,384 iterations; flat trees draw other deals."""
+    monkeypatch.setattr(differences, "ROWS", {name: (case, 2000) for name, case in differences.CASES.items()})
+    linear, equal, shared, apart = differences.TABLE.run(Request(runs=1), Quiet()).rows
+    assert linear.runs == equal.runs and shared.runs != apart.runs
+    assert all(0 < value < 1000 for row in (linear, shared, apart) for value in row.runs)
+
+
+def test_abstractions_that_meet(tmp_path, monkeypatch):
+    """Figure 1 of [Brown15], and classes of boards in play, with a private card and a board of one."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "tiny.game"
+    file.write_text(library()["leduc"].replace("numRanks = 3", "numRanks = 6"))
+    for module, settings in {
+        tartanian7_figure_1: {
+            "LARGE": "IR-PHS-PHS {}-3",
+            "SMALL": "IR-PHS-PHS {}-2",
+            "OPPONENTS": {"A": "IR-PHS-PHS {}-4"},
+            "CLASSES": PublicPlan(2, 3, base="IR-PHS-PHS 6-6", codes=0),
+            "LEARNT": 20_000,
+        },
+        public_classes: {"PLAIN": "IR-PHS-PHS {}-4", "INSIDE": "IR-PHS-PHS {}-2", "CLASSES": 2, "NODES": 20_000},
+    }.items():
+        for name, value in ({"GAME": str(file), "ACTIONS": "", "DEALS": 500} | settings).items():
+            monkeypatch.setattr(module, name, value)
+    points = [
+        tartanian7_figure_1.Checkpoint(9000, times, name) for times in (1, 9) for name in ("A", "the smaller one")
+    ]
+    monkeypatch.setattr(tartanian7_figure_1, "ROWS", {str(point): point for point in points})
+    found = tartanian7_figure_1.FIGURE.run(Request(out=tmp_path / "figure.png", runs=2), Quiet())
+    assert [row.name for row in found.rows][-1] == "0.009M nodes, 9 times as many cores, against the smaller one"
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+    first, second = (found.rows[place].ours - found.rows[place + 2].ours for place in (0, 1))
+    assert first < 0 and second < 0  # nine times as many nodes are better, against whomever
+    rows = public_classes.TABLE.run(Request(("schmid, medoids", "schmid, average"), runs=1), Quiet()).rows
+    assert [row.name for row in rows] == ["schmid, medoids", "schmid, average"]
+    assert all(0 < abs(row.ours) < 2000 for row in rows)

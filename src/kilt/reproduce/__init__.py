@@ -9,6 +9,7 @@ from __future__ import annotations
 from kilt.errors import RunError
 from kilt.reproduce import (
     algorithm_4,
+    differences,
     figure_2_6,
     figure_3_2,
     figure_3_3,
@@ -22,6 +23,7 @@ from kilt.reproduce import (
     figure_11_1,
     flop_classes,
     postprocessing,
+    public_classes,
     resolving,
     sampling,
     schmid_figure_5,
@@ -31,6 +33,7 @@ from kilt.reproduce import (
     table_5_4,
     table_7,
     table_8,
+    tartanian7_figure_1,
     tartanian7_sizes,
     tartanian7_table_2,
     tilts,
@@ -67,6 +70,9 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "figure-9.4": figure_9_4.FIGURE,
     "figure-11.1": figure_11_1.FIGURE,
     "storage": storage.TABLE,
+    "public-classes": public_classes.TABLE,
+    "differences": differences.TABLE,
+    "tartanian7-figure-1": tartanian7_figure_1.FIGURE,
     "tartanian7-table-2": tartanian7_table_2.TABLE,
     "tartanian7-algorithm-3": flop_classes.PRINTED,
     "tartanian7-algorithm-4": algorithm_4.TABLE,

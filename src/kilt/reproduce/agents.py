@@ -1,13 +1,28 @@
-"""Agents for reproductions: runs like any other, each in its folder: the same command goes on where it stopped."""
+"""Agents for reproductions: runs like any other, each in its folder, or solved in memory where that takes seconds.
+
+Runs go on where they stopped when the same command is given again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.config import Config
 from kilt.evaluate.flops import Watcher
+from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
+from kilt.games.holdem import Holdem
+from kilt.jit import cores
 from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
@@ -49,8 +64,38 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher) -> SolvedAgent 
     return SolvedAgent(run.problem, strategy, folder, figures["seconds"], figures["iterations"])
 
 
+def game_in_buckets(
+    game: Holdem, actions: str, plan: str, folder: Path, seed: int, public: PublicPlan | None = None
+) -> AbstractGame:
+    """A game through buckets that are built in a folder, and bets: every legal raise where no `actions` are named.
+
+    A plan is named with `{}` for all starting hands up to suits. Where boards have classes, its buckets are those of
+    each class.
+    """
+    deal = Deal.of(game)
+    whole = replace(plan_named(plan.format(len(deal.holdings((0,)))), deal.board_cards), seed=seed)
+    if public:
+        whole = replace(whole, public=(replace(public, seed=seed),))
+    cards = build(AbstractionSpec(plan, deal, whole), folder, cache=artifact.cache_folder(), threads=cores())
+    return AbstractGame(game, cards, actions_of(actions) if actions else None)
+
+
 def visit(solver: External | Distributed, nodes: int) -> None:
     """Let a solver go on until it has visited so many nodes, trunk and leaves included."""
     solver.step(1)
     while (seen := solver.visits + (solver.head.visits if isinstance(solver, Distributed) else 0)) < nodes:
         solver.step(max(1, int((nodes - seen) * solver.iterations / seen)))
+
+
+def checkpoints(solver: External | Distributed, points: Iterable[int]) -> Iterator[tuple[int, AbstractStrategy]]:
+    """What a solver plays after each of some numbers of nodes."""
+    abstract = solver.abstract if isinstance(solver, External) else solver.partition.abstract
+    for nodes in points:
+        visit(solver, nodes)
+        yield nodes, AbstractStrategy(abstract, solver.average())
+
+
+def won_by(one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int) -> float:
+    """What one strategy wins from another in mbb/h, with all bets averaged over; one seed has one set of deals."""
+    chips = expected_winnings(one, other, deals, SEED + seed, threads=cores())
+    return float(chips.mean()) * 1000 / one.abstract.game.rules.big_blind

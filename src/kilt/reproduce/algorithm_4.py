@@ -71,9 +71,11 @@ class RankedLeduc:
 
     ranks: int
     folder: Path
+    suits: int = 2
 
     def __post_init__(self) -> None:
-        game = Holdem(GameDef.parse(library()["leduc"].replace("numRanks = 3", f"numRanks = {self.ranks}")), "leduc")
+        rules = library()["leduc"].replace("numRanks = 3", f"numRanks = {self.ranks}")
+        game = Holdem(GameDef.parse(rules.replace("numSuits = 2", f"numSuits = {self.suits}")), "leduc")
         deal = Deal.of(game)
         plan = plan_named(LOSSLESS, deal.board_cards)
         rounds = tuple(replace(this, recall=False) for this in plan.rounds)

@@ -1,0 +1,152 @@
+"""Figure 1 of [Brown15] in small: a larger hierarchical abstraction, solved distributed, against a smaller flat one.
+
+The paper solved 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with equal
+bets, and let both play against the two strongest agents of 2013 as time went on. Here the game has 20 cards, the larger
+abstraction six times as many buckets, too, and two agents of ours stand in for the others. A checkpoint is a number of
+nodes that each core has visited; the larger abstraction has as many cores as the smaller one, or 15 times as many, as
+in the paper. What blades find does not depend on how many there are, so that one machine can stand for all of them.
+
+All bet by one tree, and all bets are averaged over. A row is what the larger abstraction wins more than the smaller
+one, on equal deals: against an opponent, or where the two meet. Each run clusters, solves and deals with seeds of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import product
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.plan import PublicPlan
+from kilt.engines import LocalEngine
+from kilt.evaluate.flops import Watcher
+from kilt.evaluate.head_to_head import AbstractStrategy
+from kilt.evaluate.players import load_holdem
+from kilt.games.holdem import Holdem
+from kilt.reproduce.agents import checkpoints, game_in_buckets, won_by
+from kilt.reproduce.claims import Claim, Row, every, positive
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.solve.distributed.blades import SharedGame
+from kilt.solve.distributed.solver import Distributed
+from kilt.solve.external import External, SamplingOptions
+from kilt.viz.lines import plot_lines
+from kilt.viz.picture import require_drawable
+
+SOURCE, GAME, ACTIONS = "[Brown15 figure 1]", "short.nolimit.2p", "50%, 1x, a; 1x, a; a"
+LARGE, SMALL = "IR-KE-KO {}-15-15-15", "IR-KE-KO {}-25-25-25"  # with ten classes 150 buckets of a round, and a sixth
+CLASSES = PublicPlan(2, 10, codes=0)
+OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-50-50-50"}  # for the two strongest agents of 2013
+DIRECT = "the smaller one"
+NODES, TIMES = (250_000, 1_000_000, 4_000_000), (1, 15)  # visited by a core; cores for each of the smaller one's
+LEARNT, APART = 10_000_000, 1000  # nodes that opponents have visited, and how far their seeds are from the others
+BLADES, BATCH, DEALS, RUNS = 2, 256, 5_000, 5
+LINEAR = SamplingOptions(linear=True)
+
+
+class Checkpoint(NamedTuple):
+    """A row: where the two abstractions are compared, and against whom."""
+
+    nodes: int  # visited by a core
+    times: int  # as many cores as the smaller abstraction has
+    opponent: str
+
+    @property
+    def cores(self) -> str:
+        """How many, in words."""
+        return f"{self.times} times as many cores" if self.times > 1 else "as many cores"
+
+    @property
+    def reached(self) -> int:
+        """Nodes that the larger abstraction has visited by then."""
+        return self.nodes * self.times
+
+    def __str__(self) -> str:
+        return f"{self.nodes / 1e6:g}M nodes, {self.cores}, against {self.opponent}"
+
+
+def _run(game: Holdem, seed: int, rows: Sequence[Checkpoint], watcher: Watcher) -> list[float]:
+    """[row] What the larger abstraction wins more than the smaller one, in mbb/h."""
+    with TemporaryDirectory() as kept:
+        folder = Path(kept)
+
+        def solved(plan: str, name: str, seed: int, points: Iterable[int]) -> dict[int, AbstractStrategy]:
+            watcher.show(f"run {seed + 1}, {name}", 0.5, None)
+            abstract = game_in_buckets(game, ACTIONS, plan, folder / name, seed)
+            return dict(checkpoints(External(abstract, seed, LINEAR), points))
+
+        large = game_in_buckets(game, ACTIONS, LARGE, folder / "large", seed, CLASSES)
+        rules = game, folder / "large", large.actions, large.fingerprint
+        larger = Distributed(SharedGame(*rules, LINEAR, seed, BATCH, boards=BLADES), LocalEngine(), BLADES)
+        try:
+            ours = dict(checkpoints(larger, sorted({row.reached for row in rows})))
+        finally:
+            larger.close()
+        theirs = solved(SMALL, "small", seed, sorted({row.nodes for row in rows}))
+        wanted = {row.opponent for row in rows} - {DIRECT}
+        met = {name: solved(OPPONENTS[name], name, seed + APART, [LEARNT])[LEARNT] for name in sorted(wanted)}
+
+        @cache
+        def won(name: str, nodes: int, large: bool) -> float:
+            return won_by((ours if large else theirs)[nodes], met[name], DEALS, seed)
+
+        return [
+            won_by(ours[row.reached], theirs[row.nodes], DEALS, seed)
+            if row.opponent == DIRECT
+            else won(row.opponent, row.reached, True) - won(row.opponent, row.nodes, False)
+            for row in rows
+        ]
+
+
+def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
+    path = asked.out or Path(FIGURE.keeps)
+    require_drawable(path)
+    game, runs = load_holdem(GAME), RUNS if asked.runs is None else asked.runs
+    rows, found = [ROWS[name] for name in asked.only or ROWS], list[list[float]]()
+    began = process_time()
+    for seed in range(runs):
+        if watcher.stopped():
+            return ReproductionResult(FIGURE.what, [])
+        watcher.say(f"run {seed + 1} of {runs}")
+        found.append(_run(game, seed, rows, watcher))
+    seconds = (process_time() - began) / len(rows)
+    won = np.array(found).T
+    made = [Row.of_runs(str(row), values, "mbb/h", seconds) for row, values in zip(rows, won, strict=True)]
+    lines = dict[str, list[tuple[float, ...]]]()
+    for point, row in zip(rows, made, strict=True):
+        margin = 0.0 if row.margin in (None, inf) else row.margin or 0.0
+        lines.setdefault(f"{point.cores}, against {point.opponent}", []).append((point.nodes, row.ours, margin))
+    drawn = {name: np.array(points) for name, points in lines.items()}
+    says = "nodes visited by a core", "larger less smaller [mbb/h]"
+    plot_lines(drawn, f"{SOURCE}: {game.name}", path, *says, logarithmic=(True, False))
+    return ReproductionResult(FIGURE.what, made, path)
+
+
+CHECKPOINTS = [Checkpoint(nodes, times, name) for times in TIMES for name in (*OPPONENTS, DIRECT) for nodes in NODES]
+ROWS = {str(row): row for row in CHECKPOINTS}
+FIGURE = Reproduction(
+    what="[Brown15 figure 1], in small: what a larger abstraction wins more than a smaller one, over time",
+    time=f"a minute for each of {RUNS} runs",
+    rows=tuple(ROWS),
+    run=_reproduce,
+    options=("only", "out", "runs"),
+    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
+    claims=tuple(
+        Claim(
+            f"the larger abstraction, solved distributed on {rows[0].cores}, wins more than the smaller one at all "
+            f"checkpoints, against {name}",
+            SOURCE,
+            every(*(positive(str(row)) for row in rows)),
+        )
+        for times, name in product(reversed(TIMES), (*OPPONENTS, DIRECT))
+        for rows in [[row for row in CHECKPOINTS if (row.times, row.opponent) == (times, name)]]
+    ),
+    quick=Request(only=tuple(str(Checkpoint(NODES[0], times, DIRECT)) for times in TIMES), runs=3),
+    keeps="kilt-tartanian7-figure-1.png",
+)
