@@ -106,7 +106,7 @@ def leduc():
     return game, DeviceGame(game, np.float64)
 
 
-@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "pcfr+"])
+@pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "dcfr+", "pcfr+"])
 def test_iterations_are_those_of_the_cpu(leduc, variant):
     game, device = leduc
     ours, theirs = DeviceCfr(device, variant), VectorCfr(game, variant)

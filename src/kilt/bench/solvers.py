@@ -93,16 +93,16 @@ def _two_four(*, long: bool) -> list[Figure]:
         )
         taken = _seconds_to_one_mbb(two, game.rules.big_blind)
         figures.append(
-            Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: CFR+ below 1 mbb/g, two threads", taken, "s")
+            Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: dcfr+ below 1 mbb/g, two threads", taken, "s")
         )
         figures.append(Figure("two_four_peak_gb", "… memory at most", getrusage(RUSAGE_SELF).ru_maxrss / 1e6, "GB"))
     return figures
 
 
 def _seconds_to_one_mbb(game: VectorGame, big_blind: int) -> float:
-    """How long CFR+ takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
+    """How long it takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
     began = perf_counter()
-    solver = VectorCfr(game, "cfr+", np.float32, averaging=False)
+    solver = VectorCfr(game, "dcfr+", np.float32)
     step, seen = 40, list[tuple[int, float]]()
     while True:
         solver.step(step)

@@ -228,6 +228,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
+    "dcfr+": Algorithm("discounted CFR by regret matching+ (1.5, −∞, 4)", _full_width("dcfr+"), threads=True, gpu=True),
     "pcfr+": Algorithm(
         "predictive CFR+, average weighted by the square of the iteration",
         _full_width("pcfr+"),

@@ -50,7 +50,6 @@ from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
-from kilt.solve.variants import SUBGAMES
 from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice
 from kilt.tree.betting import Menu, betting_tree
@@ -185,7 +184,7 @@ def resolve(
     if continued is not None:
         found = with_depth_limit(found, menu, continued)
     tree = VectorGame(found, menu, threads)
-    solver = VectorCfr(tree, SUBGAMES, dtype, root=root)
+    solver = VectorCfr(tree, "dcfr+", dtype, root=root)
     if seconds is None:
         solver.step(ITERATIONS if iterations is None else iterations)
     else:

@@ -17,6 +17,7 @@ name           α      β     γ  what it is
 ``cfr+``       ∞     −∞     1  regret matching+, average weighted by t (Tammelin 2014; [Johanson16 chapter 9])
 ``linear``     1      1     1  linear CFR (Brown and Sandholm 2019)
 ``dcfr``     1.5      0     2  discounted CFR with its recommended exponents
+``dcfr+``    1.5     −∞     4  discounted CFR by regret matching+, average weighted by t⁴
 ``pcfr+``      ∞     −∞     2  predictive CFR+, average weighted by t²
 =========  =====  =====  ====  ==========================================================================
 """
@@ -68,11 +69,10 @@ VARIANTS = {
     "cfr+": Variant(inf, -inf, 1),
     "linear": Variant(1, 1, 1),
     "dcfr": Variant(1.5, 0, 2),
+    # Subgames took the fewest iterations with it to 0.5% of the pot, from river to flop, of the exponents tried.
+    "dcfr+": Variant(1.5, -inf, 4),
     "pcfr+": Variant(inf, -inf, 2, predictive=True),
 }
-
-# Discounted CFR without negative regrets: subgames took the fewest iterations to 0.5% of the pot, from river to flop.
-SUBGAMES = Variant(alpha=1.5, beta=-inf, gamma=4)
 
 
 def variant_named(variant: str | Variant) -> Variant:

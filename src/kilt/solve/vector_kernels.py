@@ -77,6 +77,12 @@ def update_regrets(
     number = value.dtype.type
     above, below, weight = number(discount.above), number(discount.below), number(discount.weight)
     least, zero = number(noise), number(0)
+    if below == zero:
+        for hand in range(start, end):
+            gained = value[child, hand] - value[here, hand]
+            total = regret[row, hand] + (weight * gained if abs(gained) > least else zero)
+            regret[row, hand] = max(total, zero) * above
+        return
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
         total = regret[row, hand] + (weight * gained if abs(gained) > least else zero)

@@ -35,14 +35,13 @@ from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProb
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
-from kilt.solve.variants import SUBGAMES
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, read_lock
 from kilt.spots.solution import SpotSolution
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 
-ALGORITHM, DISCOUNTS = "dcfr+", SUBGAMES
+ALGORITHM = "dcfr+"
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has
@@ -413,9 +412,9 @@ def _problem(game: VectorGame, *, compact: bool) -> tuple[VectorProblem, Solver]
     if compact:
         fixed = FixedPointProblem(game, TABLES)
         assert isinstance(fixed.walker, FixedPointGame)
-        return fixed, FixedPointCfr(fixed.walker, DISCOUNTS)
+        return fixed, FixedPointCfr(fixed.walker, ALGORITHM)
     problem = VectorProblem(game, TABLES)
-    return problem, make_solver(problem, DISCOUNTS)
+    return problem, make_solver(problem, ALGORITHM)
 
 
 def measured(iteration: int) -> int:
