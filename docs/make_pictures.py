@@ -85,6 +85,14 @@ ROYAL = """\
 1200 233.3 0.9894 nan
 """
 
+# [3-1] hold'em from disk, 17 November 2026: iterations, CPU seconds with measuring, and exploitability of the current
+# strategy in mbb/g. `kilt solve --game holdem.3-1 -a cfr+disk --threads 2` has logged it on two cores that others used.
+THREE_ONE = """\
+1 138 414.9
+2 339 478.7
+8 1189 207.3
+"""
+
 # Highest layer first: packages that stand side by side, and what they are for.
 HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
@@ -221,11 +229,19 @@ def royal(_: Path, drawn: Path) -> None:
     plot_convergence({"cfr+": measured}, "Royal hold'em by CFR+ on an H200, tables of two bytes", drawn, "mbb/g")
 
 
+def three_one(_: Path, drawn: Path) -> None:
+    """Exploitability of [3-1] hold'em, which memory does not hold, as it was measured from disk."""
+    rows = (map(float, row.split()) for row in THREE_ONE.splitlines())
+    measured = [Step(int(iterations), seconds, nan, found, nan) for iterations, seconds, found in rows]
+    plot_convergence({"cfr+disk": measured}, "[3-1] hold'em by CFR+ from disk, CPU time", drawn, "mbb/g")
+
+
 DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "convergence.png": convergence,
     "hand-grids.png": hand_grids,
     "board-classes.png": board_classes,
     "royal.png": royal,
+    "three-one.png": three_one,
     "figure-3.3.png": schemes,
     "figure-6.1.png": partial(answers, "figure-6.1"),
     "figure-6.2.png": partial(answers, "figure-6.2"),

@@ -72,10 +72,9 @@ def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Seq
         curves = [
             ("current strategy", CURRENT, "current_exploitability", steps),
             ("average strategy", AVERAGE, "exploitability", steps),
+            ("… by opponents who see its buckets", ABSTRACT, "abstract_exploitability", steps),
         ]
-        if any(step.abstract_exploitability > 0 for step in steps):
-            curves.append(("… by opponents who see its buckets", ABSTRACT, "abstract_exploitability", steps))
-        return curves
+        return [curve for curve in curves if any(getattr(step, curve[2]) > 0 for step in steps)] or curves[:2]
     return [(name, COLOURS[n % len(COLOURS)], "exploitability", steps) for n, (name, steps) in enumerate(runs.items())]
 
 
