@@ -99,6 +99,8 @@ def closed_port():
         (["--engine", "cloud"], ["unknown engine 'cloud'", "local, ray"]),
         (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades are to share 4 classes", "use 1 to 4"]),
+        (["--engine", "local", "--blades", "2x2"], ["share classes of the boards of round 3, which has none"]),
+        (["--engine", "local", "--blades", "2x2x2"], ["runs have two at most"]),
         (["--blades", 2], ["--blades is about blades", "add --engine"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),

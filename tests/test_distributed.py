@@ -7,7 +7,7 @@ import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.abstract_game_kernels import copy_pieces
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec as Cards
+from kilt.abstraction.buckets import AsymmetricAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
@@ -37,7 +38,8 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
-from kilt.solve.distributed.blades import Batch, Child, Head, SharedGame, counted_in
+from kilt.solve.distributed.blades import Batch, BoardDraw, Child, Head, SharedGame, counted_in
+from kilt.solve.distributed.lower import LowerChild, MiddleChild
 from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.solver import Distributed, start
@@ -56,9 +58,12 @@ def folder(tmp_path_factory):
 def abstract_game(folder, game, classes=2, plan="IR-PHS-PHS 4-2-2", actions=None, **more):
     """An abstract game whose boards have classes, and where its cards are."""
     deal = Deal.of(game)
-    public = PublicPlan(2, classes, codes=more.pop("codes", 0), base=more.pop("base", ""))
+    codes, base, inner = (more.pop(name, default) for name, default in (("codes", 0), ("base", ""), ("inner", 0)))
+    public = [PublicPlan(2, classes, codes=codes, base=base)]
+    if inner:
+        public.append(PublicPlan(3, inner, codes=codes, base=base))
     rounds = [replace(this, recall=False) for this in plan_named(plan, deal.board_cards).rounds]
-    named = Plan(tuple(rounds), (public,), bins=6, opponents=2)
+    named = Plan(tuple(rounds), tuple(public), bins=6, opponents=2)
     identity = Cards("cards", deal, replace(named, **more))
     cards = build(identity, folder / identity.fingerprint)
     return AbstractGame(game, cards, actions), folder / identity.fingerprint
@@ -71,16 +76,21 @@ def small(folder):
 
 
 def game_of(small, batch, seed=0, **options):
-    abstract, cards = small
+    abstract, *cards = small
     return SharedGame(
-        abstract.game, cards, abstract.actions, abstract.fingerprint, SamplingOptions(**options), seed, batch
+        abstract.game, tuple(cards), abstract.actions, abstract.fingerprint, SamplingOptions(**options), seed, batch
     )
+
+
+def partition_of(small):
+    abstract, *cards = small
+    return Partition.of(abstract, cards)
 
 
 def test_parts_of_an_abstract_game(small):
     """Every deal is in the part that its board says, in all rounds."""
     abstract, cards = small
-    partition = Partition.of(abstract, cards)
+    partition = Partition.of(abstract, [cards])
     assert partition.trunk == 1 and partition.classes == 2
     whole = np.zeros(abstract.slots, dtype=int)
     for part in (partition.head, *map(partition.part, range(2))):
@@ -118,13 +128,21 @@ def gathered(part, table, whole):
         whole[part.places(node)] += table[int(part.first[node]) : int(part.first[node + 1])]
 
 
+@pytest.fixture(scope="module")
+def uneven(small, folder):
+    """`small` for players with other buckets in the same classes of boards."""
+    abstract, cards = small
+    other, more = abstract_game(folder, abstract.game, plan="IR-PHS-PHS 4-3-4", actions=abstract.actions)
+    both = AsymmetricAbstraction((abstract.cards, other.cards))
+    return AbstractGame(abstract.game, both, abstract.actions), cards, more
+
+
 def expected_update(small, regret, drawn=0, weighted=True):
     """[slot] what a deal adds to regrets and counts in expectation: all hands, and of each class all boards.
 
     With so many boards `drawn` for each deal, a class has as many of them as its share of the ways, on average.
     """
-    abstract, _ = small
-    rules = abstract.game.rules
+    abstract, rules = small[0], small[0].game.rules
     deck, (_, flop, _) = {*range(rules.deck.size)}, rules.board_cards
     hands = list(permutations(deck, 2))
     boards = [[*b, last] for b in combinations(range(len(deck) - 2), flop) for last in {*range(len(deck) - 2)} - {*b}]
@@ -190,10 +208,25 @@ def test_expected_update(small, known, drawn):
     found = expected_update(small, regret, drawn)
     np.testing.assert_allclose(found[0], gains, atol=2e-5)
     np.testing.assert_allclose(found[1], counts, atol=1e-6)
-    partition = Partition.of(*small)
+    partition = partition_of(small)
     for part in (partition.head, partition.part(0), partition.part(1)):
         mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
         assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) > 10
+
+
+def test_expected_update_of_players_with_other_buckets(uneven, folder):
+    """Each has their own in the same classes of boards; other classes are refused."""
+    regret = 1000 * pure(np.random.default_rng(4), uneven[0])
+    gains, counts = naive.expected_external(uneven[0], regret.astype(float))
+    found = expected_update(uneven, regret)
+    np.testing.assert_allclose(found[0], gains, atol=2e-5)
+    np.testing.assert_allclose(found[1], counts, atol=1e-6)
+    first, second = partition_of(uneven).part(1).numbers
+    assert first == (0, 2, 2) and second == (0, 3, 4)
+    other, cards = abstract_game(folder, uneven[0].game, 3, actions=uneven[0].actions)
+    both = AsymmetricAbstraction((uneven[0].cards.each[0], other.cards))
+    with pytest.raises(RunError, match="give both the same classes of boards"):
+        partition_of((replace(uneven[0], cards=both), uneven[1], cards))
 
 
 def without(kernel, name, value):
@@ -208,7 +241,7 @@ def without(kernel, name, value):
 
 
 def test_the_weight_on_the_head_matters(small, known, monkeypatch):
-    ways = Partition.of(*small).ways
+    ways = partition_of(small).ways
     monkeypatch.setattr(blades_kernels, "add_values", without(blades_kernels.add_values, 1, ways // 2))
     regret, (gains, _) = known
     assert np.abs(expected_update(small, regret)[0] - gains).max() > 0.01
@@ -217,9 +250,8 @@ def test_the_weight_on_the_head_matters(small, known, monkeypatch):
 def test_the_weight_in_the_children_matters(small, known):
     """Without it, as algorithm 4 is printed, the trunk learns what it should, and the classes do not."""
     regret, (gains, _) = known
-    abstract, cards = small
     off = np.abs(expected_update(small, regret, weighted=False)[0] - gains)
-    head = Partition.of(abstract, cards).head
+    head = partition_of(small).head
     trunk = np.concatenate([off[head.places(node)] for node in np.flatnonzero(head.betting.nodes.actor >= 0)])
     assert off.max() > 0.01 > 2e-5 > trunk.max()
 
@@ -233,8 +265,10 @@ def test_boards_of_a_class():
     tally = np.empty(deals, dtype=np.uint32)
     bits = np.bitwise_or.reduce(np.uint64(1) << boards.astype(np.uint64), axis=1)
     blades_kernels.count_ways(hands, *counted_in(boards, deck), ways)
-    blades_kernels.draw_boards(np.uint64(3), 7, deck, hands, boards, bits, ways, cards, tally)
+    board = np.empty(deals, dtype=np.int64)
+    blades_kernels.draw_boards(np.uint64(3), 7, deck, hands, boards, bits, ways, cards, tally, board)
     assert all(len({*row}) == 7 for row in cards.tolist()) and np.array_equal(cards[:, :4], hands)
+    assert np.array_equal(cards[ways > 0, 4:6], boards[board[ways > 0]])
     for which, free in enumerate(([[5, 6], [1, 7]], [[0, 1], [5, 6], [1, 7]], [])):
         mine = slice(which, None, 3)
         assert {*ways[mine]} == {len(free)}
@@ -245,6 +279,217 @@ def test_boards_of_a_class():
             assert max(drawn.values()) - min(drawn.values()) < 0.1 * deals / 3
     last = Counter(cards[::3, 6].tolist())
     assert set(last) == {1, 2, 4, 5, 6, 7}
+
+
+# ── two levels ──
+
+
+DEEP_SEED = 15
+
+
+@pytest.fixture(scope="module")
+def deep(folder):
+    """`small` with classes of the next board inside those of the first."""
+    game = no_limit(4, 2, 1, "0 2 1", "6 6")
+    return abstract_game(folder, game, inner=2, base="IR-PHS-PHS 4-2-2", actions=actions_of("1x, a / 1x, a / a"))
+
+
+def deep_game(deep, batch, boards=0, **options):
+    return replace(game_of(deep, batch, **options), depth=2, boards=boards)
+
+
+def test_parts_of_two_levels(deep):
+    """Every slot is in one part; and next boards have the classes of all cards as they are dealt."""
+    partition = deep_game(deep, 16).open()
+    assert (partition.trunk, partition.later, partition.classes, partition.below) == (1, 2, 2, 2)
+    whole = np.zeros(partition.abstract.slots)
+    for path in partition.paths:
+        gathered(part := partition.part(*path), np.ones(part.slots), whole)
+    gathered(partition.head, np.ones(partition.head.slots), whole)
+    assert np.all(whole == 1) and len(partition.paths) == 2 + 4
+    for label in range(2):
+        labels, sets = partition.next_boards(label)
+        boards = partition.boards_of(label)
+        assert {*labels.ravel().tolist()} == {-1, 0, 1}
+        for board, row in zip(boards.tolist(), labels, strict=True):
+            for (card,), inner in zip(sets.tolist(), row, strict=True):
+                owners = [
+                    path for path in product([0, 1], [0, 1]) if partition.owns(np.array([[*board, card]]), *path)[0]
+                ]
+                assert (inner == -1) == (card in board) and (inner == -1 or owners == [(label, inner)])
+
+
+def deep_update(deep, regret, drawn=0):
+    """`expected_update` with two levels: of each class all boards, of each class inside it all next boards."""
+    abstract, _ = deep
+    rules = abstract.game.rules
+    deck, (_, flop, _) = {*range(rules.deck.size)}, rules.board_cards
+    hands = list(permutations(deck, 2))
+    game = deep_game(deep, 256, drawn)
+    partition = game.open()
+    head = Head(game, partition)
+    middle = [MiddleChild(game, [label], 1, []) for label in range(2)]
+    lower = [LowerChild(game, [0, 1], [inner]) for inner in range(2)]
+    room = WalkWorkspace(partition.head, 1024)
+    gains, counts = np.zeros((2, abstract.slots))
+
+    def reset(regrets):
+        local = np.zeros(regrets.slots.slots, dtype=np.float32)
+        spread(regrets.slots, local, regret)
+        regrets.table[:] = 0
+        regrets.table.view(np.float32)[places(regrets.slots, 2)[0]] = local
+        return local
+
+    def drain(regrets, before, weight, counted):
+        slots, tallies = places(regrets.slots, 2)
+        gathered(regrets.slots, weight * (regrets.table.view(np.float32)[slots] - before), gains)
+        gathered(regrets.slots, counted * regrets.table[tallies], counts)
+
+    whole = rules.deck.size - 2 - flop
+    for hand in hands:
+        before = reset(head.regrets)
+        left = sorted(deck - {*hand})
+        boards = [[*hand, *b, last] for b in combinations(left, flop) for last in sorted({*left} - {*b})]
+        head.game = replace(game, batch=len(boards))
+        head._workspace = WalkWorkspace(partition.head, len(boards))
+        head._workspace.cards[:] = boards
+        head._workspace.deal = lambda *_: head._workspace.settle(len(boards), partition.head)  # noqa: B023
+        sent = head.descend(0)
+        exits = int(sent.batch.starts.begin[1])
+        sums = np.zeros(exits)
+        for child in middle:
+            (own,), work = child.own, child._workspaces.get()
+            child._workspaces.put(work)
+            fits = [n for n, board in enumerate(own.boards.tolist()) if not {*board} & {*hand}]
+            every = [(n, last) for n in fits for last in sorted(deck - {*hand} - {*own.boards[n].tolist()})]
+            if not every:
+                continue
+            deals = len(every)
+            work.cards[:deals] = [[*hand, *own.boards[n].tolist(), last] for n, last in every]
+            work.tally[:] = 1
+            once = sent.batch.starts
+            starts = Starts(
+                np.arange(deals + 1) * exits, *(np.tile(what[:exits], deals) for what in (once.node, once.player))
+            )
+            share = len(fits) / partition.ways
+            often, ways = (drawn * share, 1) if drawn else (1, len(fits))
+            likely = often / len(hands) / deals
+            known = reset(own.regrets)
+            board = np.array([n for n, _ in every])
+            passed = child.descend(
+                own,
+                work,
+                BoardDraw(
+                    Batch(0, starts), slice(None), np.full(deals, ways), np.uint64(1), board, np.ones(deals, np.float32)
+                ),
+            )
+            values = np.zeros(len(passed.place))
+            for blade in lower:
+                (mine,) = (one for one in blade.own if one.label == own.label)
+                labels, sets = blade._next[own.label]
+                left = (labels[board] == mine.inner) & ~np.isin(sets[:, 0], hand)  # [deal, set]
+                left[np.arange(deals) % whole > 0] = False  # walks do not depend on the last card of the deals above
+                for ways in {*left.sum(axis=1).tolist()} - {0}:  # those with as many can be walked at once
+                    some = np.flatnonzero((left.sum(axis=1) == ways) & (np.diff(passed.onward.starts.begin) > 0))
+                    deal, card = np.nonzero(left[some])
+                    if not len(deal):
+                        continue
+                    room.cards[: len(deal)] = np.column_stack([passed.onward.seen[some[deal]], sets[card, 0]])
+                    index = [np.arange(*passed.onward.starts.begin[one : one + 2]) for one in some[deal]]
+                    flat, sizes = np.concatenate(index), [len(one) for one in index]
+                    starts = Starts(np.cumsum([0, *sizes]), *(what[flat] for what in passed.onward.starts[1:]))
+                    weight = np.full(len(deal), 1 if drawn else ways)
+                    told = passed.onward._replace(starts=starts, share=passed.onward.share[some[deal]])
+                    start = reset(mine.regrets)
+                    found, _, _ = blade.walk_over(mine, room, told, weight, np.uint64(2))
+                    np.add.at(values, flat, found / (whole if drawn else whole * ways))
+                    chance = likely * whole / (whole if drawn else ways)
+                    drain(mine.regrets, start, chance, chance / drawn if drawn else chance * share * ways / whole)
+            begin = passed.onward.starts.begin
+            for deal in range(deals):
+                values[slice(*begin[deal : deal + 2])] = values[
+                    slice(*begin[(once := deal // whole * whole) : once + 2])
+                ]
+            worth = child.ascend(passed, (values / blades_kernels.FINE).astype(np.float32))
+            sums = sums + often * worth.reshape(deals, exits).mean(axis=0)
+            drain(own.regrets, known, likely, likely / drawn if drawn else likely * share)
+        head.ascend(sent, np.tile(sums, len(boards)))
+        drain(head.regrets, before, 1 / len(hands) / len(boards), 1 / len(hands) / len(boards))
+    return gains, counts
+
+
+@pytest.fixture(scope="module")
+def deep_known(deep):
+    """As `known`; the seed is one by which walks come to many places of the last round."""
+    regret = 1000 * pure(np.random.default_rng(DEEP_SEED), deep[0])
+    return regret, naive.expected_external(deep[0], regret.astype(float))
+
+
+@pytest.mark.parametrize("drawn", [0, 2])
+def test_expected_update_of_two_levels(deep, deep_known, drawn):
+    """That of head, blades and blades below them, over all deals and boards, is that of external sampling."""
+    regret, (gains, counts) = deep_known
+    found = deep_update(deep, regret, drawn)
+    np.testing.assert_allclose(found[0], gains, atol=1e-4)
+    np.testing.assert_allclose(found[1], counts, atol=1e-6)
+    partition = deep_game(deep, 16).open()
+    for path in partition.paths:
+        part = partition.part(*path)
+        mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
+        assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) >= 4
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_next_boards_of_a_class(spread):
+    """All cards of the class that are left are drawn alike; spread over classes, all cards are."""
+    deals, deck = 30_000, 8
+    labels = np.array([[-1, -1, 0, 0, 1, 1, 0, 1]], dtype=np.int32)
+    sets = np.arange(deck, dtype=np.int8)[:, None]
+    seen, board = np.tile(np.array([2, 4, 0, 1], dtype=np.int8), (deals, 1)), np.zeros(deals, dtype=np.int64)
+    cards, ways, tally = np.empty((deals, 6), int), np.empty(deals, int), np.empty(deals, dtype=np.uint32)
+    bits = np.uint64(1) << np.arange(deck, dtype=np.uint64)
+    likely = np.full(deals, 0.5, dtype=np.float32)
+    blades_kernels.draw_next(
+        np.uint64(5), 3, deck, seen, board, labels, sets, bits, 0, spread, likely, cards, ways, tally
+    )
+    assert np.array_equal(cards[:, :4], seen) and all(len({*row}) == 6 for row in cards.tolist())
+    drawn = Counter(cards[:, 4].tolist())
+    assert set(drawn) == ({3, 5, 6, 7} if spread else {3, 6})
+    assert max(drawn.values()) - min(drawn.values()) < 0.05 * deals
+    if spread:
+        assert np.array_equal(ways, np.isin(cards[:, 4], [3, 6])) and np.all(tally == 1)
+    else:
+        assert np.all(ways == 2) and abs(tally.mean() - 0.5 * 2 / 4) < 0.02
+
+
+@pytest.mark.parametrize("boards", [0, 2])
+def test_runs_of_two_levels(deep, boards, tmp_path, monkeypatch):
+    """The same tables on any blades, also after a checkpoint; measured and written in parts; as good as one level."""
+    monkeypatch.setattr(judge_module, "at_hand", lambda *_: False)
+    abstract, cards = deep
+    seen, found, state = BucketedGame.by(VectorGame(abstract.game, abstract.actions), abstract.cards), [], {}
+    judge = judge_of(AbstractProblem(abstract, (cards,)), patience=-1)
+    for blades, below in ((1, 1), (2, 2), (2, 1)):
+        solver = Distributed(deep_game(deep, 32, boards, linear=True), LocalEngine(), blades, below=below)
+        if found:
+            solver.restore(state)
+            solver.restore_parts(tmp_path / "parts")
+        solver.step(1000)
+        if not found:
+            state = {name: array.copy() for name, array in solver.state().items()}
+            solver.save_parts(tmp_path / "parts")
+            solver.step(1000)
+        found.append(solver.average())
+        if blades == below == 2:
+            assert judge.measure(solver).others == judge.others(found[-1])
+            judge.problem.save(tmp_path / "strategy", solver)
+            assert np.array_equal(judge.problem.load(tmp_path / "strategy")[0], found[-1])
+        solver.close()
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+    one = Distributed(replace(deep_game(deep, 32, boards, linear=True), depth=1), LocalEngine(), 2)
+    one.step(2000)
+    before, found = mbb(seen, abstract, judge.problem.uniform()), [*found[:1], one.average()]
+    assert max(mbb(seen, abstract, strategy) for strategy in found) < before / 5
 
 
 # ── blades ──
@@ -361,7 +606,7 @@ def test_equal_runs_keep_equal_bytes(lossless, monkeypatch):
 
 def test_buckets_of_another_class_are_found(lossless):
     """A walk would leave the tables of the class."""
-    part = Partition.of(*lossless).part(1)
+    part = partition_of(lossless).part(1)
     rounds = len(part.numbers[1])
     buckets = np.zeros((3, rounds, 2), dtype=np.uint32)
     buckets[2, -1, 1] = part.numbers[1][-1]
@@ -422,7 +667,7 @@ def test_the_memory_of_a_plan_is_what_head_and_blades_hold(small, tmp_path):
     plan = replace(plan, config=replace(plan.config, engine=EngineConfig(batch=64)))
     spec = replace(plan.cards[0], plan=replace(plan.cards[0].plan, public=(PublicPlan(2, 4),)))
     held = replace(plan, cards=(spec,)).parts((2,))
-    large = replace(shared_game(plan.game, plan.menu, spec, plan.options), batch=64)
+    large = replace(shared_game(plan.game, plan.menu, [spec], plan.options), batch=64)
     partition = large.open()
     WalkWorkspace(partition.head)  # tables of hands are kept from now on,
     as_blade(Child(game_of(small, 64), [0, 1]), *as_head(head_of(game_of(small, 64))), tmp_path)  # and kernels too

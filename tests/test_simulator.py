@@ -16,7 +16,7 @@ from kilt.machine import PROCESS
 from kilt.runs.blade_costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
 from kilt.runs.cluster import blades_of, check, curve, doubled, forecast, latency_of, shared_by
 from kilt.runs.plan import resolve
-from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels, one_for_both
+from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels
 from kilt.solve.distributed.solver import FEWEST, TALKING, TRIED
 from test_external import no_limit
 
@@ -268,7 +268,7 @@ def problem(config):
 
 def game_of(config):
     plan = resolve(config)
-    return shared_game(plan.game, plan.menu, one_for_both(plan.cards), plan.options)
+    return shared_game(plan.game, plan.menu, plan.cards, plan.options)
 
 
 def sane(found, classes=3):
@@ -329,7 +329,7 @@ def game_of_problem(problem):
 
     abstract = problem.abstract
     rules = abstract.actions, abstract.fingerprint, problem.options
-    return SharedGame(abstract.game, problem.cards[0], *rules, 0, TRIED[1])
+    return SharedGame(abstract.game, problem.cards, *rules, 0, TRIED[1])
 
 
 def test_check_beside_real_runs(problem):

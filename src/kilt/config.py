@@ -115,6 +115,8 @@ class EngineConfig(Record):
         ``"local"`` or ``"ray"``; empty for no blades.
     blades : int
         Number of workers that share the classes of boards [Brown15 algorithm 4].
+    below : int
+        Number of workers below each of them, which share the classes of the next board; 0: none.
     address : str
         HOST:PORT of a Ray cluster that is there already; empty starts one here.
     batch : int
@@ -134,6 +136,12 @@ class EngineConfig(Record):
     batch: int = bounded(0, 0, MOST_DEALS)
     boards: int = 0
     samples: int = 0
+    below: int = bounded(0, 0)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Number of blades, and of those below each of them where there are some."""
+        return (self.blades, self.below) if self.below else (self.blades,)
 
 
 @dataclass(frozen=True)

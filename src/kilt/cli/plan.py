@@ -38,6 +38,7 @@ equities = false                        # an all-in before the last round is wor
 [engine]
 name = ""                               # local or ray: blades share the classes of boards, if the cards have some
 blades = 2                              # each with so many threads as [solver] says
+below = 0                               # blades below each, which share the classes of the next board
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
 batch = 0                               # deals in a message; 0: as many as latency asks for
 boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
@@ -326,7 +327,7 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 
     if asked is not None:
         return blades_of(asked)
-    return (config.engine.blades,) if config.engine.name else ()
+    return config.engine.levels if config.engine.name else ()
 
 
 @dataclass(frozen=True)
@@ -350,10 +351,9 @@ class _Simulated:
         from kilt.jit import cores as available
         from kilt.runs.blade_costs import measure_costs, shared_game
         from kilt.runs.cluster import curve
-        from kilt.solve.distributed.partition import one_for_both
 
         costs = measure_costs(
-            shared_game(plan.game, plan.menu, one_for_both(plan.cards), plan.options),
+            shared_game(plan.game, plan.menu, plan.cards, plan.options),
             min(cores * blades[0], machine or cores, available()),
             MEASURED,
         )

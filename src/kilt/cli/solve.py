@@ -133,7 +133,10 @@ def solve(
         ),
     ] = None,
     blades: Annotated[
-        int | None, typer.Option("--blades", metavar="N", help="How many blades, each with --threads. Left out: 2.")
+        str | None,
+        typer.Option(
+            "--blades", metavar="N", help="How many blades, each with --threads; 4x3: 3 below each. Left out: 2."
+        ),
     ] = None,
     address: Annotated[
         str | None,
@@ -169,7 +172,7 @@ def solve(
     if config and (game or resume):
         raise RunError(f"{config} says which game it is: leave out --game and --resume")
     solver = {"algorithm": algorithm, "seed": seed, "threads": threads}
-    where = {"name": engine, "blades": blades, "address": address, "batch": batch}
+    where = {"name": engine, "address": address, "batch": batch} | _blades(blades)
     folder = resume or out
     if config or (resume and is_configured(resume)):
         if tilt is not None:
@@ -178,6 +181,19 @@ def solve(
     else:
         run = _whole(game, algorithm, seed, threads, device, tilt or "", resume, out, budget, where)
     _solve(run, as_json=as_json)
+
+
+def _blades(asked: str | None) -> dict[str, Any]:
+    """Numbers of blades and of those below each as [engine] has them; none where nobody asks for them."""
+    from kilt.errors import RunError
+    from kilt.runs.cluster import blades_of
+
+    if asked is None:
+        return {"blades": None}
+    blades, *below = blades_of(asked)
+    if len(below) > 1:
+        raise RunError(f"--blades {asked} has {1 + len(below)} levels of blades: runs have two at most, such as 4x3")
+    return {"blades": blades} | ({"below": below[0]} if below else {})
 
 
 def is_configured(folder: Path) -> bool:
@@ -222,8 +238,8 @@ def _whole(
             "blades share the classes of boards of an abstract game, or subgames on disk: give a CONFIG, use "
             "-a cfr+disk, or leave out --engine"
         )
-    if asked and ("name" not in asked or "batch" in asked):
-        raise RunError("workers that share subgames on disk need --engine, and have no --batch")
+    if asked and ("name" not in asked or "batch" in asked or "below" in asked):
+        raise RunError("workers that share subgames on disk need --engine, and have no --batch and none below them")
     workers = asked.get("blades", 2)
     with ExitStack() as opened:
         engine = None

@@ -87,7 +87,7 @@ class RankedLeduc:
     def solved(self, seed: int, nodes: int, way: BoardSampling) -> tuple[float, int]:
         """Exploitability in mbb/g when `nodes` nodes were visited, and after how many deals that was."""
         fingerprint, options = self.abstract.fingerprint, SamplingOptions()
-        shared = SharedGame(self.abstract.game, self.folder, None, fingerprint, options, seed, BATCH, *way)
+        shared = SharedGame(self.abstract.game, (self.folder,), None, fingerprint, options, seed, BATCH, *way)
         solver = Distributed(shared, LocalEngine(), blades=1)
         try:
             visit(solver, nodes)

@@ -82,7 +82,7 @@ def _run(game: Holdem, seed: int, rows: Sequence[Checkpoint], watcher: Watcher) 
             return dict(checkpoints(External(abstract, seed, LINEAR), points))
 
         large = game_in_buckets(game, ACTIONS, LARGE, folder / "large", seed, CLASSES)
-        rules = game, folder / "large", large.actions, large.fingerprint
+        rules = game, (folder / "large",), large.actions, large.fingerprint
         larger = Distributed(SharedGame(*rules, LINEAR, seed, BATCH, boards=BLADES), LocalEngine(), BLADES)
         try:
             ours = dict(checkpoints(larger, sorted({row.reached for row in rows})))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets, load_abstractions
 from kilt.abstraction.pipeline import bucket_numbers
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import subsets
@@ -78,13 +78,17 @@ class BladeCosts:
 
 
 def shared_game(
-    game: Holdem, menu: ActionAbstraction | None, cards: Path | AbstractionSpec, options: SamplingOptions
+    game: Holdem, menu: ActionAbstraction | None, cards: Sequence[Path | AbstractionSpec], options: SamplingOptions
 ) -> SharedGame:
-    """A game in parts, with the card abstraction of a folder; with synthetic buckets where it is not built yet."""
-    if not isinstance(cards, Path):
-        return _UnbuiltGame(game, Path(), menu, "", options, 0, TRIED[1], identity=cards)
-    abstract = AbstractGame(game, CardAbstraction.load(cards), menu)
-    return SharedGame(game, cards, menu, abstract.fingerprint, options, 0, TRIED[1])
+    """A game in parts, with the card abstractions of folders; with synthetic buckets where one is not built yet."""
+    folders = tuple(one for one in cards if isinstance(one, Path))
+    unbuilt = [one for one in cards if not isinstance(one, Path)]
+    if unbuilt:
+        if len(cards) > 1:
+            raise RunError("what blades cost is measured without cards where both players have the same: build them")
+        return _UnbuiltGame(game, (), menu, "", options, 0, TRIED[1], identity=unbuilt[0])
+    abstract = AbstractGame(game, load_abstractions(folders), menu)
+    return SharedGame(game, folders, menu, abstract.fingerprint, options, 0, TRIED[1])
 
 
 def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:

@@ -34,7 +34,7 @@ from kilt.jit import cores as available
 from kilt.runs.blade_costs import BETTER, BladeCosts, measure_costs
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.blades import SharedGame
-from kilt.solve.distributed.partition import one_for_both, samples_for, shared_out
+from kilt.solve.distributed.partition import samples_for, shared_out
 from kilt.solve.distributed.solver import TRIED, Chosen, Distributed, Times, batch_size, start
 
 SLICES = 12  # of a real run
@@ -264,8 +264,9 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
     discounted in either, which in a short run happens often.
     """
     found, cores, abstract = list[ForecastCheck](), available(), problem.abstract
-    cards = one_for_both(problem.cards)
-    game = SharedGame(abstract.game, cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1])
+    game = SharedGame(
+        abstract.game, problem.cards, abstract.actions, abstract.fingerprint, problem.options, 0, TRIED[1]
+    )
     for n in blades:
         costs = measure_costs(game, min(n * problem.threads, cores), seconds)
         asked = replace(

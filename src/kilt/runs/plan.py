@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple, TypeAlias
@@ -42,7 +43,7 @@ from kilt.solve.counter import Against
 from kilt.solve.disk import PACKED
 from kilt.solve.disk_subgames import SIZE, subgames_abreast
 from kilt.solve.distributed.memory import PartsMemory
-from kilt.solve.distributed.partition import one_for_both, require_boards, trunk_of
+from kilt.solve.distributed.partition import require_boards, shared_classes, trunk_of
 from kilt.solve.external import Pace, SamplingOptions, probe, require_options, words_of
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
@@ -113,9 +114,8 @@ class RunPlan:
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """The card abstraction whose classes of boards blades share; RunError where players have cards of their own."""
-        cards = one_for_both(self.cards)
-        return AbstractionSpec.read(cards) if isinstance(cards, Path) else cards
+        """The card abstraction whose classes of boards blades share; RunError where players have other classes."""
+        return shared_classes([AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards])
 
     @cached_property
     def size(self) -> AbstractSize:
@@ -183,6 +183,7 @@ class RunPlan:
         """What the head holds, and each of the blades that share the classes of boards: their number on each level."""
         cards, solver = self.shared_cards, self.config.solver
         trunk, actions = trunk_of(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
+        bounds = [0, trunk, *(public.round - 1 for public in cards.plan.public[1 : len(blades)])]
         return PartsMemory.of(
             self.size,
             cards.plan,
@@ -191,7 +192,7 @@ class RunPlan:
             words=words_of(self.options),
             dtype=dtype_of(sum(self.size.slots)),
             threads=solver.threads,
-            places=2 * (1 + sum(sum(each[:trunk]) for each in actions)) + 2,
+            places=[2 * (1 + sum(sum(each[start:end]) for each in actions)) + 2 for start, end in pairwise(bounds)],
             batch=self.config.engine.batch,
         )
 
@@ -199,7 +200,7 @@ class RunPlan:
     def _memory_here(self) -> int:
         """Bytes that head and blades take on this machine: all of them, or with an address the head alone."""
         asked = self.config.engine
-        held = self.parts((asked.blades,))
+        held = self.parts(asked.levels)
         return held.head.process if asked.address else held.here(one_process=asked.name == "local")
 
     def pace(self) -> Pace:
@@ -244,7 +245,7 @@ class RunPlan:
         asked = self.config.engine
         if not asked.name:
             return None
-        held = self.parts((asked.blades,))
+        held = self.parts(asked.levels)
         engine = engine_named(asked.name, asked.address, self.config.solver.threads)
         try:
             look_for_blades(engine, held, self.config.solver.threads)
@@ -305,7 +306,8 @@ class RunPlan:
     def identity(self, problem: AbstractProblem) -> RunIdentity:
         """What makes the run what it is."""
         solver = self.config.solver
-        algorithm = f"{solver.algorithm} in parts" if self.config.engine.name else solver.algorithm
+        parts = " in parts of parts" if self.config.engine.below else " in parts"
+        algorithm = f"{solver.algorithm}{parts}" if self.config.engine.name else solver.algorithm
         name = f"{problem.name}, {problem.abstract.cards.name}"
         return RunIdentity(name, algorithm, solver.seed, problem.form, problem.fingerprint)
 
@@ -356,6 +358,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         plan = replace(plan, against=_against(plan))
     require_options(plan.options, game, blades=bool(config.engine.name))
     if config.engine.name:
+        trunk_of(plan.shared_cards.plan, deal, len(config.engine.levels))
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan
 

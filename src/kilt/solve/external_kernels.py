@@ -312,8 +312,11 @@ def descend_deals(
     seed: np.uint64,
     first: int,
     rules: Rules,
+    starts: Starts,
     bucket: Words,
     outcome: Singles,
+    share: Singles,
+    tally: Words,
     regret: Singles,
     count: Words,
     prune: float,
@@ -322,54 +325,68 @@ def descend_deals(
     queue: Records,
     begin: IntArray,
     exits: Exits,
-) -> tuple[int, int]:
-    """The first half of `walk_deals` from the root, for nodes of which some are `BEYOND` what is known here.
+) -> tuple[int, int, int]:
+    """The first half of `walk_deals`, for nodes of which some are `BEYOND` what is known here.
 
     Writes to `queue` how far the walks came, all deals one after another, to `begin` [deal + 1] where each begins, and
-    to `exits` where walks have come to such nodes: their values are missing. Returns how many exits there are, and
-    nodes.
+    to `exits` where walks have come to such nodes: their values are missing. Returns how many exits, decisions and
+    nodes there are.
     """
     key = mix(seed ^ WALKS)
     shift = np.uint64(1 if len(count) > 0 else 0)
-    free, found = np.uint64(0), 0
+    free, found, decisions = np.uint64(0), 0, 0
     for deal in range(len(bucket)):
         keys, start = _keys(key, first + deal), free
         begin[deal], exits.begin[deal] = free, found
-        for player in range(2):
-            _begin(queue[free], rules.nodes[0], player, bucket, deal, shift)
+        if share[deal] <= 0:
+            continue
+        for place in range(starts.begin[deal], starts.begin[deal + 1]):
+            _begin(queue[free], rules.nodes[starts.node[place]], starts.player[place], bucket, deal, shift)
             free += np.uint64(1)
         poor = np.float32(-prune * (first + deal + 1 + weight))
-        free, _ = _descend(
-            queue, start, free, rules, bucket, deal, outcome, regret, count, np.uint32(1), keys, prune, poor, held
+        free, met = _descend(
+            queue, start, free, rules, bucket, deal, outcome, regret, count, tally[deal], keys, prune, poor, held
         )
+        decisions += met
         for place in range(start, free):
             here = queue[place]
             if here.actor == BEYOND:
                 exits.place[found], exits.node[found], exits.player[found] = place, here.link, here.player
                 found += 1
     begin[len(bucket)], exits.begin[len(bucket)] = free, found
-    return found, int(free)
+    return found, decisions, int(free)
 
 
 @kernel
 def ascend_deals(
-    queue: Records, begin: IntArray, exits: Exits, value: Singles, regret: Singles, prune: float, held: Held
+    queue: Records,
+    begin: IntArray,
+    exits: Exits,
+    value: Singles,
+    share: Singles,
+    regret: Singles,
+    prune: float,
+    held: Held,
+    starts: Starts,
+    worth: Singles,
 ) -> None:
-    """The second half, when [exit] the values are known."""
-    whole = np.float32(1.0)
+    """The second half, when [exit] the values are known: writes to `worth` [start] the values to player 0."""
     for deal in range(len(begin) - 1):
         for k in range(exits.begin[deal], exits.begin[deal + 1]):
             queue[exits.place[k]].value = value[k]
-        _ascend(
-            queue,
-            np.uint64(begin[deal]),
-            np.uint64(begin[deal + 1]),
-            regret,
-            whole,
-            prune,
-            held,
-            np.uint64(0),
-        )
+        if share[deal] > 0:
+            _ascend(
+                queue,
+                np.uint64(begin[deal]),
+                np.uint64(begin[deal + 1]),
+                regret,
+                share[deal],
+                prune,
+                held,
+                np.uint64(0),
+            )
+        for k in range(starts.begin[deal], starts.begin[deal + 1]):
+            worth[k] = queue[begin[deal] + k - starts.begin[deal]].value if share[deal] > 0 else np.float32(0.0)
 
 
 @kernel

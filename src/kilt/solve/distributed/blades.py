@@ -21,7 +21,7 @@ classes: so it does not matter which blade has which class, and tables are equal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import comb
@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, join_parts
+from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, SlotLayout, join_parts
 from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.buckets import load_abstractions
 from kilt.arrays import Array, BoolArray, ByteArray, FloatArray, IntArray
 from kilt.draws import numbered
 from kilt.errors import RunError
@@ -46,7 +46,7 @@ from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.partition import Partition
 from kilt.solve.external import RegretTable, SamplingOptions, WalkWorkspace, weight_beyond
-from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts
+from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts, Words
 from kilt.solve.solver import scheduled
 
 STEPS = 20  # linear weighting begins at 2^10 deals, since each is worth as many as there are classes: see `external`
@@ -59,7 +59,7 @@ class SharedGame:
     """The game to be solved as head and children are told it; it is small, and is pickled."""
 
     game: Holdem
-    cards: Path  # the folder of the card abstraction
+    cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
     actions: ActionAbstraction | None
     fingerprint: str  # of the abstract game
     options: SamplingOptions
@@ -70,16 +70,18 @@ class SharedGame:
     weighted: bool = (
         True  # whether what a class adds to its own tables weighs |F(n,h)|; algorithm 4 has no weight there
     )
+    depth: int = 1  # levels of blades
 
     def open(self) -> Partition:
         """The abstract game in its parts; RunError where the folder of the cards belongs to another game."""
-        abstract = AbstractGame(self.game, CardAbstraction.load(self.cards), self.actions)
+        abstract = AbstractGame(self.game, load_abstractions(self.cards), self.actions)
         if abstract.fingerprint != self.fingerprint:
+            places = " and ".join(map(str, self.cards))
             raise RunError(
-                f"the buckets in {self.cards} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
+                f"the buckets in {places} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
                 "give all machines the same folder"
             )
-        return Partition.of(abstract, self.cards)
+        return Partition.of(abstract, self.cards, self.depth)
 
     def key(self, *numbers: int) -> np.uint64:
         """The key of a stream of random numbers: of the whole game, or of a part of it given by numbers."""
@@ -120,6 +122,17 @@ class BatchResult(NamedTuple):
     work: FloatArray  # [class] seconds, 0 for those of others
 
 
+class BoardDraw(NamedTuple):
+    """Boards of a class that were drawn for some deals of a batch."""
+
+    batch: Batch  # the starts of these deals
+    which: IntArray | slice  # [start] which they are of all of the batch
+    ways: IntArray  # [deal] how much a board weighs: |F(n,h)|, or 1 where boards are spread over classes
+    key: np.uint64
+    board: IntArray  # [deal] which of the boards of the class it is
+    likely: Singles  # [deal] in proportion to how often boards of the class go with these hands
+
+
 class StrategyPart(NamedTuple):
     """A strategy as far as it is played on some boards: that of the trunk, and of one class of boards."""
 
@@ -146,18 +159,14 @@ class Head:
         self.regrets = RegretTable(part, game.options)
         self.rules = self.regrets.rules
         self.decisions = self.visits = 0
-        nodes, records = part.betting.nodes, self.rules.nodes
-        beyond = (records["count"] > 0) & (records["round"] >= self.partition.trunk)
-        follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
-        records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
+        cut_off(self.rules, part, partition.trunk)
         self._workspace = WalkWorkspace(part, game.batch)
         self._most = self.places(self.partition)
 
     @staticmethod
     def places(partition: Partition) -> int:
         """Upper bound of the nodes that the two walks of a deal come to in the trunk."""
-        nodes = partition.abstract.betting.nodes
-        return 2 * int((nodes.round < partition.trunk).sum()) + 2
+        return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> UnderWay:
         """First pass over a batch: walk the trunk; the message to children, and what is kept until they answer."""
@@ -170,12 +179,15 @@ class Head:
         begin, most = np.empty(deals + 1, dtype=np.int64), deals * self._most
         node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
         exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
-        found, end = walks.descend_deals(
+        found, _, end = walks.descend_deals(
             game.key(),
             number * deals,
             self.rules,
+            self._workspace.starts,
             bucket,
             outcome,
+            self._workspace.share,
+            self._workspace.tally,
             *self.regrets.views,
             game.options.prune,
             game.weight(number),
@@ -194,7 +206,23 @@ class Head:
         value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
         regret, _ = self.regrets.views
-        walks.ascend_deals(sent.queue, sent.begin, exits, value, regret, self.game.options.prune, walks.NOBODY)
+        root, share, scratch = self._workspace.starts, self._workspace.share, self._workspace.value
+        pruned = self.game.options.prune
+        walks.ascend_deals(sent.queue, sent.begin, exits, value, share, regret, pruned, walks.NOBODY, root, scratch)
+
+
+def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
+    """Make decisions of round `later` and those after it ends of walks, which others go on from."""
+    nodes, records = slots.betting.nodes, rules.nodes
+    beyond = (records["count"] > 0) & (records["round"] >= later)
+    follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
+    records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
+
+
+def places_in(partition: Partition, first: int, later: int) -> int:
+    """Upper bound of the nodes that the two walks of a deal come to in rounds from `first` to before `later`."""
+    rounds = partition.abstract.betting.nodes.round
+    return 2 * int(((rounds >= first) & (rounds < later)).sum()) + 2
 
 
 class BoardClass:
@@ -203,6 +231,8 @@ class BoardClass:
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
         self.regrets = RegretTable(self.part, options, rules)
+        if partition.inner:
+            cut_off(self.regrets.rules, self.part, partition.later)
         self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
         self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
         self.counted = counted_in(self.boards, deck)
@@ -249,20 +279,13 @@ class Child:
     def work(self, batch: Batch) -> BatchResult:
         """Walk on from where the head left the trunk, on boards of all classes of this blade."""
         began, game = perf_counter(), self.game
-        # What has travelled cannot be written to, and kernels would be compiled once more for that.
-        batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
-        hands = self._hands(batch.number * game.batch)
-        weight = game.weight(batch.number)
-        if game.discounts(batch.number):
-            for own in self.own:
-                own.regrets.discount(game.key(batch.number, own.label), self.threads)
+        batch, hands, weight = self.received(batch)
 
         def some(item: tuple[BoardClass, int]) -> tuple[IntArray, int, int, int, float]:
             own, sample = item
             start, workspace = perf_counter(), self._workspaces.get()
             try:
-                walk = self._walk_spread if game.boards else self._walk
-                found = walk(own, sample, workspace, hands, batch, weight)
+                found = self._walk(own, sample, workspace, hands, batch, weight)
             finally:
                 self._workspaces.put(workspace)
             return (*found, own.label, perf_counter() - start)
@@ -276,6 +299,15 @@ class Child:
             work[label] += seconds
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
+    def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
+        """A batch that has come, its hands, and the weight of all before it; tables are discounted if it is time."""
+        # What has travelled cannot be written to, and kernels would be compiled once more for that.
+        batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
+        if self.game.discounts(batch.number):
+            for own in self.own:
+                own.regrets.discount(self.game.key(batch.number, own.label), self.threads)
+        return batch, self._hands(batch.number * self.game.batch), self.game.weight(batch.number)
+
     def _hands(self, first: int) -> IntArray:
         """[deal, card] The private hands of a batch, as the head has dealt them."""
         rules = self.game.game.rules
@@ -286,21 +318,28 @@ class Child:
     def _walk(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """Walk over a batch with a board of one class for each deal.
+        """Walk over a batch with boards of one class.
 
         Returns [start] the sums of |F(n,h)| · v, and the numbers of decisions and nodes visited.
         """
-        key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
-        kernels.count_ways(hands, *own.counted, ways)
-        self._draw(own, workspace, key, batch, hands, ways)
-        return self.walk_over(own, workspace, batch, ways, key, weight)
-
-    def _walk_spread(
-        self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
-    ) -> tuple[IntArray, int, int]:
-        """Walk over the deals of a batch that a class is drawn for, with one board or more; returns as `_walk` does."""
-        ways, often = self.spread(own, hands, batch.number * self.game.batch)
         sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
+        for drawn in self.draws(own, sample, workspace, hands, batch):
+            found, met, seen = self.walk_over(own, workspace, drawn.batch, drawn.ways, drawn.key, weight)
+            sums[drawn.which] += found
+            decisions, visits = decisions + met, visits + seen
+        return sums, decisions, visits
+
+    def draws(
+        self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
+    ) -> Iterator[BoardDraw]:
+        """Draw boards of a class for deals of a batch, to `workspace`: one for each, or as many as it is to have."""
+        if not self.game.boards:
+            key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
+            kernels.count_ways(hands, *own.counted, ways)
+            board = self._draw(own, workspace, key, batch, hands, ways)
+            yield BoardDraw(batch, slice(None), ways, key, board, (ways / max(len(own.bits), 1)).astype(np.float32))
+            return
+        ways, often = self.spread(own, hands, batch.number * self.game.batch)
         for turn in range(int(often.max())):
             mine = np.flatnonzero(often > turn)
             most = int(np.diff(batch.starts.begin)[mine].sum())
@@ -310,12 +349,10 @@ class Child:
             index = np.empty(most, dtype=np.int64)
             kernels.pick_starts(batch.starts, mine, picked, index)
             some, key = Batch(batch.number, picked), self.game.key(own.label, turn)
-            self._draw(own, workspace, key, some, hands[mine], ways[mine])
+            board = self._draw(own, workspace, key, some, hands[mine], ways[mine])
             workspace.tally[: len(mine)] = 1
-            found, met, seen = self.walk_over(own, workspace, some, np.ones(len(mine), dtype=np.int64), key, weight)
-            sums[index] += found
-            decisions, visits = decisions + met, visits + seen
-        return sums, decisions, visits
+            once = np.ones(len(mine), dtype=np.int64)
+            yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
         """[deal] Number of boards of a class that the hands leave, and how many of the deal's boards it gets."""
@@ -328,9 +365,11 @@ class Child:
 
     def _draw(
         self, own: BoardClass, workspace: WalkWorkspace, key: np.uint64, batch: Batch, hands: IntArray, ways: IntArray
-    ) -> None:
-        first, drawn = batch.number * self.game.batch, (own.boards, own.bits, ways)
-        kernels.draw_boards(key, first, workspace.deck, hands, *drawn, workspace.cards[: len(hands)], workspace.tally)
+    ) -> IntArray:
+        first, board = batch.number * self.game.batch, np.empty(len(hands), dtype=np.int64)
+        drawn = own.boards, own.bits, ways, workspace.cards[: len(hands)], workspace.tally, board
+        kernels.draw_boards(key, first, workspace.deck, hands, *drawn)
+        return board
 
     def walk_over(
         self,
@@ -342,13 +381,8 @@ class Child:
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
         """Walk over a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
-        starts, deals = batch.starts, len(ways)
-        bucket, outcome = workspace.settle(deals, own.part)
-        own.part.require_own(bucket, ways > 0)  # deals that leave no board of the class have any, and are not walked
-        if self.game.weighted:
-            workspace.share[:deals] = ways / self.game.whole(self.ways)
-        else:
-            workspace.share[:deals], workspace.tally[:deals] = ways > 0, 1
+        starts = batch.starts
+        bucket, outcome = self.settled(own, workspace, ways)
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
             key,
@@ -370,13 +404,23 @@ class Child:
         kernels.add_values(starts.begin, ways, value, sums)
         return sums, decisions, visits
 
+    def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
+        """Buckets and outcomes of the deals in `workspace`: see `WalkWorkspace.settle`; and sets their shares."""
+        bucket, outcome = workspace.settle(len(ways), own.part)
+        own.part.require_own(bucket, ways > 0)  # deals that leave no board of the class have any, and are not walked
+        if self.game.weighted:
+            workspace.share[: len(ways)] = ways / self.game.whole(self.ways)
+        else:
+            workspace.share[: len(ways)], workspace.tally[: len(ways)] = ways > 0, 1
+        return bucket, outcome
+
     def echo(self, batch: Batch) -> BatchResult:
         """An answer to a batch without any work, to measure how long messages take."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
-    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[int, Array]]:
-        """For each class of this blade its number and its strategy [slot] as integers: see `RegretTable.quantised`."""
-        return [(own.label, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own]
+    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
+        """For each class of this blade its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
+        return [((own.label,), own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own]
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
         """What `work` makes of the average strategy on boards of each class, given that of the `trunk` [slot]."""
@@ -386,7 +430,7 @@ class Child:
             mine, slots = own.regrets.quantised(trunk.dtype), partition.played(own.label)
             shares = np.zeros(slots.slots, dtype=trunk.dtype)
             join_parts([(partition.head, np.array(trunk)), (own.part, mine)], slots, shares)
-            return work(StrategyPart(slots, shares, lambda boards: partition.labels_of(boards) == own.label))
+            return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, own.label)))
 
         return list(self._pool.map(some, self.own))
 
@@ -399,19 +443,28 @@ class Child:
     def save(self, folder: Path) -> None:
         """Write the tables, a folder for each class, so that other blades can read them later."""
         for own in self.own:
-            inputs, arrays = {"game": self.game.fingerprint}, {"table": own.regrets.table}
-            artifact.write(place_of(folder, own.label), KIND, arrays, inputs=inputs)
+            save_table(place_of(folder, own.label), own.regrets, self.game.fingerprint)
 
     def restore(self, folder: Path) -> None:
         """Read the tables that `save` has written, by this blade or others."""
         for own in self.own:
-            place = place_of(folder, own.label)
-            remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
-            found = artifact.read(place, KIND, check=True, remedy=remedy)
-            with artifact.understood(place, remedy):
-                own.regrets.table[:] = found.arrays["table"]
+            restore_table(place_of(folder, own.label), own.regrets)
 
 
-def place_of(folder: Path, label: int) -> Path:
-    """The folder of a class's tables."""
-    return folder / f"class-{label + 1}"
+def save_table(place: Path, regrets: RegretTable, game: str) -> None:
+    """Write the regrets and counts of a class."""
+    artifact.write(place, KIND, {"table": regrets.table}, inputs={"game": game})
+
+
+def restore_table(place: Path, regrets: RegretTable) -> None:
+    """Read what `save_table` has written."""
+    folder = place.parent
+    remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
+    found = artifact.read(place, KIND, check=True, remedy=remedy)
+    with artifact.understood(place, remedy):
+        regrets.table[:] = found.arrays["table"]
+
+
+def place_of(folder: Path, *path: int) -> Path:
+    """The folder of a class's tables, by the path to it: see `Partition.paths`."""
+    return folder / "-".join(["class", *(str(label + 1) for label in path)])

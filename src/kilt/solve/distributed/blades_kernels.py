@@ -99,13 +99,14 @@ def draw_boards(
     ways: IntArray,
     cards: IntArray,
     tally: Words,
+    drawn: IntArray,
 ) -> None:
     """Draw a board of a class for deals number `first` and following, of which the private hands are dealt.
 
     Reads `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and `ways`
     [deal], how many of them the hands leave. Writes `cards` [deal, card], hands and all boards to the last; and `tally`
-    [deal], 0 or 1, which is 1 as often as `ways` is of all boards of the class. Where there is no way, cards are those
-    of any board.
+    [deal], 0 or 1, which is 1 as often as `ways` is of all boards of the class; and to `drawn` [deal] which board it
+    is. Where there is no way, cards are those of any board.
     """
     held, size = hands.shape[1], boards.shape[1]
     for deal in range(len(hands)):
@@ -115,11 +116,13 @@ def draw_boards(
             cards[deal, k] = hands[deal, k]
             taken |= np.uint64(1) << np.uint64(hands[deal, k])
         tally[deal] = np.uint32(ways[deal] / max(len(bits), 1) + uniform(key, np.uint64(0)))
+        drawn[deal] = 0
         known, draw = held, np.uint64(1)
         while ways[deal] > 0 and known == held:
             board = np.int64(uniform(key, draw) * len(bits))
             draw += np.uint64(1)
             if (bits[board] & taken) == np.uint64(0):
+                drawn[deal] = board
                 for k in range(size):
                     cards[deal, held + k] = boards[board, k]
                 taken |= bits[board]
@@ -131,6 +134,69 @@ def draw_boards(
                 taken |= np.uint64(1) << np.uint64(card)
                 cards[deal, known] = card
                 known += 1
+
+
+@kernel
+def draw_next(
+    seed: np.uint64,
+    first: int,
+    deck: int,
+    seen: ByteArray,
+    board: IntArray,
+    labels: npt.NDArray[np.int32],
+    sets: ByteArray,
+    bits: Bits,
+    label: int,
+    spread: bool,
+    likely: Singles,
+    cards: IntArray,
+    ways: IntArray,
+    tally: Words,
+) -> None:
+    """Draw the cards of the next board for deals number `first` and following, so that its class is `label`.
+
+    Reads what was `seen` [deal, card], hands and then the board, the number of that board [deal], and the `labels`
+    [board, set] of boards with each of the `sets` [set, card] of cards, whose `bits` there are too; −1 where they share
+    a card. Writes `cards` [deal, card] to the last board; `ways` [deal], how many sets make a board of the class; and
+    `tally` [deal], 0 or 1, which is 1 as often as these are of all sets, times how `likely` [deal] it was before. With
+    `spread`, a set is drawn from all that are left: there is one way if it makes a board of the class, and none if not.
+    """
+    known, size = seen.shape[1], sets.shape[1]
+    for deal in range(len(seen)):
+        key, taken = numbered(seed, np.uint64(first + deal)), np.uint64(0)
+        for k in range(known):
+            cards[deal, k] = seen[deal, k]
+            taken |= np.uint64(1) << np.uint64(seen[deal, k])
+        mine, free = 0, 0
+        for one in range(len(bits)):
+            if (bits[one] & taken) == np.uint64(0):
+                free += 1
+                mine += int(labels[board[deal], one] == label)
+        left = np.int64(uniform(key, np.uint64(1)) * (free if spread else mine))
+        chosen = -1
+        for one in range(len(bits)):
+            if (bits[one] & taken) == np.uint64(0) and (spread or labels[board[deal], one] == label):
+                if left == 0:
+                    chosen = one
+                left -= 1
+        ways[deal] = mine
+        tally[deal] = np.uint32(likely[deal] * mine / max(free, 1) + uniform(key, np.uint64(0)))
+        if spread:
+            ways[deal] = np.int64(labels[board[deal], chosen] == label)
+            tally[deal] = np.uint32(1)
+        here, draw = known, np.uint64(2)
+        if chosen >= 0:
+            for k in range(size):
+                cards[deal, here] = sets[chosen, k]
+                here += 1
+            taken |= bits[chosen]
+        while here < cards.shape[1]:
+            card = np.int64(uniform(key, draw) * deck)
+            draw += np.uint64(1)
+            if (taken >> np.uint64(card)) & np.uint64(1) == np.uint64(0):
+                taken |= np.uint64(1) << np.uint64(card)
+                cards[deal, here] = card
+                here += 1
 
 
 @kernel

@@ -7,6 +7,7 @@ written; the whole strategy is nowhere in memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class PartsMemory(NamedTuple):
         words: int,
         dtype: npt.DTypeLike,
         threads: int,
-        places: int,
+        places: Sequence[int],
         batch: int,
     ) -> PartsMemory:
         """Count what is held.
@@ -90,24 +91,27 @@ class PartsMemory(NamedTuple):
             Of the probabilities of a strategy.
         threads : int
             Of each blade.
-        places : int
-            In the trunk that the walks of a deal may come to: see `Head.places`.
+        places : sequence of int
+            That the walks of a deal may come to in the trunk, and in the rounds of blades that have others below them:
+            see `places_in`.
         batch : int
             Deals of a batch; 0: as many as there may be.
         """
-        batch = batch or most_deals(places)
+        batch = batch or most_deals(max(places))
         found, byte = levels(size, plan, deal, blades), np.dtype(dtype).itemsize
         trunk, whole, classes = found[0].slots, sum(size.slots), 1
-        passing = max(batch * places * UNDER_WAY, size.nodes * LISTED + trunk * byte)
+        passing = max(batch * places[0] * UNDER_WAY, size.nodes * LISTED + trunk * byte)
         head = size.nodes * (TREE + WALKED) + batch * PER_DEAL + passing
         each = []
-        for level, public, under in zip(found[1:], plan.public, blades, strict=False):
+        kept = [*places[1:], 0]  # of deals that blades below go on with
+        for level, public, under, between in zip(found[1:], plan.public, blades, kept, strict=False):
             classes *= public.classes
             together = min(threads, -(-public.classes // under))  # classes that are measured at once
             played = trunk + -(-(whole - trunk) // classes)  # on the boards of a class
             work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL
             measuring = together * (size.nodes * MEASURED + 2 * played * byte)
-            each.append(PartMemory(level.memory(words), work + max(measuring, WRITTEN)))
+            passing = threads * batch * between * UNDER_WAY
+            each.append(PartMemory(level.memory(words), work + max(measuring, passing, WRITTEN)))
         return cls(found, PartMemory(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:

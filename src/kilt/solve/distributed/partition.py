@@ -13,60 +13,85 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from math import comb, prod
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, AbstractSize
-from kilt.abstraction.buckets import load_classes
+from kilt.abstraction.buckets import AbstractionSpec, load_classes
+from kilt.abstraction.classes import BoardClasses
+from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan
-from kilt.arrays import ByteArray, FloatArray, IntArray
+from kilt.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from kilt.cards.deck import subsets
 from kilt.config import EngineConfig
 from kilt.errors import RunError
 
-T = TypeVar("T")
 LOOKED_AT = 50  # boards, when a game is taken apart
 
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game in parts: the trunk, and what belongs to each class of boards."""
+    """An abstract game in parts: the trunk, and what belongs to each class of boards.
+
+    With two levels, what belongs to a class ends before the next board: the rest belongs to classes of that one.
+    """
 
     abstract: AbstractGame
     trunk: int  # rounds that the head has
     classes: int
     labels: IntArray  # [board] the class of each board, all of them as they may be dealt
     boards: ByteArray  # [board, card]
-    _firsts: dict[tuple[bool, bool], IntArray] = field(default_factory=dict, repr=False, compare=False)
+    inner: BoardClasses | None = None  # of the next board, inside each class, where there are two levels
+    _firsts: dict[tuple[bool, bool, bool], IntArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, abstract: AbstractGame, cards: Path) -> Partition:
-        """Split an abstract game by the first classes of boards of its card abstraction, which is in folder `cards`."""
-        identity = one_for_both(abstract.cards.each).identity
-        trunk = trunk_of(identity.plan, identity.deal)
+    def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
+        """Split an abstract game by classes of boards, of one round or two, of its cards in the folders `cards`."""
+        identity = shared_classes([each.identity for each in abstract.cards.each])
+        trunk = trunk_of(identity.plan, identity.deal, depth)
         public = identity.plan.public[0]
-        size = identity.deal.sizes[trunk]
-        boards = subsets(identity.deal.deck.size, size)
-        labels = load_classes(cards, identity, public).of(boards.astype(np.int64)).astype(np.int64)
-        found = cls(abstract, trunk, public.classes, labels, boards)
+        boards = subsets(identity.deal.deck.size, identity.deal.sizes[trunk])
+        inner = load_classes(cards[0], identity, identity.plan.public[1]) if depth > 1 else None
+        labels, *others = (
+            load_classes(folder, each.identity, public).of(boards.astype(np.int64)).astype(np.int64)
+            for folder, each in zip(cards, abstract.cards.each, strict=False)
+        )
+        if any(not np.array_equal(labels, other) for other in others):
+            raise RunError(
+                "the cards of the two players have other classes of boards, so that blades cannot share them: make "
+                "these once, with `kilt abstraction boards`, and give both plans `boards`"
+            )
+        found = cls(abstract, trunk, public.classes, labels, boards, inner)
         found._check()
         return found
 
+    @property
+    def later(self) -> int:
+        """The first round that belongs to classes of the second level; with one level, the number of rounds."""
+        return self.trunk + 1 if self.inner else len(self.abstract.buckets[0])
+
+    @property
+    def below(self) -> int:
+        """Number of classes of the second level inside each of the first; 1 where there is none."""
+        return self.inner.number // self.classes if self.inner else 1
+
     def _check(self) -> None:
         """Raise RunError where hands on boards of a class have buckets of another: look at some of them."""
-        cards_of, rng = self.abstract.cards.each[0], np.random.default_rng(0)
-        deal = cards_of.identity.deal
+        rng, deal = np.random.default_rng(0), self.abstract.cards.each[0].identity.deal
         some = rng.integers(len(self.boards), size=LOOKED_AT)
         for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
             rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
             hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
-            for r in range(self.trunk, len(deal.sizes)):
+            inner = int(self.inner.of(np.array([cards[: deal.sizes[self.later]]]))[0]) if self.inner else 0
+            for cards_of, r in product(self.abstract.cards.each, range(self.trunk, len(deal.sizes))):
                 bucket = cards_of.bucket(hand, cards[: deal.sizes[r]])
-                if bucket * self.classes // cards_of.numbers[r] != label:
+                classes, wanted = (self.classes * self.below, inner) if r >= self.later else (self.classes, label)
+                if bucket * classes // cards_of.numbers[r] != wanted:
                     raise RunError(
                         f"bucket {bucket} of round {r + 1} has boards of several classes: build the cards again"
                     )
@@ -80,33 +105,59 @@ class Partition:
     @property
     def head(self) -> AbstractPart:
         """The head's part: the slots of the trunk."""
-        return self._part(0, trunk=True, beyond=False)
+        return self._part((True, False, False))
 
-    def part(self, label: int) -> AbstractPart:
-        """The part of a class: in each round beyond the trunk, a range of buckets."""
-        return self._part(label, trunk=False, beyond=True)
+    @property
+    def paths(self) -> list[tuple[int, ...]]:
+        """All parts but the head's: the class of the first level, and where there are two, of the second inside it."""
+        first = [(label,) for label in range(self.classes)]
+        return [*first, *(product(range(self.classes), range(self.below)) if self.inner else ())]
 
-    def played(self, label: int) -> AbstractPart:
-        """All that is played on boards of a class: the trunk, and the part of the class."""
-        return self._part(label, trunk=True, beyond=True)
+    def part(self, label: int, inner: int | None = None) -> AbstractPart:
+        """The part of a class: in each round beyond the trunk and before the next level, a range of buckets."""
+        return self._part((False, inner is None, inner is not None), label, inner or 0)
 
-    def _part(self, label: int, *, trunk: bool, beyond: bool) -> AbstractPart:
-        buckets = self.abstract.buckets
-        own = [[n if r < self.trunk else n // self.classes for r, n in enumerate(each)] for each in buckets]
-        there = [trunk if r < self.trunk else beyond for r in range(len(own[0]))]
-        first, second = (tuple(n * here for n, here in zip(each, there, strict=True)) for each in own)
-        offset = [tuple(n * label * (r >= self.trunk) for r, n in enumerate(each)) for each in (first, second)]
+    def played(self, label: int, inner: int | None = None) -> AbstractPart:
+        """All that is played on boards of a class: the trunk, and the parts of the class and of one inside it."""
+        return self._part((True, True, inner is not None), label, inner or 0)
+
+    def _part(self, there: tuple[bool, bool, bool], label: int = 0, inner: int = 0) -> AbstractPart:
+        """Buckets of a class in rounds that are `there`: of the trunk, of the first level, of the second."""
+        level = np.array([0 if r < self.trunk else 1 if r < self.later else 2 for r in range(self._rounds)])
+        classes, place = np.array([1, self.classes, self.classes * self.below]), [0, label, label * self.below + inner]
+        own = np.array(self.abstract.buckets) // classes[level] * np.array(there)[level]
+        first, second, *offset = (tuple(each) for each in [*own.tolist(), *(own * np.array(place)[level]).tolist()])
         plan = self.abstract.cards.each[0].identity.plan
-        known = [label if plan.public_at(r) == plan.public[0] else None for r in range(len(first))]
+        known = [
+            place[n] if n and plan.public_at(r) == plan.public[n - 1] else None for r, n in enumerate(level.tolist())
+        ]
         found = AbstractPart(self.abstract, (offset[0], offset[1]), (first, second), known)
-        if (trunk, beyond) in self._firsts:  # classes have as many buckets: what a slot's number is goes for all
-            vars(found)["first"] = self._firsts[trunk, beyond]
+        if there in self._firsts:  # classes have as many buckets: what a slot's number is goes for all
+            vars(found)["first"] = self._firsts[there]
         else:
-            self._firsts[trunk, beyond] = found.first
+            self._firsts[there] = found.first
         return found
 
+    @property
+    def _rounds(self) -> int:
+        return len(self.abstract.buckets[0])
+
+    def next_boards(self, label: int) -> tuple[Labels, ByteArray]:
+        """[board of a class, set] The class, inside it, of the next board with each set of cards; and [set, card].
+
+        −1 where a card is on the board already.
+        """
+        assert self.inner is not None
+        deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
+        sets = subsets(deal.deck.size, deal.sizes[self.later] - boards.shape[1])
+        both = np.concatenate([np.repeat(boards, len(sets), axis=0), np.tile(sets, (len(boards), 1))], axis=1)
+        apart = (np.diff(np.sort(both, axis=1), axis=1) > 0).all(axis=1)
+        labels = np.full(len(both), -1, dtype=np.int32)
+        labels[apart] = self.inner.of(both[apart].astype(np.int64)) - label * self.below
+        return labels.reshape(len(boards), len(sets)), sets
+
     def labels_of(self, boards: IntArray) -> IntArray:
-        """[deal] The class of each of some boards, [deal, card]; of later rounds, too."""
+        """[deal] The class of the first level of each of some boards, [deal, card]; of later rounds, too."""
         size = self.boards.shape[1]
         choose = np.array([[comb(n, k + 1) for k in range(size)] for n in range(int(self.boards.max()) + 1)])
         place = choose[np.sort(boards[:, :size], axis=1), np.arange(size)].sum(axis=1)
@@ -118,6 +169,14 @@ class Partition:
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
+    def owns(self, boards: IntArray, label: int, inner: int | None = None) -> BoolArray:
+        """[deal] Whether boards [deal, card] of the last round are of a class, and of one inside it."""
+        mine: BoolArray = self.labels_of(boards) == label
+        if inner is not None:
+            assert self.inner is not None
+            mine &= self.inner.of(boards) == label * self.below + inner
+        return mine
+
     @property
     def ways(self) -> int:
         """Σ |F(n,h)|: number of boards that any two private hands leave."""
@@ -125,15 +184,16 @@ class Partition:
         return comb(rules.deck.size - 2 * rules.hole_cards, self.boards.shape[1])
 
 
-def one_for_both(cards: Sequence[T]) -> T:
-    """The cards of both players; RunError where each has their own, so that they share no classes of boards."""
-    if any(one is not cards[0] for one in cards):
-        raise RunError("blades share out the boards of one card abstraction: give both players the same `cards`")
-    return cards[0]
+def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
+    """The cards whose classes of boards blades share: those of both players; RunError where they are not the same."""
+    first, *others = cards
+    if any(other.plan.public != first.plan.public for other in others):
+        raise RunError("blades share out the boards of both players' cards: give both the same classes of boards")
+    return first
 
 
-def trunk_of(plan: Plan, deal: Deal) -> int:
-    """Number of rounds before the classes of boards; RunError where a game cannot be split at them."""
+def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
+    """Number of rounds before the classes of boards; RunError where a game cannot be split at them `depth` times."""
     remedy = "abstract the cards with --classes C, or solve it without blades"
     if not plan.public:
         raise RunError(f"these cards have no classes of boards to be dealt to blades: {remedy}")
@@ -146,6 +206,13 @@ def trunk_of(plan: Plan, deal: Deal) -> int:
             raise RunError(
                 f"round {r + 1} does not know the class of its board, so that blades would share it: {remedy}"
             )
+    if depth > 2:
+        raise RunError(f"{depth} levels of blades are asked for: runs have two at most, plans may have more")
+    if depth > 1 and (len(plan.public) < 2 or plan.public[1].round != first.round + 1):
+        raise RunError(
+            f"blades below blades share classes of the boards of round {first.round + 1}, which has none of its own: "
+            f"add them to the plan of the cards ([[public]], round = {first.round + 1})"
+        )
     return trunk
 
 

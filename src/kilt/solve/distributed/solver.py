@@ -32,9 +32,11 @@ from kilt.solve.distributed.blades import (
     StrategyPart,
     UnderWay,
     place_of,
+    places_in,
 )
+from kilt.solve.distributed.lower import LowerChild, MiddleChild
 from kilt.solve.distributed.memory import PartsMemory, most_deals
-from kilt.solve.distributed.partition import Partition, one_for_both, samples_for, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, samples_for, shared_classes, shared_out, trunk_of
 from kilt.solve.external import words_of
 from kilt.solve.external_kernels import Starts
 
@@ -109,32 +111,43 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
     return size
 
 
+def walked_places(partition: Partition) -> list[int]:
+    """Places that walks of a deal may come to on the head, and on a blade with others below it: see `places_in`."""
+    middle = [places_in(partition, partition.trunk, partition.later)] if partition.inner else []
+    return [Head.places(partition), *middle]
+
+
 def limits(partition: Partition) -> tuple[int, int]:
     """Upper bounds of the deals of a batch: by the head's memory, and to keep the trunk's strategy fresh."""
-    return most_deals(Head.places(partition)), FRESH * partition.abstract.buckets[0][0]
+    return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
-    engine.dismiss(engine.hire([Job(list, (), held.blades[0].process, threads)] * held.levels[1].blades))
+    spread = zip(held.levels[1:], held.blades, strict=True)
+    engine.dismiss(
+        engine.hire([Job(list, (), blade.process, threads) for level, blade in spread for _ in range(level.blades)])
+    )
 
 
 def start(problem: AbstractProblem, seed: int) -> Distributed:
     """Make the distributed solver of a problem, on the problem's engine."""
     asked, abstract = problem.engine, problem.abstract
-    cards, identity = one_for_both(problem.cards).resolve(), abstract.cards.each[0].identity
-    trunk_of(identity.plan, identity.deal)
+    cards = tuple(folder.resolve() for folder in problem.cards)
+    identity = shared_classes([each.identity for each in abstract.cards.each])
+    depth = 2 if asked.below else 1
+    trunk_of(identity.plan, identity.deal, depth)
     classes = identity.plan.public[0].classes
     fewest = min(map(len, shared_out(np.ones(classes), asked.blades)))
     threads = asked.blades * problem.threads
     boards = asked.boards if asked.boards or asked.samples or threads >= classes else threads
     samples = asked.samples or samples_for(problem.threads, fewest)
     rules = abstract.actions, abstract.fingerprint, problem.options
-    game = SharedGame(abstract.game, cards, *rules, seed, asked.batch, samples, boards)
+    game = SharedGame(abstract.game, cards, *rules, seed, asked.batch, samples, boards, depth=depth)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
-        partition = Partition.of(abstract, cards)
-        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype, partition)
+        partition = Partition.of(abstract, cards, depth)
+        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype, partition, asked.below)
     except BaseException:
         engine.close()
         raise
@@ -151,24 +164,27 @@ class Distributed:
         threads: int = 1,
         dtype: npt.DTypeLike = np.uint16,
         partition: Partition | None = None,
+        below: int = 0,
     ) -> None:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
+        self.below = below  # blades below each
         self.partition = partition or game.open()
         self.dtype = np.dtype(dtype)  # of probabilities
         self.chosen: Chosen | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] seconds so far
         self.labels: list[list[int]] = []  # [blade] its classes
-        self.workers: list[Worker] = []
+        self.workers: list[Worker] = []  # of the first level
+        self.lower: list[list[Worker]] = []  # [blade] those below it
         identity = self.partition.abstract.cards.each[0].identity
         self._memory = PartsMemory.of(
             self.partition.abstract.size,
             identity.plan,
             identity.deal,
-            (blades,),
+            (blades, below) if below else (blades,),
             words=words_of(game.options),
             dtype=self.dtype,
             threads=threads,
-            places=Head.places(self.partition),
+            places=walked_places(self.partition),
             batch=game.batch,
         )
         self._hire()
@@ -183,18 +199,32 @@ class Distributed:
     def _hire(self) -> None:
         """Deal out the classes by what they have cost so far, and find blades for them."""
         self.labels = shared_out(self.work, self.blades)
-        held = self._memory.blades[0]
-        each = 4 * words_of(self.game.options) * self.partition.part(0).slots
-        sizes = [held._replace(tables=each * len(labels)).process for labels in self.labels]
+        inner = shared_out(np.ones(self.partition.below), self.below) if self.below else []
+        self.lower = [
+            self.engine.hire([self._job(LowerChild, (labels, some), len(labels) * len(some), 1) for some in inner])
+            for labels in self.labels
+        ]
         jobs = [
-            Job(Child, (self.game, labels, self.threads), size, self.threads)
-            for labels, size in zip(self.labels, sizes, strict=True)
+            self._job(
+                MiddleChild if self.below else Child, (labels,), len(labels), 0, *((below,) if self.below else ())
+            )
+            for labels, below in zip(self.labels, self.lower, strict=True)
         ]
         self.workers = self.engine.hire(jobs)
 
+    def _job(self, make: Callable[..., Any], which: tuple[Any, ...], classes: int, level: int, *more: object) -> Job:
+        """A blade of a level that has some classes; `which` they are."""
+        part = self.partition.part(0, 0 if level else None)
+        held = self._memory.blades[level]._replace(tables=4 * words_of(self.game.options) * part.slots * classes)
+        return Job(make, (self.game, *which, self.threads, *more), held.process, self.threads)
+
+    @property
+    def _everybody(self) -> list[Worker]:
+        return [*self.workers, *(worker for below in self.lower for worker in below)]
+
     def _all(self, method: str, *arguments: object) -> list[object]:
         """Call a method of all blades, and wait for their answers."""
-        answers = [worker.ask(method, *arguments) for worker in self.workers]
+        answers = [worker.ask(method, *arguments) for worker in self._everybody]
         return [answer.get() for answer in answers]
 
     def _begin(self, game: SharedGame) -> None:
@@ -271,6 +301,11 @@ class Distributed:
             self._sums = sum((one.sums for one in found), np.zeros(len(self._sent.batch.starts.node), dtype=np.int64))
         return self._sums
 
+    def _wait(self) -> None:
+        """Wait until all blades are done with the batch under way: those below others hear of it from these."""
+        if self._sent is not None:
+            self._collected()
+
     # ── strategies ──
 
     def average(self) -> Array:
@@ -283,15 +318,17 @@ class Distributed:
 
     def _strategy(self, *, counted: bool) -> Array:
         """[slot] The strategy of head and blades in one table; for games that are not too large for it."""
+        self._wait()
         found = [(self.partition.head, self.head.regrets.quantised(self.dtype, counted=counted))]
-        for answer in [worker.ask("quantised", self.dtype, counted) for worker in self.workers]:
-            found += [(self.partition.part(label), np.array(mine)) for label, mine in answer.get()]
+        for answer in [worker.ask("quantised", self.dtype, counted) for worker in self._everybody]:
+            found += [(self.partition.part(*path), np.array(mine)) for path, mine in answer.get()]
         shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
         join_parts(found, self.partition.abstract, shares)
         return shares
 
     def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
         """What `work`, which is pickled, makes of each part of the average strategy, on the blade that has it."""
+        self._wait()
         trunk = self.head.regrets.quantised(self.dtype)
         answers = [worker.ask("over", work, trunk) for worker in self.workers]
         return [found for answer in answers for found in answer.get()]
@@ -302,11 +339,12 @@ class Distributed:
         Blades write their parts to `folder` first. Parts lie among each other in the table: it is put together from
         these files in one pass, where each part as it comes would go over all of it again.
         """
+        self._wait()
         self._all("write", folder, self.dtype)
         parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
-        for label in range(self.partition.classes):
-            found = artifact.read(place_of(folder, label), SHARES, private=True)
-            parts.append((self.partition.part(label), found.arrays["shares"]))
+        for path in self.partition.paths:
+            found = artifact.read(place_of(folder, *path), SHARES, private=True)
+            parts.append((self.partition.part(*path), found.arrays["shares"]))
         join_parts(parts, self.partition.abstract, shares)
         shutil.rmtree(folder)
 
@@ -342,12 +380,11 @@ class Distributed:
 
     def save_parts(self, folder: Path) -> None:
         """Let all blades write their part of a checkpoint; share out the classes again where work is uneven."""
-        if self._sent is not None:
-            self._collected()
+        self._wait()
         self._all("save", folder)
         better = shared_out(self.work, self.blades)
         if self.times.wall > SURE and self._makespan(better) < (1 - WORTHWHILE) * self._makespan(self.labels):
-            self.engine.dismiss(self.workers)
+            self.engine.dismiss(self._everybody)
             self._hire()
             self.restore_parts(folder)
             self.busy = np.zeros(len(self.workers))
@@ -362,7 +399,7 @@ class Distributed:
 
     def mend(self) -> None:
         """Replace all blades by new ones, at the state before the first deal."""
-        self.engine.dismiss(self.workers)
+        self.engine.dismiss(self._everybody)
         self._hire()
         self._restart()
 
@@ -377,6 +414,8 @@ class Distributed:
         """Blades, classes and size of batches, in a line or two."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
+        if self.below:
+            said += f", {self.below} below each with {self.partition.below} classes of the next board inside these"
         game = self.game
         each = f"{game.boards} for each deal" if game.boards else f"{game.samples} of each class for each deal"
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
