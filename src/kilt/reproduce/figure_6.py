@@ -54,7 +54,7 @@ SHARES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.97, 0.99, 1.0)  # of p and of P_max
 GAMES = (100, 1000, 10_000, 100_000)  # observed
 THESIS_GAMES = (100, 1000, 100_000, 1_000_000)  # of limit hold'em
 BOUND = 28.0  # what a best response wins from Orange in the thesis [Johanson16 §6.3.1]
-ITERATIONS = 600
+ITERATIONS, RUNS = 600, 20  # in Leduc; runs observe other games
 SPACED = np.linspace(0, 1, 14) ** 4  # of points on curves whose axis is logarithmic
 SEED = 6
 
@@ -292,7 +292,7 @@ def _contest(asked: Request, watcher: Watcher) -> OrangeContest:
 def _figure(figure: str, asked: Request, watcher: Watcher) -> ReproductionResult:
     large = asked.game == LARGE
     shown = panels(figure, THESIS_GAMES if large else GAMES)
-    out, runs = asked.out or Path(f"{figure}.png"), range(asked.runs or 1)
+    out, runs = asked.out or Path(f"{figure}.png"), range(asked.runs or (1 if large else RUNS))
     require_drawable(out)
     wanted = [name for name in shown if not asked.only or name in asked.only]
     settings = list(dict.fromkeys(setting for name in wanted for setting in shown[name]))
@@ -356,7 +356,7 @@ WHAT = {
 FIGURES = {
     figure: Reproduction(
         what,
-        time="a minute",
+        time="five minutes",
         rows=tuple(panels(figure, GAMES)),
         run=partial(_figure, figure),
         options=("only", "game", "out", "device", "runs"),
