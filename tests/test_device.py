@@ -352,21 +352,21 @@ def test_runs_with_compact_tables(tmp_path):
     """On the device and on the CPU they are resumed to where they would have come, and each keeps to its own tables."""
     path = tmp_path / "small.game"
     path.write_text(TWO_CARDS)
-    asked = "solve", "--game", path, "-a", "cfr+:compact"
     real = VectorCfr(VectorGame(load_game(str(path))))
     real.step(8)
     wanted = real.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
     for device, other in (("gpu", "cpu"), ("cpu", "gpu")):
         run = tmp_path / device
-        answer(*asked, "-n", 4, "--out", run, "--device", device)
+        new_run(str(path), "cfr+:compact", budget=Budget(iterations=4), device=device, folder=run).finish()
         assert f"go on with{'' if device == 'gpu' else 'out'} `--device gpu`" in refused(
             "solve", "--resume", run, "-n", 8, "--device", other
         )
         found = answer("solve", "--resume", run, "-n", 8, "--device", device)["exploitability"]
-        assert found == answer(*asked, "-n", 8, "--device", device)["exploitability"]
+        whole = new_run(str(path), "cfr+:compact", budget=Budget(iterations=8), device=device)
+        assert found == whole.finish().exploitability
         assert found == pytest.approx(wanted, abs=0.03) and found != wanted
         assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(found, abs=1e-6)
-    assert "tables of two bytes are for those of several" in refused("solve", "--game", "kuhn", *asked[3:])
+    assert "tables of two bytes are for those of several" in refused("solve", "--game", "kuhn", "-a", "cfr+:compact")
 
 
 def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
