@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import product
 from math import comb
 from pathlib import Path
+from queue import SimpleQueue
 from time import perf_counter
 from typing import NamedTuple
 
@@ -225,8 +226,11 @@ class LowerChild:
     def begin(self, batch: int, samples: int, boards: int) -> None:
         """Clear all tables: see `Child.begin`."""
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
+        self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
         for own in self.own:
             own.regrets.clear()
+        for _ in range(self.threads):
+            self._workspaces.put(WalkWorkspace(self.partition.head, batch))
 
     def work(self, number: int, messages: list[Onward]) -> LowerResult:
         """Walk on from where the blade above left its rounds, on next boards of all classes of this blade."""
@@ -247,12 +251,15 @@ class LowerChild:
                 own.regrets.discount(game.key(number, own.label, APART + own.inner), self.threads)
 
         def walk(own: LowerClass) -> list[tuple[int, IntArray, int, int]]:
-            workspace = WalkWorkspace(self.partition.part(own.label, own.inner), game.batch)
-            return [
-                (place, *self._walk(own, workspace, one, number, weight))
-                for place, one in enumerate(messages)
-                if one.label == own.label and len(one.starts.node)
-            ]
+            workspace = self._workspaces.get()
+            try:
+                return [
+                    (place, *self._walk(own, workspace, one, number, weight))
+                    for place, one in enumerate(messages)
+                    if one.label == own.label and len(one.starts.node)
+                ]
+            finally:
+                self._workspaces.put(workspace)
 
         sums, decisions, visits = [np.zeros(len(one.starts.node), dtype=np.int64) for one in messages], 0, 0
         for walked in self._pool.map(walk, self.own):
