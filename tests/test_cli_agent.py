@@ -337,7 +337,7 @@ def test_each_player_may_have_their_own_cards(config, solved, tmp_path):
     assert found["value"] > answer("evaluate", "exploitability", solved)["value"] + 0.1
     kilt("export", run, tmp_path / "agent")
     assert answer("match", tmp_path / "agent", f"{run}@purification", "--hands", 100)["mbb_per_hand"] == 0
-    assert "same `cards`" in refused("solve", config, "--engine", "local", "--out", tmp_path / "blades")
+    assert "no classes of boards" in refused("solve", config, "--engine", "local", "--out", tmp_path / "blades")
 
 
 def test_agents_play_matches(solved):
