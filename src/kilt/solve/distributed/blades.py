@@ -28,7 +28,7 @@ from math import comb
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -225,6 +225,97 @@ def places_in(partition: Partition, first: int, later: int) -> int:
     return 2 * int(((rounds >= first) & (rounds < later)).sum()) + 2
 
 
+class OwnedClass(Protocol):
+    """A class of boards on a blade."""
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The classes that lead to it, itself the last: see `Partition.paths`."""
+
+    @property
+    def regrets(self) -> RegretTable:
+        """Its tables."""
+
+
+class ClassOwner:
+    """A blade as the owner of some classes of boards: walks on them, and their tables in memory and on disk."""
+
+    def __init__(self, game: SharedGame, own: Sequence[OwnedClass], threads: int) -> None:
+        self.game, self.owned, self.threads = game, own, threads
+        self._pool = ThreadPoolExecutor(threads)
+
+    def clear(self, batch: int, samples: int, boards: int, part: SlotLayout) -> None:
+        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`."""
+        self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
+        self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
+        for own in self.owned:
+            own.regrets.clear()
+        for _ in range(self.threads):
+            self._workspaces.put(WalkWorkspace(part, batch))
+
+    def walked(
+        self,
+        regrets: RegretTable,
+        workspace: WalkWorkspace,
+        starts: Starts,
+        bucket: Words,
+        outcome: Singles,
+        ways: IntArray,
+        key: np.uint64,
+        first: int,
+        weight: float,
+    ) -> tuple[IntArray, int, int]:
+        """Walk over deals from `first` on, with the shares in `workspace`, and update the tables of a class.
+
+        Returns [start] the sums of values weighted by `ways` [deal], and the numbers of decisions and nodes visited.
+        """
+        value: Singles = np.empty(len(starts.node), dtype=np.float32)
+        decisions, visits = walks.walk_deals(
+            key,
+            first,
+            regrets.rules,
+            starts,
+            bucket,
+            outcome,
+            workspace.share,
+            workspace.tally,
+            *regrets.views,
+            self.game.options.prune,
+            weight,
+            walks.NOBODY,
+            workspace.queue,
+            value,
+        )
+        sums = np.zeros(len(starts.node), dtype=np.int64)
+        kernels.add_values(starts.begin, ways, value, sums)
+        return sums, decisions, visits
+
+    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
+        """For each class its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
+        return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
+
+    def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
+        """Write the average strategy, a folder for each class: see `Distributed.fill`."""
+        for own in self.owned:
+            inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
+            artifact.write(place_of(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
+
+    def save(self, folder: Path) -> None:
+        """Write the tables, a folder for each class, so that other blades can read them later."""
+        for own in self.owned:
+            inputs = {"game": self.game.fingerprint}
+            artifact.write(place_of(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
+
+    def restore(self, folder: Path) -> None:
+        """Read the tables that `save` has written, by this blade or others."""
+        remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
+        for own in self.owned:
+            place = place_of(folder, *own.path)
+            found = artifact.read(place, KIND, check=True, remedy=remedy)
+            with artifact.understood(place, remedy):
+                own.regrets.table[:] = found.arrays["table"]
+
+
 class BoardClass:
     """A class of boards on a blade: its slots, regrets and boards."""
 
@@ -240,6 +331,11 @@ class BoardClass:
             counted_in(partition.boards[partition.labels < end], deck) for end in (label, label + 1)
         )
 
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Its number alone: it is of the first level."""
+        return (self.label,)
+
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
     """Arguments of `count_ways` for some boards: their size, binomials, and how many of them have which cards."""
@@ -250,7 +346,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
     return size, choose, within
 
 
-class Child:
+class Child(ClassOwner):
     """A blade: the owner of some classes of boards, with the walks beyond the trunk on them.
 
     Threads share the classes; where there are fewer classes than threads, several threads walk other boards of the same
@@ -259,22 +355,16 @@ class Child:
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int = 1) -> None:
         self.partition = partition = game.open()
-        self.game, self.threads, self.ways, self.classes = game, threads, partition.ways, partition.classes
-        self.own: list[BoardClass] = []
+        self.ways, self.classes, self.own = partition.ways, partition.classes, list[BoardClass]()
         for label in labels:  # all have as many buckets, so that the same rules will do
             rules = self.own[0].regrets.rules if self.own else None
             self.own.append(BoardClass(partition, label, game.options, rules))
-        self._pool = ThreadPoolExecutor(threads)
+        super().__init__(game, self.own, threads)
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`."""
-        self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
-        self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
-        for own in self.own:
-            own.regrets.clear()
-        for _ in range(self.threads):
-            self._workspaces.put(WalkWorkspace(self.own[0].part, batch))
+        """Clear all tables: see `ClassOwner.clear`."""
+        self.clear(batch, samples, boards, self.own[0].part)
 
     def work(self, batch: Batch) -> BatchResult:
         """Walk on from where the head left the trunk, on boards of all classes of this blade."""
@@ -381,28 +471,8 @@ class Child:
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
         """Walk over a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
-        starts = batch.starts
-        bucket, outcome = self.settled(own, workspace, ways)
-        value: Singles = np.empty(len(starts.node), dtype=np.float32)
-        decisions, visits = walks.walk_deals(
-            key,
-            batch.number * self.game.batch,
-            own.regrets.rules,
-            starts,
-            bucket,
-            outcome,
-            workspace.share,
-            workspace.tally,
-            *own.regrets.views,
-            self.game.options.prune,
-            weight,
-            walks.NOBODY,
-            workspace.queue,
-            value,
-        )
-        sums = np.zeros(len(starts.node), dtype=np.int64)
-        kernels.add_values(starts.begin, ways, value, sums)
-        return sums, decisions, visits
+        first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
+        return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
         """Buckets and outcomes of the deals in `workspace`: see `WalkWorkspace.settle`; and sets their shares."""
@@ -418,10 +488,6 @@ class Child:
         """An answer to a batch without any work, to measure how long messages take."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
-    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """For each class of this blade its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
-        return [((own.label,), own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own]
-
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
         """What `work` makes of the average strategy on boards of each class, given that of the `trunk` [slot]."""
 
@@ -433,36 +499,6 @@ class Child:
             return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, own.label)))
 
         return list(self._pool.map(some, self.own))
-
-    def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
-        """Write the average strategy, a folder for each class: see `Distributed.fill`."""
-        for own in self.own:
-            inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
-            artifact.write(place_of(folder, own.label), SHARES, {"shares": shares}, inputs=inputs)
-
-    def save(self, folder: Path) -> None:
-        """Write the tables, a folder for each class, so that other blades can read them later."""
-        for own in self.own:
-            save_table(place_of(folder, own.label), own.regrets, self.game.fingerprint)
-
-    def restore(self, folder: Path) -> None:
-        """Read the tables that `save` has written, by this blade or others."""
-        for own in self.own:
-            restore_table(place_of(folder, own.label), own.regrets)
-
-
-def save_table(place: Path, regrets: RegretTable, game: str) -> None:
-    """Write the regrets and counts of a class."""
-    artifact.write(place, KIND, {"table": regrets.table}, inputs={"game": game})
-
-
-def restore_table(place: Path, regrets: RegretTable) -> None:
-    """Read what `save_table` has written."""
-    folder = place.parent
-    remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
-    found = artifact.read(place, KIND, check=True, remedy=remedy)
-    with artifact.understood(place, remedy):
-        regrets.table[:] = found.arrays["table"]
 
 
 def place_of(folder: Path, *path: int) -> Path:

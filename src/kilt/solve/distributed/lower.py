@@ -14,19 +14,13 @@ depend on who has which class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import product
 from math import comb
-from pathlib import Path
-from queue import SimpleQueue
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, ByteArray, IntArray
 from kilt.draws import numbered
@@ -34,19 +28,16 @@ from kilt.engines import Worker
 from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.blades import (
-    SHARES,
     Batch,
     BatchResult,
     BoardClass,
     BoardDraw,
     Child,
+    ClassOwner,
     R,
     SharedGame,
     StrategyPart,
-    place_of,
     places_in,
-    restore_table,
-    save_table,
 )
 from kilt.solve.distributed.partition import Partition
 from kilt.solve.external import RegretTable, WalkWorkspace
@@ -208,29 +199,28 @@ class LowerClass(NamedTuple):
     inner: int
     regrets: RegretTable
 
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Both."""
+        return self.label, self.inner
 
-class LowerChild:
+
+class LowerChild(ClassOwner):
     """A blade below another: the owner of some classes of next boards, inside each class of the blade above."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], inner: Sequence[int], threads: int = 1) -> None:
-        self.game, self.threads, self.partition = game, threads, game.open()
-        self.own: list[LowerClass] = []
+        self.partition, self.own = game.open(), list[LowerClass]()
         for label, one in product(labels, inner):
             rules = self.own[0].regrets.rules if self.own else None
             self.own.append(LowerClass(label, one, RegretTable(self.partition.part(label, one), game.options, rules)))
         self._next = {label: self.partition.next_boards(label) for label in labels}
         self._ways = next_ways(self.partition)
-        self._pool = ThreadPoolExecutor(threads)
+        super().__init__(game, self.own, threads)
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Clear all tables: see `Child.begin`."""
-        self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
-        self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
-        for own in self.own:
-            own.regrets.clear()
-        for _ in range(self.threads):
-            self._workspaces.put(WalkWorkspace(self.partition.head, batch))
+        """Clear all tables: see `ClassOwner.clear`."""
+        self.clear(batch, samples, boards, self.partition.head)
 
     def work(self, number: int, messages: list[Onward]) -> LowerResult:
         """Walk on from where the blade above left its rounds, on next boards of all classes of this blade."""
@@ -308,39 +298,14 @@ class LowerChild:
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
         """Walk over deals with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
-        deals, part, starts = len(ways), self.partition.part(own.label, own.inner), one.starts
+        deals, part = len(ways), self.partition.part(*own.path)
         bucket, outcome = workspace.settle(deals, part)
         part.require_own(bucket, (ways > 0) & (one.share > 0))
         workspace.share[:deals] = one.share * (ways / (1 if self.game.boards else self._ways))
-        value: Singles = np.empty(len(starts.node), dtype=np.float32)
-        decisions, visits = walks.walk_deals(
-            key,
-            first,
-            own.regrets.rules,
-            starts,
-            bucket,
-            outcome,
-            workspace.share,
-            workspace.tally,
-            *own.regrets.views,
-            self.game.options.prune,
-            weight,
-            walks.NOBODY,
-            workspace.queue,
-            value,
-        )
-        sums = np.zeros(len(starts.node), dtype=np.int64)
-        kernels.add_values(starts.begin, ways, value, sums)
-        return sums, decisions, visits
+        return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, key, first, weight)
 
     def echo(self, batch: Batch) -> None:
         """No answer, to measure how long messages take."""
-
-    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """For each class its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
-        return [
-            ((own.label, own.inner), own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.own
-        ]
 
     def over(self, work: Callable[[StrategyPart], R], label: int, upper: Array) -> list[R]:
         """What `work` makes of the average strategy on boards of each class inside another: see `Child.over`.
@@ -350,26 +315,10 @@ class LowerChild:
         partition = self.partition.real
 
         def some(own: LowerClass) -> R:
-            path = own.label, own.inner
+            path = own.path
             slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype)
             shares = np.zeros(slots.slots, dtype=upper.dtype)
             join_parts([(partition.played(label), np.array(upper)), (partition.part(*path), mine)], slots, shares)
             return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, *path)))
 
         return list(self._pool.map(some, [own for own in self.own if own.label == label]))
-
-    def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
-        """Write the average strategy, a folder for each class: see `Distributed.fill`."""
-        for own in self.own:
-            inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
-            artifact.write(place_of(folder, own.label, own.inner), SHARES, {"shares": shares}, inputs=inputs)
-
-    def save(self, folder: Path) -> None:
-        """Write the tables, a folder for each class, so that other blades can read them later."""
-        for own in self.own:
-            save_table(place_of(folder, own.label, own.inner), own.regrets, self.game.fingerprint)
-
-    def restore(self, folder: Path) -> None:
-        """Read the tables that `save` has written, by this blade or others."""
-        for own in self.own:
-            restore_table(place_of(folder, own.label, own.inner), own.regrets)
