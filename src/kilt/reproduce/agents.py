@@ -81,7 +81,7 @@ def game_in_buckets(
 
 
 def visit(solver: External | Distributed, nodes: int) -> None:
-    """Let a solver go on until it has visited so many nodes, trunk and leaves included."""
+    """Let a solver go on until the nodes that it has visited, trunk and leaves included, are at least `nodes`."""
     solver.step(1)
     while (seen := solver.visits + (solver.head.visits if isinstance(solver, Distributed) else 0)) < nodes:
         solver.step(max(1, int((nodes - seen) * solver.iterations / seen)))

@@ -88,7 +88,7 @@ class BucketedSubgames(Subgames):
                 held = np.bincount(there.ravel(), shares, minlength=self._most + 1)[: len(mass)]
                 each.append(np.flatnonzero(held))
                 mass += held
-        # What all hands of a bucket find in a walk is added up: so many times what one hand can.
+        # What all hands of a bucket find in a walk is added up, so that sums grow with their number.
         self._together = max(1.0, *(float(mass.max()) for mass in masses))
         return found
 
