@@ -57,6 +57,7 @@ from kilt.solve.disk_kernels import MOST, PartRows
 from kilt.solve.disk_store import SubgameStore, pack, unpack
 from kilt.solve.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.disk_subgames import Subgames
+from kilt.solve.disk_workers import SharedDiskCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.solve.solver import normalised
@@ -64,6 +65,7 @@ from kilt.solve.vector import SELF_PLAY, VectorCfr
 from kilt.strategy.blueprint import STRATEGY, export
 from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.table import Strategy
+from kilt.strategy.vector import process_table
 from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
@@ -75,10 +77,9 @@ from written_out import flat_places
 SCALE = 2.0**20
 
 
-def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float) -> np.ndarray:
-    """Regrets of CFR+ in memory, rounded after each player's walk as on disk, but for those of the first round."""
-    vectors = game.game if isinstance(game, BucketedGame) else game
-    twin, trunk = VectorCfr(game, averaging=False), int(vectors.tree.rows[0])
+def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float, trunk: int) -> VectorCfr:
+    """CFR+ in memory, regrets rounded after each player's walk as on disk, but for those of the trunk's rows."""
+    twin = VectorCfr(game)
     solver = DiskCfr.__new__(DiskCfr)
     for number in range(iterations):
         solver.passes = 2 * number
@@ -87,12 +88,12 @@ def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float) ->
             dither = (2 * number + turn.player) * GOLDEN % 1
             twin.regret[trunk:] = np.floor(twin.regret[trunk:] * scale + dither) / scale
         twin.iterations += 1
-    return twin.regret
+    return twin
 
 
-def disk(game: VectorGame, folder, size: int | None = 1, **more) -> DiskCfr:
-    """A solver on disk with a subgame for each board, and a fine scale."""
-    return DiskCfr(Subgames(game, size=size), folder, **{"scale": SCALE} | more)
+def disk(game: VectorGame, folder, size: int | None = None, trunk: int | None = None, **more) -> DiskCfr:
+    """A solver on disk with a fine scale; subgames of `size` 1 are as small as they can be."""
+    return DiskCfr(Subgames(game, size=size, trunk=trunk), folder, **{"scale": SCALE} | more)
 
 
 @cache
@@ -113,20 +114,38 @@ def test_what_is_packed_is_unpacked(numbers, rows):
         assert np.all(again == expected)
 
 
-@pytest.mark.parametrize(("name", "size"), [("leduc", 1), ("leduc", 10**9), ("three rounds", 1)])
-def test_iterates_are_those_in_memory(name, size, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "size", "trunk", "count"),
+    [("leduc", 1, None, 15), ("leduc", 10**9, None, 1), ("three rounds", 1, 1, 6), ("three rounds", 1, None, 18)],
+)
+def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
+    """However the game is cut: by flops, by the betting before them, and by that of two rounds."""
     game = VectorGame(game_of(name))
-    solver = disk(game, tmp_path, size)
-    assert solver.subgames.count == (1 if size > 1 else int(game.tree.board_start[2] - 1))
-    solver.step(2)
-    solver.step(8)
-    assert solver.iterations == 10
-    found, table, strategy = solver.current().table(), in_memory(game, 10, SCALE), solver.current()
+    solver = disk(game, tmp_path, size, trunk, averaging=True)
+    cut = solver.subgames
+    assert (cut.count, cut.trunk_rounds) == (count, 2 if count == 18 else 1)
+    solver.step(1)
+    solver.step(3)
+    assert solver.iterations == 4
+    twin, strategy = in_memory(game, 4, SCALE, cut.trunk_rows), solver.current()
+    found, average, table = strategy.table(), solver.average(), twin.regret
     assert np.abs(found - table).max() < 1e-9 * table.max()
+    np.testing.assert_allclose(solver.average_trunk, twin.total[: cut.trunk_rows], atol=1e-9)
+    assert average.exploitability() == pytest.approx(game.exploitability(twin.total), abs=1e-4)
     assert strategy.exploitability() == pytest.approx(game.exploitability(found), abs=1e-9)
+    assert average.exploitability() == pytest.approx(game.exploitability(average.table()), abs=1e-9)
     assert strategy.expected_values()[0] == pytest.approx(game.expected_value(found), abs=1e-9)
     least, most = strategy.value_bounds()
     assert most - least == pytest.approx(2 * strategy.exploitability())
+    rule = rule_named("new-0.2-after-first")
+    process_table(game, rule, found, game.tree.table_start, np.diff(game.tree.board_start))
+    np.testing.assert_allclose(strategy.processed(rule).table(), found, atol=1e-9)
+    if cut.trunk_rounds == 2:
+        shared = SharedDiskCfr(cut, LocalEngine(), 3, scale=SCALE, averaging=True)
+        shared.step(4)
+        assert np.array_equal(shared.tables, solver.tables)
+        assert shared.average().exploitability() == average.exploitability()
+        shared.close()
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +176,7 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
     solver.step(6)
     seen, twin = BucketedGame.by(game, cards), BucketedCfr(problem, variant="cfr+")
     twin.step(6)
-    table = in_memory(seen, 6, solver.scale)
+    table = in_memory(seen, 6, solver.scale, cut.trunk_rows).regret
     for number, averaged in product(range(3), (False, True)):
         trunk, expected = (solver.average_trunk, twin.total) if averaged else (solver.trunk, table)
         read = number, trunk, cut.scratch(), solver.passes
@@ -180,7 +199,7 @@ def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
     """On any board, whatever its suits: by subgames that are unpacked one at a time, and by the rows of a flat tree."""
     monkeypatch.setattr(disk_strategy, "KEPT", 1)
     game, tree, rng = VectorGame(game_of(name)), flat_tree_of(name), np.random.default_rng(0)
-    solver = disk(game, tmp_path)
+    solver = disk(game, tmp_path, size=None if name == "two hole cards" else 1)
     solver.step(2)
     strategy, table = solver.current(), solver.current().table()
     for row in rng.permutation(len(table))[:30].tolist():
@@ -217,8 +236,8 @@ def _first_actions(solver: DiskCfr, twin: StrategyAgent, folder) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
     """Whatever the file was that could not be written: all numbers are the same in the end."""
-    game = VectorGame(game_of("leduc"), threads=threads)
-    whole = disk(game, tmp_path / "whole")
+    game, size = VectorGame(game_of("leduc"), threads=threads), (None, 1)[threads - 1]
+    whole = disk(game, tmp_path / "whole", size)
     whole.step(3)
     write = SubgameStore._write
     for fatal in range(1, 26, 6 * threads):
@@ -236,8 +255,8 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
         with monkeypatch.context() as patch:
             patch.setattr(SubgameStore, "_write", breaks)
             with pytest.raises(KeyboardInterrupt):
-                disk(game, folder).step(4)
-        again = disk(game, folder)
+                disk(game, folder, size).step(4)
+        again = disk(game, folder, size)
         again.step(3 - again.iterations)
         assert np.array_equal(again.current().table(), whole.current().table())
 
@@ -283,6 +302,10 @@ def test_what_is_refused(tmp_path):
         disk(VectorGame(game_of("three rounds")), tmp_path)
     with pytest.raises(RunError, match="cut into other subgames"):
         DiskProblem(leduc).save(tmp_path / "whole", disk(leduc, tmp_path / "one", size=10**9).current())
+    with pytest.raises(GameError, match="the trunk is 2 rounds; leduc has 2: use 1 to 1"):
+        disk(leduc, tmp_path / "deep", trunk=2)
+    with pytest.raises(RunError, match="another game"):  # it is cut by betting
+        disk(leduc, tmp_path, size=1)
     with pytest.raises(GameError, match="no subgames"):
         Subgames(VectorGame(game_of("kuhn")))
 

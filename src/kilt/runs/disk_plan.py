@@ -100,8 +100,9 @@ class DiskPlan:
         own = max((cut.sizes[share] for share in shared_out(cut.sizes, min(machines, cut.count))), key=np.sum)
         share = float(own.sum() / cut.sizes.sum())
         work = max(float(own.sum()) / threads, float(own.max())) * hands * self.pace.total
-        message = (cut.trunk_rows + cut.opened) * hands * 8
-        sent = 2 * machines * message if machines > 1 else 0
+        values = int(np.diff(cut.cuts[:, 2:], axis=1).sum()) * hands
+        message = (machines * cut.trunk_rows * cut.width + values) * cut.dtype.itemsize
+        sent = 2 * message if machines > 1 else 0
         disk = ceil(4 * self.numbers / PACKED * share)
         return DiskForecast(machines, threads, len(own), self.memory, disk, 2 * work + sent / bandwidth, sent)
 

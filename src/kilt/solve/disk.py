@@ -1,15 +1,16 @@
 """CFR+ with regrets on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
 
 The first round is the *trunk*, which stays in memory. All that follows some boards of the second round, one or several,
-is a *subgame*, whose regrets are whole numbers, compressed in a file. An iteration is a pass over all subgames for each
-player in turn:
+is a *subgame*, whose regrets are whole numbers, compressed in a file. Where that is too large for one board, it is cut
+by the betting of the first round, or the trunk has two rounds, and a subgame is one board of the second with one way of
+betting in both. An iteration is a pass over all subgames for each player in turn:
 
     for each subgame
         read    regret  = whole number / scale
         walk    down with the trunk's strategy, up with the values of its chance nodes, as in `vector`:
                 regret  = max(regret + value(child) − value(node), 0)
         write   whole number = regret · scale, rounded, and the values beside it
-    trunk       the values of all subgames, added up in their order, go up the first round
+    trunk       the values of all subgames, added up in their order, go up the trunk
 
 The next subgames are read and unpacked while one is walked, and the last ones packed and written. There is no average
 unless it is asked for: with regret matching+ the strategy of the last iteration converges by itself, if not by proof.
@@ -107,12 +108,11 @@ class TrunkCfr(ABC):
         cut = self.subgames
         values = np.zeros((cut.opened, cut.game.shape[1]))
         for number, worth in enumerate(worths):
-            values += worth[: cut.opened, : values.shape[1]]
-            if self.averaging and number == 0:  # which has the trunk's average beside its values
-                self.average_trunk = worth[cut.opened :, : cut.width].astype(cut.dtype)
-        trunk = LoadedSubgame(-1, cut.game.tree, cut.layouts(), self.trunk, self.trunk, cut.sums(cut.trunk_rows))
-        end = self._learning(player, trunk, self.discount(), averaged=False)
-        cut.game.conclude_walk(player, end.walk, values, cut.dtype)
+            values[cut.opens(number)] += worth
+        tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
+        trunk = LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables)
+        end = self._learning(player, trunk, self.discount())
+        cut.game.conclude_walk(player, end.walk, values, cut.dtype, cut.trunk_rounds)
         end.enter()
         self.passes += 1
 
@@ -136,7 +136,7 @@ class TrunkCfr(ABC):
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
         """The strategy that subgames have now, with weights of the trunk."""
 
-    def _learning(self, player: int, subgame: LoadedSubgame, discount: Discount, *, averaged: bool) -> _Learning:
+    def _learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> _Learning:
         """What lets a player learn in a subgame, or in the trunk."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
@@ -145,7 +145,7 @@ class TrunkCfr(ABC):
                 regret,
                 regret,
                 subgame.average,
-                averaged,
+                self.averaging,
                 cut.bucket_rows(seat, layout),
                 subgame.sums,
                 regret[:0],
@@ -241,24 +241,18 @@ class DiskCfr(TrunkCfr):
         if self.averaging:
             average = tables.average[: len(subgame.regret)]
             self.subgames.clear(average)
-            average[: len(self.average_trunk)] = self.average_trunk
             more = kept, subgame.layouts[1 - player], average
             unpack_rows(self.subgames, self.store, number, player, 1 - player, *more, averaged=True)
             subgame = subgame._replace(average=average)
         return subgame
 
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
-        """[chance node, hand] what a subgame is worth to a player who learns; after that of the first, the averages."""
+        """[chance node that leads there, hand] what a subgame is worth to a player who learns."""
         cut = self.subgames
-        learning = self._learning(player, subgame, discount, averaged=self.averaging)
-        values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype).astype(cut.dtype)
+        learning = self._learning(player, subgame, discount)
+        values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype, cut.trunk_rounds)
         learning.enter()
-        if not self.averaging or subgame.number:
-            return values
-        hands, averages = values.shape[1], subgame.average[: cut.trunk_rows]
-        both = np.zeros((len(values) + len(averages), max(hands, cut.width)), cut.dtype)
-        both[: len(values), :hands], both[len(values) :, : cut.width] = values, averages
-        return both
+        return values.astype(cut.dtype)
 
     def _write(self, player: int, subgame: LoadedSubgame, values: Values) -> None:
         """Keep what a player has learnt in a subgame, and the other's average."""

@@ -55,7 +55,8 @@ class BucketedSubgames(Subgames):
         dtype: npt.DTypeLike = np.float64,
         size: int | None = None,
     ) -> None:
-        super().__init__(game, dtype, size)
+        super().__init__(game, dtype, size, trunk=1)
+        self._whole = super().fingerprint
         self.cards = cards
         self.numbers_of = tuple(one.numbers for one in cards.each)  # [player][round] buckets
         self._most = max(map(max, self.numbers_of))  # what stands for hands that cannot be held: see `bucket_layouts`
@@ -102,6 +103,7 @@ class BucketedSubgames(Subgames):
         most = size or min(SIZE, int(bytes_of.sum()) // FEWEST + 1)
         number = np.unique((np.cumsum(bytes_of) - bytes_of) // most, return_inverse=True)[1]
         self.count = int(number.max()) + 1
+        self.cuts = np.tile([0, len(sets), 0, self.entries], (self.count, 1))  # flops are in `_flops`
         own_sets = (np.flatnonzero(number == each) for each in range(self.count))
         self._flops = [np.sort(np.concatenate([members[one] for one in own])) for own in own_sets]
         # [player][round][subgame] its buckets, in rising order: columns of its table
@@ -127,7 +129,7 @@ class BucketedSubgames(Subgames):
     def fingerprint(self) -> str:
         """A short name for the game, the cards and the way it is cut."""
         ways = [artifact.fingerprint(np.ascontiguousarray(flops)) for flops in self._flops]
-        return artifact.fingerprint(super().fingerprint, self.cards.fingerprint, *ways)
+        return artifact.fingerprint(self._whole, self.cards.fingerprint, *ways)
 
     @property
     def numbers(self) -> int:

@@ -41,7 +41,7 @@ class DiskStrategy:
     passes : int
         Passes that are complete: what was written after them is not looked at.
     trunk : ndarray, shape (rows, hands)
-        Weights of the actions of the first round.
+        Weights of the actions of the trunk.
     averaged : bool
         Whether it is the average of all iterations, or the strategy of the last one.
     rule : Rule
@@ -80,7 +80,7 @@ class DiskStrategy:
         """The strategy with other payoffs: those of a game that has the same tree, cut in the same way."""
         if subgames is self.subgames:
             return self
-        if not np.array_equal(subgames.first, self.subgames.first):
+        if not np.array_equal(subgames.cuts, self.subgames.cuts):
             raise RunError(f"{self.store.folder} is cut into other subgames than {subgames.game.game.name} is here")
         key = subgames.fingerprint
         if key not in self._under:  # what was measured of it is not measured again
@@ -89,9 +89,10 @@ class DiskStrategy:
 
     def processed(self, rule: Rule) -> DiskStrategy:
         """The strategy after post-processing."""
-        trunk, boards = self.trunk.copy(), np.zeros(len(self.subgames.game.tree.rows), np.int64)
-        boards[0] = 1
-        process_table(self.subgames.game, rule, trunk, self.subgames.layouts()[0].start, boards)
+        cut, trunk = self.subgames, self.trunk.copy()
+        boards = np.diff(cut.game.tree.board_start)
+        boards[cut.trunk_rounds :] = 0
+        process_table(cut.game, rule, trunk, cut.layouts()[0].start, boards)
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
@@ -118,9 +119,10 @@ class DiskStrategy:
         game, cut = self.subgames.game, self.subgames
         walks = self._walks(self.trunk, cut.layouts())
         values = np.zeros((len(walks), cut.opened, game.shape[1]))
-        for worth in self.walked(self) if self.walked else self.walk():
-            values += worth
-        *followed, first, second = (game.conclude(walk, own) for walk, own in zip(walks, values, strict=True))
+        for number, worth in enumerate(self.walked(self) if self.walked else self.walk()):
+            values[:, cut.opens(number)] += worth
+        found = (game.conclude(walk, own, cut.trunk_rounds) for walk, own in zip(walks, values, strict=True))
+        *followed, first, second = found
         return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
 
     def _walks(self, table: Table, layouts: tuple[TableLayout, TableLayout]) -> list[Walk]:
@@ -131,11 +133,11 @@ class DiskStrategy:
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
         """[walk, chance node of the trunk, hand] what subgames are worth, all or those of some `numbers`, in order."""
-        game = self.subgames.game
+        game, trunk = self.subgames.game, self.subgames.trunk_rounds
 
         def respond(subgame: LoadedSubgame) -> Values:
             walks = self._walks(subgame.regret, subgame.layouts)
-            return np.stack([game.flop_values(walk, subgame.tree) for walk in walks])
+            return np.stack([game.flop_values(walk, subgame.tree, trunk) for walk in walks])
 
         return self.subgames.stream(self.read, respond, numbers=numbers)
 
@@ -144,8 +146,9 @@ class DiskStrategy:
         more = self.trunk, tables, self.passes
         found = read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
         if not self.rule.idle:
-            start, boards = found.layouts[0].start, np.diff(found.tree.board_start)
-            process_table(self.subgames.game, self.rule, found.regret, start, boards, begin=1)
+            start, boards, cut = found.layouts[0].start, np.diff(found.tree.board_start), self.subgames
+            boards[: cut.trunk_rounds] = 0
+            process_table(cut.game, self.rule, found.regret, start, boards, cut.betting(number).rows)
         return found
 
     def subgame(self, number: int) -> LoadedSubgame:
@@ -155,15 +158,18 @@ class DiskStrategy:
     def table(self) -> Table:
         """The weights as one table over (board, row) × hand, for games whose table fits into memory."""
         tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
+        hands = whole.shape[1]
         whole[: len(self.trunk)] = self.trunk
         for number in range(self.subgames.count):
-            subgame = self.subgame(number)
-            board = int(tree.board_start[1] + self.subgames.first[number])
-            for r in range(1, len(tree.rows)):
-                begin = int(tree.table_start[r] + (board - tree.board_start[r]) * tree.rows[r])
-                rows = subgame.regret[subgame.layouts[0].start[r] : subgame.layouts[0].start[r + 1]]
-                whole[begin : begin + len(rows)] = rows
-                board = int(tree.first_board[board])
+            subgame, betting = self.subgame(number), self.subgames.betting(number).rows.tolist()
+            boards = tree.board_start[1] + self.subgames.cuts[number, :2]
+            for r, (begin, end) in enumerate(betting[1:], start=1):
+                if r >= self.subgames.trunk_rounds:
+                    rows = subgame.regret[subgame.layouts[0].start[r] : subgame.layouts[0].start[r + 1]]
+                    whole_round = whole[tree.table_start[r] : tree.table_start[r + 1]].reshape(-1, tree.rows[r], hands)
+                    first, last = (boards - tree.board_start[r]).tolist()
+                    whole_round[first:last, begin:end] = rows.reshape(last - first, end - begin, hands)
+                boards = tree.first_board[boards]
         return whole
 
 
@@ -226,7 +232,7 @@ def read_subgame(
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
     cut.clear(table)
-    table[: len(trunk)] = trunk
+    table[: cut.lead_rows] = cut.lead(number, trunk)
     for player in (0, 1):  # the average of a player is kept beside the other's regrets
         kept = 1 - player if averaged else player
         found = store.open(number, kept, passes)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from math import ceil, log2
 from queue import SimpleQueue
@@ -27,12 +27,13 @@ from kilt.games.holdem import Holdem
 from kilt.solve.disk_kernels import PartRows, count_hands
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import flop_tree
+from kilt.tree.vector_tree import BettingPart, flop_tree
 
 Values = FloatArray  # [chance node of the trunk, hand] what a subgame is worth
 
 FINENESS = 18  # bits of the largest regret that one walk can find; 13 more are left for sums of them
 SIZE = 64 << 20  # bytes of the table of a subgame, at most about: few enough that a dozen fit anywhere
+MOST_TRUNK = 2  # rounds of the trunk
 FEWEST = 32  # subgames that a small game is cut into, about: enough to overlap reading, walking and writing
 PER_NUMBER = 8e-9  # seconds of a pass for a number of the tables, on a core of 2026: the walk, and packing beside it
 
@@ -66,27 +67,41 @@ class Subgames:
     dtype : data type
         Of the numbers in walks.
     size : int, optional
-        Bytes of a subgame's table, about; at least one board of the second round. Left out: a 32nd of the game's table,
-        and 64 MB at most.
+        Bytes of a subgame's table, about. Left out: a 32nd of the game's table where flops are cut apart, and 64 MB at
+        most. A flop whose table is larger is cut by the betting before it; where that does not do, the trunk has two
+        rounds, and a subgame is a flop with the betting of both, one way at least [Johanson16 chapter 9].
+    trunk : int, optional
+        Number of rounds of the trunk, 1 or 2. Left out: as many as it takes.
     """
 
-    def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float64, size: int | None = None) -> None:
+    def __init__(
+        self,
+        game: VectorGame,
+        dtype: npt.DTypeLike = np.float64,
+        size: int | None = None,
+        trunk: int | None = None,
+    ) -> None:
         tree = game.tree
         if len(tree.rows) < 2:
             raise GameError(f"{game.game.name} has one round, and so no subgames: use cfr+")
         if not tree.rows[1:].all():
             raise GameError(f"{game.game.name} was opened without tables by board, which subgames are made of")
-        self.game, self.dtype = game, np.dtype(dtype)
-        self.trunk_rows = int(tree.rows[0])
-        self.opened = int(np.diff(tree.entry_start)[1])  # chance nodes of the trunk
-        rows = _rows_of_flops(tree)
-        sizes = rows * game.shape[1] * self.dtype.itemsize
-        self.size = size or min(SIZE, int(sizes.sum()) // FEWEST + 1)
-        # [subgame + 1] its first board among those of the second round
-        self.first = np.append(np.unique(np.cumsum(sizes) // self.size, return_index=True)[1], len(sizes))
-        self.count = len(self.first) - 1
-        self.sizes = np.add.reduceat(rows, self.first[:-1])  # [subgame] rows of its table, but for those of the trunk
-        self.rows = self.trunk_rows + int(self.sizes.max())  # of the largest table
+        self.game, self.dtype, self.size = game, np.dtype(dtype), size
+        row, deepest = game.shape[1] * self.dtype.itemsize, min(MOST_TRUNK, len(tree.rows) - 1)
+        enough = (rounds for rounds in range(1, deepest) if row * _rows_apart(tree, rounds).max() <= (size or SIZE))
+        self.trunk_rounds = next(enough, deepest) if trunk is None else trunk
+        if not 1 <= self.trunk_rounds <= deepest:
+            raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {len(tree.rows)}: use 1 to {deepest}")
+        rows = _rows_apart(tree, self.trunk_rounds)
+        self.trunk_rows = int(tree.table_start[self.trunk_rounds])
+        self.lead_rows = int(tree.rows[: self.trunk_rounds].sum())  # of these, before those of a subgame in its table
+        self.entries = rows.shape[1]  # chance nodes at the end of the trunk, on each board of its last round
+        self.opened = self.entries * int(np.diff(tree.board_start)[self.trunk_rounds - 1])  # of all of these
+        # [subgame, 4] from which flop to which, and from which of the trunk's chance nodes to which
+        self.cuts = _cuts(row * rows, size, together=self.trunk_rounds == 1)
+        self.count = len(self.cuts)
+        self.sizes = np.array([rows[a:b, c:d].sum() for a, b, c, d in self.cuts.tolist()])  # [subgame] rows of its own
+        self.rows = self.lead_rows + int(self.sizes.max())  # of the largest table
         self._own_rows = [_rows_of_player(tree, player) for player in (0, 1)]
         known, self._symmetry = np.unique(tree.symmetry, return_inverse=True)
         permutations = [[p for p in range(len(tree.moved)) if mask >> p & 1] for mask in known.tolist()]
@@ -108,8 +123,16 @@ class Subgames:
     def fingerprint(self) -> str:
         """A short name for the game and the way it is cut."""
         tree = self.game.tree
-        parts = tree.nodes.kind, tree.nodes.stake, tree.board, tree.prior, self.first
+        # The first form is that of versions in which nothing but flops was cut apart.
+        flops = np.append(self.cuts[:, 0], self.cuts[-1, 1])
+        way = (self.cuts, np.array(self.trunk_rounds)) if self.by_betting else (flops,)
+        parts = tree.nodes.kind, tree.nodes.stake, tree.board, tree.prior, *way
         return artifact.fingerprint(*map(np.ascontiguousarray, parts))
+
+    @property
+    def by_betting(self) -> bool:
+        """Whether subgames are cut apart by the betting of the trunk too."""
+        return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
     def _hands(self) -> IntArray:
@@ -123,7 +146,7 @@ class Subgames:
         """Numbers that are kept of all subgames: one for each action, board and hand, those alike by suits once."""
         tree = self.game.tree
         hands = np.add.reduceat(self._hands, tree.board_start[:-1])
-        return int(sum(hands[1:] * tree.rows[1:]))
+        return int(sum((hands * tree.rows)[self.trunk_rounds :]))
 
     @property
     def default_scale(self) -> float:
@@ -139,24 +162,49 @@ class Subgames:
 
     @property
     def memory(self) -> int:
-        """Bytes of the tables in memory at a time, of regrets alone, and of what is packed of them."""
-        return 2 * self.abreast * self.rows * self.width * self.dtype.itemsize
+        """Bytes of the trunk, and of subgames in memory at a time: of regrets alone, and of what is packed of them."""
+        rows, values = 2 * self.abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
+        return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
     @property
     def seconds(self) -> float:
         """What an iteration takes, about, by the numbers of the tables and the game's threads."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
+    def opens(self, number: int) -> slice:
+        """The chance nodes of the trunk that lead to a subgame, among those of all boards of its last round."""
+        flop, _, begin, end = self.cuts[number].tolist()
+        before = flop * self.entries if self.trunk_rounds > 1 else 0
+        return slice(before + begin, before + end)
+
+    def lead(self, number: int, trunk: Table) -> Table:
+        """The rows of the trunk's table that come before those of a subgame in its own: those of its boards."""
+        tree, flop = self.game.tree, int(self.cuts[number, 0])
+        if self.trunk_rounds == 1:
+            return trunk
+        first = int(tree.rows[0] + flop * tree.rows[1])
+        return np.concatenate([trunk[: tree.rows[0]], trunk[first : first + tree.rows[1]]])
+
+    def betting(self, number: int) -> BettingPart:
+        """The betting that leads to a subgame, and goes on there."""
+        return self._betting(*self.cuts[number, 2:].tolist())
+
+    @cached_property
+    def _betting(self) -> Callable[[int, int], BettingPart]:
+        return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
+
     def part(self, number: int) -> VectorTree:
         """The part of the tree that is a subgame, with the trunk before it."""
-        return flop_tree(self.game.tree, *self.first[number : number + 2].tolist())
+        return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
         """The layouts of both players' tables in a subgame, which is a `part` of the tree; left out: in the trunk."""
-        rows, boards = self.game.tree.rows, np.diff((part or self.game.tree).board_start)
+        tree = part or self.game.tree
+        boards = np.diff(tree.board_start)
         if part is None:
-            boards[1:] = 0
-        layout = self.game.layouts[0]._replace(rows=rows, start=np.concatenate([[0], np.cumsum(boards * rows)]))
+            boards[self.trunk_rounds :] = 0
+        start = np.concatenate([[0], np.cumsum(boards * tree.rows)])
+        layout = self.game.layouts[0]._replace(rows=tree.rows, start=start)
         return layout, layout
 
     def bucket_rows(self, player: int, layout: TableLayout) -> IntArray:
@@ -166,7 +214,7 @@ class Subgames:
     def place_of(self, row: int) -> tuple[int, int, int]:
         """Where a row of the table over (board, row) × hand is: its subgame, and its round and row of that round there.
 
-        It has to be one of a round after the first: that is the trunk's.
+        It has to be one of a round after the trunk.
         """
         tree = self.game.tree
         r = int(np.searchsorted(tree.table_start, row, side="right")) - 1
@@ -175,26 +223,33 @@ class Subgames:
         for earlier in range(r - 1, 0, -1):
             first, last = tree.board_start[earlier : earlier + 2]
             flop = int(first + np.searchsorted(tree.first_board[first:last], flop, side="right")) - 1
-        number = int(np.searchsorted(self.first, flop - tree.board_start[1], side="right")) - 1
-        opening = int(tree.board_start[1] + self.first[number])
+        number = int(np.searchsorted(self.cuts[:, 1], flop - tree.board_start[1], side="right"))
+        while self.betting(number).rows[r, 1] <= within:
+            number += 1
+        begin, end = self.betting(number).rows[r].tolist()
+        opening = int(tree.board_start[1] + self.cuts[number, 0])
         for _ in range(1, r):
             opening = int(tree.first_board[opening])
-        return number, r, (board + int(tree.board_start[r]) - opening) * int(tree.rows[r]) + within
+        return number, r, (board + int(tree.board_start[r]) - opening) * (end - begin) + within - begin
 
     def clear(self, table: Table) -> None:
         """Write 0 to scratch memory where no number of a file belongs: nowhere, since all hands are written to."""
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
         """Where the numbers of a player in a subgame stand in its table, and how many they are."""
-        tree, found, numbers = self.game.tree, [], 0
-        low, high = (tree.board_start[1] + self.first[number : number + 2]).tolist()
+        tree, found, numbers, betting = self.game.tree, [], 0, self.betting(number)
+        low, high = (tree.board_start[1] + self.cuts[number, :2]).tolist()
         for r in range(1, len(tree.rows)):
-            boards, rows = slice(low, high), self._own_rows[player][r]
+            boards, (low, high) = slice(low, high), tree.first_board[[low, high]].tolist()
+            if r < self.trunk_rounds:
+                continue
+            rows, (begin, end) = self._own_rows[player][r], betting.rows[r].tolist()
+            rows = rows[(rows >= begin) & (rows < end)] - begin
             size = int(tree.board_size[r])
             tables, ranking = self._strengths(size)
             part = PartRows(
                 start=int(layout.start[r]),
-                stride=int(tree.rows[r]),
+                stride=end - begin,
                 rows=rows,
                 alike=self._alike,
                 symmetry=self._symmetry[boards],
@@ -208,7 +263,6 @@ class Subgames:
             )
             found.append(part)
             numbers += int(self._hands[boards].sum()) * len(rows)
-            low, high = int(tree.first_board[low]), int(tree.first_board[high])
         return found, numbers
 
     def _strengths(self, board_size: int) -> tuple[HandTables, Ranking]:
@@ -310,14 +364,35 @@ def _walk(walk: Callable[[LoadedSubgame], Values], coming: Future[_Coming]) -> V
     return walk(subgame) if isinstance(subgame, LoadedSubgame) else subgame
 
 
-def _rows_of_flops(tree: VectorTree) -> IntArray:
-    """[board of the second round] rows of the table of all that follows it, its own included."""
+def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
+    """[flop, chance node at the end of the trunk] rows of the tables of all that follows both, after the trunk."""
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
-    total = np.diff(edges) * int(tree.rows[1])
-    for rows in tree.rows[2:].tolist():
+    betting = [BettingPart.of(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])]
+    own, total = np.diff(betting, axis=2)[:, :, 0], np.zeros((len(edges) - 1, len(betting)), np.int64)
+    for r in range(1, len(tree.rows)):
+        if r >= trunk:
+            total += np.diff(edges)[:, None] * own[:, r]
         edges = tree.first_board[edges]
-        total += np.diff(edges) * rows
     return total
+
+
+def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
+    """[subgame, 4] from which flop to which, and from which of the trunk's chance nodes to which, a subgame is.
+
+    `sizes` [flop, chance node] are bytes of tables. Several flops are a subgame where they may be `together`, and none
+    is too large.
+    """
+    flops, most = sizes.sum(axis=1), size or SIZE
+    if together and flops.max() <= most:
+        some = _in_a_row(flops, size or min(SIZE, int(flops.sum()) // FEWEST + 1))
+        return np.array([(*own, 0, sizes.shape[1]) for own in some])
+    return np.array([(flop, flop + 1, *some) for flop, own in enumerate(sizes) for some in _in_a_row(own, most)])
+
+
+def _in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
+    """From which place to which sizes add up to a size, about, or are one that is larger."""
+    first = np.unique(np.cumsum(sizes) // size, return_index=True)[1].tolist()
+    return list(pairwise([*first, len(sizes)]))
 
 
 def _rows_of_player(tree: VectorTree, player: int) -> list[IntArray]:

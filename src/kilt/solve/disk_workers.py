@@ -59,7 +59,7 @@ class SubgameWorker:
         What is solved.
     dtype : str
         Of the numbers in walks.
-    size : int
+    size, trunk : int, optional
         Of subgames: see `Subgames`.
     threads : int
         That work on subgames side by side.
@@ -72,9 +72,17 @@ class SubgameWorker:
     """
 
     def __init__(
-        self, game: Game, dtype: str, size: int, threads: int, scale: float, averaging: bool, numbers: Sequence[int]
+        self,
+        game: Game,
+        dtype: str,
+        size: int | None,
+        trunk: int,
+        threads: int,
+        scale: float,
+        averaging: bool,
+        numbers: Sequence[int],
     ) -> None:
-        self.cut = Subgames(VectorGame(game, threads=threads), dtype, size)
+        self.cut = Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
         folder = _own_folder()
         self.solver, self.numbers = DiskCfr(self.cut, folder, scale=scale, averaging=averaging), numbers
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
@@ -87,12 +95,13 @@ class SubgameWorker:
         game = self.cut.game.game
         if not isinstance(game, TiltedGame):
             return self.cut
-        return Subgames(VectorGame(game.real, threads=self.cut.game.threads), self.cut.dtype, self.cut.size)
+        rules, cut = VectorGame(game.real, threads=self.cut.game.threads), self.cut
+        return Subgames(rules, cut.dtype, cut.size, cut.trunk_rounds)
 
-    def learn(self, player: int, passes: int, trunk: Table, average: Table) -> tuple[list[Values], float]:
+    def learn(self, player: int, passes: int, trunk: Table) -> tuple[list[Values], float]:
         """Let a player learn, after some passes; what the subgames are worth, and the seconds that it took."""
         began = perf_counter()
-        self.solver.passes, self.solver.trunk, self.solver.average_trunk = passes, trunk, average
+        self.solver.passes, self.solver.trunk = passes, trunk
         return list(self.solver.worths(player, self.numbers)), perf_counter() - began
 
     def walk(self, passes: int, trunk: Table, averaged: bool, real: bool) -> tuple[list[Values], float]:
@@ -159,7 +168,8 @@ class SharedDiskCfr(TrunkCfr):
 
     def _hire(self) -> None:
         cut = self.subgames
-        said = cut.game.game, cut.dtype.str, cut.size, cut.game.threads, self.scale, self.averaging
+        way = cut.dtype.str, cut.size, cut.trunk_rounds
+        said = cut.game.game, *way, cut.game.threads, self.scale, self.averaging
         memory = cut.memory * (1 + self.averaging)
         jobs = [Job(SubgameWorker, (*said, share), memory, cut.game.threads) for share in self.shares]
         self.workers = self.engine.hire(jobs)
@@ -169,7 +179,7 @@ class SharedDiskCfr(TrunkCfr):
         last = 2 * (self.iterations + iterations)
         while self.passes < last:
             player = self.passes % 2
-            self.take_in(player, self._worths("learn", player, self.passes, self.trunk, self.average_trunk))
+            self.take_in(player, self._worths("learn", player, self.passes, self.trunk))
 
     def _worths(self, method: str, *arguments: Any) -> list[Values]:
         """What all subgames are worth, in their order, from all workers."""

@@ -290,8 +290,6 @@ class FixedPointCfr:
         values = game.game.walk_part(player, learning, part.number, game.count, SINGLE)
         game.write(part, regret, player, seed, self.regret)
         game.write(part, total, 1 - player, seed + 1, self.total)
-        if part.number == 0:  # the walk that has averaged the first round
-            self.total.early[...] = total[: game.early]
         return values
 
     def average(self) -> Any:

@@ -135,7 +135,7 @@ def walk(
     work.board[0] = 0
     visit = arrive(tree, scope, 0, work)
     while visit.depth >= 0:
-        averaging = theirs.averaged and (visit.depth > 0 or scope.part == 0 < scope.parts)  # once, if there are parts
+        averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)  # once, if there are parts
         task = tasks[visit.depth]
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
             if not reached(tree, player, scope, visit, entry, vectors, reach):

@@ -84,7 +84,7 @@ class VectorStrategy:
 
 
 def process_table(
-    game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, begin: int = 0
+    game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, kept: IntArray | None = None
 ) -> None:
     """Write to a table over (board, row) × hand what post-processing makes of its probabilities.
 
@@ -98,17 +98,18 @@ def process_table(
         Weights; those of a decision are in proportion to its probabilities.
     start, boards : ndarray of int
         [round] where the rows of the first board are in the table, and how many boards it has.
-    begin : int
-        The first round that is looked at.
+    kept : ndarray of int, optional
+        [round, 2] the rows of a board, from … to …, that the table has. Left out: all.
     """
     assert isinstance(game.game, Holdem)
     moves, hands = game.game.positions.moves, table.shape[1]
     for r, row, position in game.decisions():
-        if r < begin or not boards[r]:
+        begin, end = (0, int(game.tree.rows[r])) if kept is None else kept[r].tolist()
+        if not boards[r] or not begin <= row < end:
             continue
         assert isinstance(position, Betting)
         labels = on_menu(position, game.menu)
-        first = start[r] + row + int(game.tree.rows[r]) * np.arange(boards[r])
+        first = start[r] + row - begin + (end - begin) * np.arange(boards[r])
         rows = first[:, None] + np.arange(len(labels))
         weights = np.moveaxis(np.maximum(table[rows], 0), 1, 2).reshape(-1, len(labels)).astype(np.float64)
         total = weights.sum(axis=1, keepdims=True)

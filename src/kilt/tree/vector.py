@@ -54,7 +54,7 @@ from kilt.tree.vector_arrays import (
     VectorTree,
     Workspace,
 )
-from kilt.tree.vector_tree import vector_tree
+from kilt.tree.vector_tree import entries_through, entries_tree, vector_tree
 
 # What a compiled walk is called with, beside its tables: what it covers, its workspace, [chance node of the first
 # round, hand] the values that parts of it exchange, and [hand] the result.
@@ -248,12 +248,12 @@ class VectorGame:
             if table.shape != self.shape:
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
-    def scope(self, player: int, part: int = 0, parts: int = 1) -> Scope:
+    def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
         """All boards and all hands, or a part of the boards: what a player's walk covers unless something is drawn."""
         rounds = len(self.tree.rows)
         mine, theirs = (np.tile(np.array([0, self.tree.hands[who]]), (rounds, 1)) for who in (player, 1 - player))
         drawn = np.full(rounds, -1), np.zeros(rounds, np.int64)
-        return Scope(*drawn, mine, theirs, np.zeros(1), np.zeros(rounds), part, parts)
+        return Scope(*drawn, mine, theirs, np.zeros(1), np.zeros(rounds), part, parts, trunk)
 
     def run(
         self,
@@ -353,8 +353,8 @@ class VectorGame:
         """One of 2 or more parts of a compiled walk, with vectors of a type of numbers: see `part`."""
         return self._values(walk, self.scope(player, number, of), dtype)
 
-    def flop_values(self, walk: Walk, part: VectorTree) -> FloatArray:
-        """[chance node of the first round, hand] what the boards of a part of the tree are worth to the player.
+    def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
+        """[chance node at the end of the trunk, hand] what the boards of a part of the tree are worth to the player.
 
         Those of all flops add up to what `conclude` takes. Parts may run side by side, one in each thread.
 
@@ -363,27 +363,33 @@ class VectorGame:
         walk : Walk
             Its layouts are those of the part.
         part : VectorTree
-            As `flop_tree` gives it.
+            As `flop_tree` gives it, or `BettingPart.within` of that.
+        trunk : int
+            Number of rounds before the boards that count. After more than one, the part has one board of each.
         """
-        return self.part_values(walk.player, self._judging(walk, part), part)
+        return self.part_values(walk.player, self._judging(walk, part), part, trunk=trunk)
 
     def part_values(
-        self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64
+        self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> FloatArray:
         """`flop_values` of any compiled walk of a player over a part of the tree, on one thread."""
-        opened, flops = np.diff(part.entry_start)[1], np.diff(part.board_start)[1]
-        values = self._values(walk, self.scope(player, 0, 2), dtype)[:opened]
-        return values if flops == 1 else values + self._values(walk, self.scope(player, 1, 2), dtype)[:opened]
+        opened, boards = np.diff(part.entry_start)[trunk], np.diff(part.board_start)[trunk]
+        halves = (self.scope(player, half, 2, trunk) for half in range(min(boards, 2)))
+        first, *second = (self._values(walk, half, dtype) for half in halves)
+        return sum(second, start=first)[:opened]
 
-    def conclude(self, walk: Walk, values: FloatArray) -> float:
-        """The end of a walk in parts, from the sum of their values; what the player wins in chips per game."""
-        return self.conclude_walk(walk.player, self._judging(walk), values)
+    def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
+        """The end of a walk in parts, from the sum of their values; what the player wins in chips per game.
+
+        Values are those of the chance nodes at the end of the trunk, for each board of its last round in turn.
+        """
+        return self.conclude_walk(walk.player, self._judging(walk), values, trunk=trunk)
 
     def conclude_walk(
-        self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64
+        self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
         """`conclude` of any compiled walk of a player."""
-        return self._worth(player, walk, self.scope(player, 0, 0), np.zeros(self.shape[1]), dtype, values)
+        return self._worth(player, walk, self.scope(player, 0, 0, trunk), np.zeros(self.shape[1]), dtype, values)
 
     def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
         """The compiled walk of a player who follows a strategy or responds to one: in double precision."""
@@ -482,18 +488,8 @@ class VectorGame:
         """
         self._check(strategy)
         tree, rounds = self.tree, len(self.tree.rows)
-        kept = [np.array([entry]) for entry, _ in path]
-        within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] block of its node
-        for r in range(len(path), rounds):
-            every = np.arange(tree.entry_start[r], tree.entry_start[r + 1])
-            kept.append(every[np.isin(within[every], tree.entry_block[kept[-1]])])
-        entries = np.concatenate(kept).astype(np.int32)
-        part = tree._replace(
-            entry_start=np.cumsum([0, *map(len, kept)], dtype=np.int32),
-            entry_node=tree.entry_node[entries],
-            entry_block=tree.entry_block[entries],
-            entry_row=tree.entry_row[entries],
-        )
+        opening = path[-1][0]
+        part = entries_tree(tree, entries_through(tree, len(path) - 1, opening, opening + 1))
         begin, end = tree.nodes.block[tree.entry_block[path[-1][0]] :][:2]
         places = tree.nodes.place[begin:end]
         looks = []

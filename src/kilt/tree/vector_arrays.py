@@ -111,8 +111,8 @@ class VectorTree(NamedTuple):
 class Scope(NamedTuple):
     """What a walk covers, round by round: all boards and hands, or those that were drawn; and its part of the boards.
 
-    A walk of several parts shares out the boards that follow the first round. One of 0 parts takes no boards: it goes
-    on from what others have found them to be worth.
+    A walk of several parts shares out the boards that follow the rounds of the trunk. One of 0 parts takes no boards
+    after the trunk: it goes on from what others have found them to be worth.
     """
 
     board: IntArray  # [round] −1 for all
@@ -123,6 +123,7 @@ class Scope(NamedTuple):
     chance: FloatArray  # [round] how much a board that was drawn counts
     part: int
     parts: int
+    trunk: int  # rounds before the boards that parts share out: 1, or more where there is one board of each
 
 
 class Visit(NamedTuple):

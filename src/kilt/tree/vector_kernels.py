@@ -246,10 +246,10 @@ def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace) -> Visit
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
     """Go on to the first board that follows and, when all that follow have been left, back to the one before.
 
-    Where boards are walked in parts, `sums` takes what the chance nodes after the first round are worth on those of
-    this part, and the walk ends; a walk of 0 parts takes that from there.
+    Where boards are walked in parts, `sums` takes what the chance nodes at the end of the trunk are worth on those of
+    this part, and the walk ends; a walk of 0 parts takes that from there, board by board of the trunk's last round.
     """
-    nodes, value, alive = tree.nodes, work.vectors.value, work.vectors.alive
+    nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
     if depth < 0:
         return Visit(depth, visit.board, False, False, 0, 0, visit.held, 0.0)
@@ -260,25 +260,27 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
         goes_on = False
         for entry in entries:
             goes_on = goes_on or alive[nodes.place[tree.entry_node[entry]]]
-        following = tree.first_board[board] + (scope.part if depth == 0 else 0)
+        following = tree.first_board[board] + (scope.part if depth == trunk else 0)
         if drawn:
             following = scope.board[depth + 1]
-        elif scope.parts == 0 or not goes_on:
+        elif (scope.parts == 0 and depth == trunk) or not goes_on:
             following = end
         work.following[depth] = following
     if work.following[depth] < end:
         work.board[depth + 1] = work.following[depth]
-        work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == 0 else 1)
+        work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == trunk else 1)
         return arrive(tree, scope, depth + 1, work)
 
-    if depth == 0 and scope.parts != 1:
+    if depth == trunk and scope.parts != 1:
+        k = (board - tree.board_start[depth]) * len(entries)
         for entry in entries:
-            below, k = nodes.place[tree.entry_node[entry]], entry - tree.entry_start[1]
+            below = nodes.place[tree.entry_node[entry]]
             for hand in range(value.shape[1]):
-                if scope.parts > 1:
-                    sums[k, hand] = value[below, hand]
-                else:
+                if scope.parts == 0:
                     value[below, hand] = sums[k, hand]
+                else:
+                    sums[k, hand] = value[below, hand] if alive[below] else 0.0
+            k += 1
         if scope.parts > 1:
             depth = -1
     if depth >= 0 and not drawn:

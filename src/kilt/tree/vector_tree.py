@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 from math import comb, nan
 from typing import Any, NamedTuple
 
@@ -213,6 +214,60 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
         weight_before=np.concatenate([[0], np.cumsum(tree.weight[kept], dtype=np.int64)]),
         symmetry=tree.symmetry[kept],
     )
+
+
+def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
+    """[round] the entries on the ways through some entries of a round: `begin` to `end`, by their numbers in the tree.
+
+    Those of later rounds stand in a row, and so do their rows of the tables: the betting after one entry comes before
+    that after the next.
+    """
+    within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] block of its node
+    every = [np.arange(first, last) for first, last in pairwise(tree.entry_start.tolist())]
+    every[round_] = np.arange(begin, end)
+    for r in range(round_ - 1, -1, -1):
+        every[r] = every[r][np.isin(tree.entry_block[every[r]], within[every[r + 1]])]
+    for r in range(round_ + 1, len(every)):
+        every[r] = every[r][np.isin(within[every[r]], tree.entry_block[every[r - 1]])]
+    return every
+
+
+def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
+    """The part of a public tree with some entries of each round; rows of its tables are where they were."""
+    entries = np.concatenate(kept).astype(np.int32)
+    return tree._replace(
+        entry_start=np.cumsum([0, *map(len, kept)], dtype=np.int32),
+        entry_node=tree.entry_node[entries],
+        entry_block=tree.entry_block[entries],
+        entry_row=tree.entry_row[entries],
+    )
+
+
+class BettingPart(NamedTuple):
+    """The betting that leads through some chance nodes of a round, and all that follows them."""
+
+    round: int
+    entries: list[IntArray]  # [round] in the tree
+    rows: IntArray  # [round, 2] rows of a board from … to … that belong to it; all of them before `round`
+
+    @classmethod
+    def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
+        """The betting through some entries of a round after the first, by their numbers among those of the round."""
+        first = int(tree.entry_start[round_])
+        entries = entries_through(tree, round_, first + begin, first + end)
+        ends = np.append(tree.entry_row[1:], 0)  # [entry] where its rows end
+        ends[tree.entry_start[1:] - 1] = tree.rows
+        rows = np.stack([np.zeros_like(tree.rows), tree.rows], axis=1).astype(np.int64)
+        for r in range(round_, len(rows)):
+            rows[r] = (tree.entry_row[entries[r][0]], ends[entries[r][-1]]) if len(entries[r]) else (0, 0)
+        return cls(round_, entries, rows)
+
+    def within(self, tree: VectorTree) -> VectorTree:
+        """A public tree, or a part of its boards, with this betting alone: boards have its rows and no others."""
+        part = entries_tree(tree, self.entries)
+        offset = np.repeat(self.rows[:, 0], np.diff(part.entry_start))
+        rows = np.diff(self.rows, axis=1)[:, 0].astype(tree.rows.dtype)
+        return part._replace(entry_row=(part.entry_row - offset).astype(part.entry_row.dtype), rows=rows)
 
 
 class Dealing(NamedTuple):
