@@ -270,8 +270,10 @@ def _plan_disk(
                 "iterations are those that [2-4] hold'em took; in smaller games it may be the second number, in limit "
                 "hold'em it was the third"
             )
-        if not fits:
-            say("that is more memory than is available here: use fewer --cores, whose subgames are in memory at a time")
+        say(
+            f"where memory is less, fewer subgames are worked on at a time: {_small(found[-1].least_memory)} hold one"
+            + ("" if fits else ", which is more than is available here")
+        )
     _end(fits=fits or machines > 1)
 
 

@@ -20,7 +20,7 @@ from kilt import machine
 from kilt.errors import RunError
 from kilt.solve.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
 from kilt.solve.disk_strategy import DiskProblem
-from kilt.solve.disk_subgames import Subgames
+from kilt.solve.disk_subgames import Subgames, subgames_abreast
 from kilt.solve.distributed.partition import shared_out
 
 # Exploitability of the current strategy of CFR+ in mbb/g, by iterations: [2-4] hold'em as docs/disk.md has it,
@@ -35,7 +35,8 @@ class DiskForecast(NamedTuple):
     machines: int
     cores: int  # of each
     subgames: int  # of the machine that has most to do
-    memory: int  # bytes, of each
+    memory: int  # bytes of each, so that all cores are at work
+    least_memory: int  # bytes of each, with one subgame at a time
     disk: int  # bytes at most, of the machine that has most
     seconds: float  # of an iteration
     sent: int  # bytes between the head and all others in an iteration; 0 on one machine
@@ -74,15 +75,14 @@ class DiskPlan:
         """Numbers that are kept: one for each action, board and hand, those alike by suits once."""
         return self.cut.numbers * (1 + self.averaging)
 
-    @property
-    def memory(self) -> int:
-        """Bytes of tables in memory at a time, on each machine."""
-        return self.cut.memory * (1 + self.averaging)
+    def memory(self, subgames: int) -> int:
+        """Bytes of tables on a machine, with some subgames in memory at a time."""
+        return self.cut.memory_of(subgames) * (1 + self.averaging)
 
     @property
     def fits(self) -> bool:
-        """Whether this machine has the memory."""
-        return self.memory <= machine.available_memory()
+        """Whether this machine has the memory for a subgame at a time."""
+        return self.memory(1) <= machine.available_memory()
 
     def measured(self, seconds: float) -> DiskPace:
         """What a core of this machine does, by working on some subgames for some seconds."""
@@ -104,7 +104,8 @@ class DiskPlan:
         message = (machines * cut.trunk_rows * cut.width + values) * cut.dtype.itemsize
         sent = 2 * message if machines > 1 else 0
         disk = ceil(4 * self.numbers / PACKED * share)
-        return DiskForecast(machines, threads, len(own), self.memory, disk, 2 * work + sent / bandwidth, sent)
+        memory = self.memory(subgames_abreast(threads)), self.memory(1)
+        return DiskForecast(machines, threads, len(own), *memory, disk, 2 * work + sent / bandwidth, sent)
 
     def iterations_for(self, target: float) -> tuple[int, int, int]:
         """Iterations to an exploitability in chips per game: as in [2-4] hold'em, and as in smaller and larger games.

@@ -143,12 +143,15 @@ class BucketedSubgames(Subgames):
         """Whole numbers to a chip: regrets of all hands of a bucket are added up."""
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
-    @property
-    def memory(self) -> int:
-        """Bytes of the tables and of the buckets in memory at a time."""
-        tables = 4 * self.abreast * self.rows * self.width * self.dtype.itemsize
-        boards = max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
-        return tables + self.abreast * 2 * 4 * boards * self.game.shape[1]
+    def memory_of(self, abreast: int) -> int:
+        """Bytes of the tables and of the buckets of some subgames."""
+        tables = 4 * self.rows * self.width * self.dtype.itemsize
+        return int(abreast * (tables + 2 * 4 * self._boards * self.game.shape[1]))
+
+    @cached_property
+    def _boards(self) -> int:
+        """Boards of the subgame that has most."""
+        return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
         """The part of the tree that is a subgame, with the trunk before it."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
@@ -155,15 +155,21 @@ class Subgames:
         most = max(np.abs(tree.nodes.stake).max(), np.abs(tree.dice.called).max())
         return 2.0 ** (FINENESS - ceil(log2(2 * most * tree.prior.sum(axis=1).max())))
 
-    @property
+    @cached_property
     def abreast(self) -> int:
-        """Subgames in memory at a time: for each thread one that is read, one that is walked, and two to be written."""
-        return subgames_abreast(self.game.threads)
+        """Subgames in memory at a time: as many as threads want, fewer where half of the memory holds fewer, or one."""
+        one = self.memory_of(1) - self.memory_of(0)
+        room = machine.available_memory() // 2 - self.memory_of(0)
+        return min(subgames_abreast(self.game.threads), max(1, room // one))
 
     @property
     def memory(self) -> int:
-        """Bytes of the trunk, and of subgames in memory at a time: of regrets alone, and of what is packed of them."""
-        rows, values = 2 * self.abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
+        """Bytes of the trunk and of the subgames in memory at a time, of regrets alone: see `memory_of`."""
+        return self.memory_of(self.abreast)
+
+    def memory_of(self, abreast: int) -> int:
+        """Bytes of the trunk and its values, of some subgames and of what is packed of them; of regrets alone."""
+        rows, values = 2 * abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
         return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
     @property
@@ -349,7 +355,7 @@ class Subgames:
 
 
 def subgames_abreast(threads: int) -> int:
-    """Subgames in memory at a time: see `Subgames.abreast`."""
+    """Subgames in memory at a time: for each thread one that is read, one that is walked, and two to be written."""
     return 4 * threads + 1
 
 
