@@ -86,7 +86,7 @@ class Painting:
         gain = float(VALUES[hands[buyer]] - position.price)
         return (gain, -gain) if buyer == 0 else (-gain, gain)
 
-    def board_name(self, board: tuple[int, ...]) -> str:
+    def board_name(self, board: tuple[int, ...], player: int) -> str:
         """Nothing is ever revealed."""
         return ""
 

@@ -760,3 +760,38 @@ def copy_pieces(source, begin, target, place, size):
     """Pieces of one table to their places in another."""
     for start, to, n in zip(begin, place, size, strict=True):
         target[to : to + n] = source[start : start + n]
+
+
+def stud_ends(deck, rounds, bets):
+    """Every end of a stud game with antes of 1 in which player 0 begins each round and one bet is allowed in it.
+
+    `rounds` has, for each, the cards that it deals one by one: (whose, whether face up). Yields how likely the deal is,
+    what player 0 wins, and for each player the way there: what they saw, which actions there were, and which they took.
+    """
+    dealt = [card for cards in rounds for card in cards]
+    orders = list(permutations(range(deck.size), len(dealt)))
+    for order in orders:
+        cards = [(card, *each) for card, each in zip(order, dealt, strict=True)]
+        mine, theirs = (hand_value([card for card, who, _ in cards if who == p], deck) for p in (0, 1))
+        for line in one_bet_lines(len(rounds)):
+            stake, before, ways, winner = 1, "", ([], []), (mine > theirs) - (mine < theirs)
+            for r, actions in enumerate(line):
+                there = cards[: sum(map(len, rounds[: r + 1]))]
+                for place, action in enumerate(actions):
+                    player, facing = place % 2, "r" in actions[:place]
+                    view = tuple(card if up or who == player else None for card, who, up in there)
+                    ways[player].append(((view, before + actions[:place]), "fc" if facing else "cr", action))
+                    if action == "f":
+                        winner = 1 if player == 1 else -1
+                stake += bets[r] * actions.endswith("rc")
+                before += actions + "/"
+            yield 1 / len(orders), winner * stake, ways
+
+
+def one_bet_lines(rounds):
+    """All ways to bet, round by round, where one bet a round is allowed."""
+    for actions in ("cc", "crc", "crf", "rc", "rf"):
+        if actions.endswith("f") or rounds == 1:
+            yield (actions,)
+        else:
+            yield from ((actions, *rest) for rest in one_bet_lines(rounds - 1))

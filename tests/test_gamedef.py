@@ -105,7 +105,7 @@ def test_more_than_two_players_are_read() -> None:
         (NOLIMIT, "stack", "stak",
          "'stak = 20000 20000' is unknown; lines are limit, nolimit or `key = values` with a key out of "
          "numPlayers, numRounds, stack, blind, raiseSize, firstPlayer, maxRaises, numSuits, numRanks, "
-         "numHoleCards, numBoardCards: check my.game, line 5"),
+         "numHoleCards, numBoardCards, numUpCards, numDownCards: check my.game, line 5"),
         (NOLIMIT, "blind = 100 50\n", "", "blind is missing: add `blind` to my.game, above line 11"),
         (NOLIMIT, "numPlayers = 2\n", "",
          "numPlayers is missing: add `numPlayers` to my.game, above line 11"),
@@ -222,8 +222,8 @@ def test_what_is_written_is_read_back(game: GameDef) -> None:
 
 def test_library() -> None:
     assert set(library()) == {
-        "kuhn", "one-card", "leduc", "rhode-island", "holdem.2-1", "holdem.2-4", "holdem.3-1", "holdem.4-2",
-        "holdem.limit.2p", "holdem.nolimit.2p", "holdem.nolimit.2p.25bb", "holdem.nolimit.2p.50bb",
+        "kuhn", "one-card", "leduc", "leduc-stud", "rhode-island", "holdem.2-1", "holdem.2-4", "holdem.3-1",
+        "holdem.4-2", "holdem.limit.2p", "holdem.nolimit.2p", "holdem.nolimit.2p.25bb", "holdem.nolimit.2p.50bb",
         "holdem.nolimit.2p.1-2", "royal.limit.2p", "short.2-1", "short.4-1", "short.nolimit.2p",
     }  # fmt: skip
     for name, text in library().items():

@@ -33,16 +33,16 @@ def show(name: GameName, as_json: AsJson = False) -> None:
     from dataclasses import asdict
 
     from kilt.games import load_game, ready_made_games
-    from kilt.games.holdem import Holdem
+    from kilt.games.holdem import Poker
 
     game = load_game(name)
     if as_json:
-        rules = asdict(game.rules) if isinstance(game, Holdem) else {}
+        rules = asdict(game.rules) if isinstance(game, Poker) else {}
         counts = {"hands": [len(game.hands(0)), len(game.hands(1))], "first_player": game.start().actor + 1}
         print_json({"name": game.name, "what": ready_made_games().get(name, "from a file")} | counts | {"rules": rules})
         return
     print_line(f"  {ready_made_games().get(name, 'from a file')}", bold=game.name)
-    if isinstance(game, Holdem):
+    if isinstance(game, Poker):
         deck = game.deck
         print_line(f"{deck.size} cards: ranks {deck.rank_names}, suits {deck.suit_names}")
     print_line(f"{len(game.hands(0)):,} private hands for player 1, {len(game.hands(1)):,} for player 2")
@@ -50,7 +50,7 @@ def show(name: GameName, as_json: AsJson = False) -> None:
     actions = start.actions()
     shown = ", ".join(actions) if len(actions) <= 12 else f"{', '.join(actions[:4])}, … {actions[-1]}"
     print_line(f"player {start.actor + 1} acts first and can: {shown}")
-    if isinstance(game, Holdem):
+    if isinstance(game, Poker):
         print_line(f"\n{str(game.rules).rstrip()}")
 
 
@@ -73,12 +73,12 @@ def size(
     from kilt.errors import GameError
     from kilt.games import load_game
     from kilt.games.bluff import Bluff
-    from kilt.games.holdem import Holdem
+    from kilt.games.holdem import Poker
     from kilt.games.size import BucketedSize, GameSize, abstract_size, size_of
 
     game = load_game(name)
     sizes: list[GameSize | BucketedSize]
-    if isinstance(game, Holdem):
+    if isinstance(game, Poker):
         sizes = [size_of(game.rules), *(abstract_size(game.rules, spec) for spec in abstraction or [])]
     elif isinstance(game, Bluff) and not abstraction:
         sizes = [size_of(game)]

@@ -42,6 +42,7 @@ from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
+from kilt.games.stud import Stud
 from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.processed import ProcessedAgent
@@ -137,6 +138,11 @@ def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
 def load_holdem(name: str | Path) -> Holdem:
     """A poker game by name or file: agents and the ACPC know no other kind."""
     game = load_game(name)
+    if isinstance(game, Stud):
+        raise PlayError(
+            f"{name} is stud: agents play games whose later cards are all public; solve it and judge what is found, "
+            f"with `kilt solve --game {name}`"
+        )
     if not isinstance(game, Holdem):
         raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
     return game

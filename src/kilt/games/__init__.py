@@ -14,7 +14,8 @@ from kilt.errors import GameError, file_errors
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.gamedef import GameDef, describe, library, ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import Holdem, Poker
+from kilt.games.stud import Stud
 
 _BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
 
@@ -37,14 +38,19 @@ def load_game(name: str | Path) -> Game:
     Returns
     -------
     Game
-        The rules: a `Holdem` for all games of poker.
+        The rules: a `Holdem` for games of poker, a `Stud` where players get cards of their own after round 1.
     """
     if str(name) in _BLUFFS:
         return Bluff(_BLUFFS[str(name)])
     if str(name) in library():
-        return Holdem(ready_made(str(name)), str(name))
+        return poker(ready_made(str(name)), str(name))
     if not Path(name).exists():
         raise GameError(
             f"unknown game {str(name)!r}: use a game definition file or one of {', '.join(ready_made_games())}"
         )
-    return Holdem(GameDef.read(name), Path(name).stem)
+    return poker(GameDef.read(name), Path(name).stem)
+
+
+def poker(rules: GameDef, name: str) -> Poker:
+    """The game of poker with these rules."""
+    return Stud(rules, name) if rules.stud else Holdem(rules, name)

@@ -149,7 +149,7 @@ class Bluff:
         worth = 1.0 if following is None else VALUES[following]
         return worth if winner == 0 else -worth
 
-    def board_name(self, board: Board) -> str:
+    def board_name(self, board: Board, player: int = 0) -> str:
         """There is no board."""
         return ""
 

@@ -1,13 +1,14 @@
 """What a game is: the `Game` protocol, and the contract that every game keeps.
 
-A game here has two players, and its hidden information is dealt at the start: every player gets a private *hand*. What
-follows is seen by both: the players' actions, which make up a `Position`, and public chance events, which make up the
-*board*. Which actions are legal never depends on a hand or on the board. Poker and bluffing games are of this kind
-([Johanson16 §3.2.2] names the class), and it is what lets one walk treat all hands of a player at once.
+A game here has two players. At the start every player gets a private *hand*. Both see the players' actions, which make
+up a `Position`; chance events in between make up the *board*. Which actions are legal never depends on a hand or on the
+board. In most games both players see the board: poker and bluffing games are of this kind ([Johanson16 §3.2.2] names
+the class), and it is what lets one walk treat all hands of a player at once. In stud, cards of the board may be face
+down, for one player to see: such games have a flat tree alone.
 
 So a game answers five questions: which hands there are (`hands`), how they are dealt (`deals`), where play starts
 (`start`, and from there `Position.after`), what may be revealed (`reveals`) and what it pays (`payoffs`). The flat tree
-and the public tree are both built from these answers.
+and the public tree are both built from these answers, and information sets are named by what a player sees.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError
 
-CHANCE = -1  # the actor where the next thing to happen is a public chance event
+CHANCE = -1  # the actor where the next thing to happen is a chance event
 TERMINAL = -2  # the actor where the game is over
-REVEAL = "/"  # the label of a public chance event in a history
+REVEAL = "/"  # the label of a chance event in a history
 
 Hands: TypeAlias = tuple[int, int]  # the private hand of each player, by number
-Board: TypeAlias = tuple[int, ...]  # what public chance has revealed so far
+Board: TypeAlias = tuple[int, ...]  # what chance has dealt since the start
 
 
 class Position(Protocol):
@@ -38,7 +39,7 @@ class Position(Protocol):
 
     @property
     def round(self) -> int:
-        """How many public chance events have happened."""
+        """How many chance events have happened since the start."""
 
     @property
     def history(self) -> str:
@@ -73,8 +74,8 @@ class Game(Protocol):
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
         """What each player wins at the end."""
 
-    def board_name(self, board: Board) -> str:
-        """The board in print."""
+    def board_name(self, board: Board, player: int) -> str:
+        """The board in print, as a player sees it."""
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:

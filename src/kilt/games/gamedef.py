@@ -18,7 +18,12 @@ limit or nolimit    —            raises of a fixed size, or of any size from t
 ``numRanks``        one          1 to 13, the highest ones
 ``numHoleCards``    one          private cards of each player
 ``numBoardCards``   per round    new public cards of that round
+``numUpCards``      per round    cards that each player gets face up as the round begins; left out: none
+``numDownCards``    per round    cards that each player gets face down then; left out: none
 ==================  ===========  =========================================================================
+
+The last two are for stud and not the ACPC's: up-cards belong to one player and are seen by both. In the first round the
+private cards are ``numHoleCards``. In a round, public cards are dealt first, then up-cards, then cards face down.
 
 >>> game = ready_made("holdem.nolimit.2p")
 >>> game.stacks, game.blinds, game.first_player, game.board_size(2)
@@ -69,6 +74,8 @@ _KEYS = {
     "numRanks": _Key("ranks", "game", 1, len(RANKS)),
     "numHoleCards": _Key("hole_cards", "game", 1, MOST_SEEN),
     "numBoardCards": _Key("board_cards", "round", 0, MOST_SEEN),
+    "numUpCards": _Key("up_cards", "round", 0, MOST_SEEN, default=0),
+    "numDownCards": _Key("down_cards", "round", 0, MOST_SEEN, default=0),
 }
 _BETTING = "limit or nolimit"
 _SPELLING = {name.lower(): name for name in _KEYS}
@@ -99,8 +106,13 @@ class GameDef:
     ranks: int
     hole_cards: int
     board_cards: tuple[int, ...]  # new ones per round
+    up_cards: tuple[int, ...] = ()  # of each player, new ones per round; empty: none
+    down_cards: tuple[int, ...] = ()  # private ones of each player, new ones per round; empty: none
 
     def __post_init__(self) -> None:
+        for name in ("up_cards", "down_cards"):
+            if not any(getattr(self, name)):
+                object.__setattr__(self, name, ())
         for complaint in self._complaints():
             raise complaint
 
@@ -155,6 +167,22 @@ class GameDef:
         """The largest blind: the unit of win rates and the smallest raise of no-limit."""
         return max(self.blinds)
 
+    @property
+    def stud(self) -> bool:
+        """Whether players get cards of their own after the first round."""
+        return bool(self.up_cards or self.down_cards)
+
+    def dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
+        """How many cards a round of a game for two deals after the hole cards, in the order of dealing.
+
+        Public ones, up-cards of player 0 and of player 1, then cards that player 0 and player 1 get face down.
+
+        >>> ready_made("leduc-stud").dealt(1), ready_made("holdem.limit.2p").dealt(1)
+        ((0, 1, 1, 0, 0), (3, 0, 0, 0, 0))
+        """
+        up, down = (cards[round] if cards else 0 for cards in (self.up_cards, self.down_cards))
+        return self.board_cards[round], up, up, down, down
+
     def board_size(self, round: int) -> int:  # noqa: A002
         """Number of cards on the board in `round`, old and new."""
         return self._board_sizes[round + 1]
@@ -200,6 +228,8 @@ class GameDef:
             needed = {"game": 1, "player": self.players, "round": self.rounds}[key.per]
             if key.field == "raise_sizes" and self.betting == "nolimit":
                 needed = 0
+            if key.field in ("up_cards", "down_cards") and not values:
+                continue
             if len(values) != needed:
                 each = f"one per {key.per}" if needed else "the game is nolimit"
                 yield _EntryError(name, f"{name} has {len(values)} values; it needs {needed} ({each})")
@@ -217,11 +247,15 @@ class GameDef:
         if self.betting == "nolimit" and UNLIMITED in self.stacks:
             what = f"stack is unlimited; a nolimit game needs stacks below {UNLIMITED}"
             yield _EntryError("stack", what)
-        board = sum(self.board_cards)
-        if self.hole_cards + board > MOST_SEEN:
-            what = f"a player sees {self.hole_cards} + {board} cards; at most {MOST_SEEN} make a hand"
+        for name in ("numUpCards", "numDownCards"):
+            if any(first := self._values(name)[:1]):
+                what = f"{name} begins with {first[0]}, not with 0: in the first round players get numHoleCards"
+                yield _EntryError(name, what)
+        board, own = sum(self.board_cards), self.hole_cards + sum(self.up_cards) + sum(self.down_cards)
+        if own + board > MOST_SEEN:
+            what = f"a player sees {own} + {board} cards; at most {MOST_SEEN} make a hand"
             yield _EntryError("numBoardCards", what)
-        needed = self.players * self.hole_cards + board
+        needed = self.players * own + board
         if needed > self.deck.size:
             what = f"{self.players} players and the board need {needed} cards; the deck has {self.deck.size}"
             yield _EntryError("numRanks", what)

@@ -17,6 +17,7 @@ The betting and the cards do not meet before the end: `Betting` is the position,
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -266,11 +267,15 @@ def positions_after(start: Betting) -> Positions:
 
 
 @dataclass(frozen=True)
-class Holdem:
-    """A two-player game from its definition. Hands are numbered as in `Deck.holes`, boards are card numbers."""
+class Poker(ABC):
+    """A two-player game from its definition: private hands at the start, betting, and what it pays.
+
+    How later cards are dealt is for `Holdem` and `Stud` to say. Hands are numbered as in `Deck.holes`, boards are card
+    numbers.
+    """
 
     rules: GameDef
-    name: str = "hold'em"
+    name: str = "poker"
 
     def __post_init__(self) -> None:
         if self.rules.players != 2:
@@ -295,11 +300,6 @@ class Holdem:
         return self.rules.deck
 
     @property
-    def known_board(self) -> Board:
-        """The public cards that are there when the game begins."""
-        return ()
-
-    @property
     def numbers(self) -> IntArray:
         """[hand] numbers in `Deck.holes` of the private hands that players may hold, ascending: here, all of them."""
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
@@ -313,25 +313,6 @@ class Holdem:
     def weights(self) -> FloatArray:
         """[player, hand] how likely hands are before it is known what they have in common: here, all alike."""
         return np.ones((2, len(self.numbers)))
-
-    @property
-    def marks(self) -> FloatArray:
-        """[mark, hand] what else tells hands apart: suits that differ in it are not alike. Here, nothing."""
-        return np.zeros((0, len(self.numbers)))
-
-    def rake(self, stakes: FloatArray) -> FloatArray:
-        """Chips that the house takes from pots to which both players have put in `stakes` each: here, none."""
-        return np.zeros(np.shape(stakes))
-
-    @property
-    def tilts(self) -> FloatArray:
-        """[player, case] the share by which payoffs differ from the rules', by how a hand ends (`tilt`): here, 0."""
-        return np.zeros((2, 4))
-
-    @property
-    def real(self) -> Holdem:
-        """The game with the payoffs of its rules, by which strategies are judged: here, itself."""
-        return self
 
     @property
     def definition(self) -> str:
@@ -379,6 +360,67 @@ class Holdem:
         """
         return self.positions.replay(history)
 
+    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
+        """Chips that each player wins at the end of a hand."""
+        assert isinstance(position, Betting)
+        if position.folded is not None:
+            sign = 1 if position.folded == 1 else -1
+        else:
+            mine, theirs = (_strength(self._shown(player, hand, board), self.deck) for player, hand in enumerate(hands))
+            sign = (mine > theirs) - (mine < theirs)
+        return float(sign * position.stake), float(-sign * position.stake)
+
+    @abstractmethod
+    def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
+        """All ways to deal the cards of the next round, with probabilities."""
+
+    @abstractmethod
+    def board_name(self, board: Board, player: int) -> str:
+        """The cards dealt since the start that a player sees, rounds split by ``/``."""
+
+    @abstractmethod
+    def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
+        """The cards that count for a player at a showdown."""
+
+
+@dataclass(frozen=True)
+class Holdem(Poker):
+    """A game whose later cards are all public."""
+
+    name: str = "hold'em"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rules.stud:
+            raise GameError(
+                f"{self.name} is stud: after the first round players get cards of their own (`numUpCards`, "
+                "`numDownCards`); use a game without them, or `kilt.games.load_game`"
+            )
+
+    @property
+    def known_board(self) -> Board:
+        """The public cards that are there when the game begins."""
+        return ()
+
+    @property
+    def marks(self) -> FloatArray:
+        """[mark, hand] what else tells hands apart: suits that differ in it are not alike. Here, nothing."""
+        return np.zeros((0, len(self.numbers)))
+
+    def rake(self, stakes: FloatArray) -> FloatArray:
+        """Chips that the house takes from pots to which both players have put in `stakes` each: here, none."""
+        return np.zeros(np.shape(stakes))
+
+    @property
+    def tilts(self) -> FloatArray:
+        """[player, case] the share by which payoffs differ from the rules', by how a hand ends (`tilt`): here, 0."""
+        return np.zeros((2, 4))
+
+    @property
+    def real(self) -> Holdem:
+        """The game with the payoffs of its rules, by which strategies are judged: here, itself."""
+        return self
+
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
         """All sets of cards for the next round that nobody holds, equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *self.known_board, *board}
@@ -387,18 +429,11 @@ class Holdem:
         chance = 1 / comb(len(rest), count)
         return [((*board, *cards), chance) for cards in rest[subsets(len(rest), count)].tolist()]
 
-    def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Chips that each player wins at the end of a hand."""
-        assert isinstance(position, Betting)
-        if position.folded is not None:
-            sign = 1 if position.folded == 1 else -1
-        else:
-            mine, theirs = (_strength((*self._holes[hand], *self.known_board, *board), self.deck) for hand in hands)
-            sign = (mine > theirs) - (mine < theirs)
-        return float(sign * position.stake), float(-sign * position.stake)
+    def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
+        return (*self._holes[hand], *self.known_board, *board)
 
-    def board_name(self, board: Board) -> str:
-        """The cards of the board, rounds split by ``/`` as in ACPC states."""
+    def board_name(self, board: Board, player: int = 0) -> str:
+        """The cards of the board, rounds split by ``/`` as in ACPC states; both players see the same."""
         board = (*self.known_board, *board)
         parts, start = [], 0
         for count in self.rules.board_cards:

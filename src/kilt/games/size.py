@@ -102,12 +102,14 @@ def size_of(game: GameDef | Bluff) -> GameSize:
         return _bluff(game)
     decisions, actions = _betting(game)
     deck, hole = game.deck, game.hole_cards
-    boards = [game.board_cards[: r + 1] for r in range(game.rounds)]
+    # Groups of cards in the order of dealing: all that are dealt by a round, and those that one player sees.
+    whole = [[n for each in range(r + 1) for n in game.dealt(each)] for r in range(game.rounds)]
+    boards = [[n for each in range(r + 1) for n in game.dealt(each)[:-1]] for r in range(game.rounds)]
     seen = [_deals(deck.size, (hole, *board)) for board in boards]
     return GameSize(
         decisions=decisions,
         actions=actions,
-        states=decisions.times(_deals(deck.size, (hole, hole, *board)) for board in boards),
+        states=decisions.times(_deals(deck.size, (hole, hole, *dealt)) for dealt in whole),
         information_sets=decisions.times(seen),
         canonical_information_sets=decisions.times(
             Isomorphism((hole, *filter(None, board)), deck).size for board in boards

@@ -23,8 +23,9 @@ from kilt.games import load_game
 from kilt.games.bluff import Bluff
 from kilt.games.game import Game
 from kilt.games.gamedef import GameDef
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import Holdem, Poker
 from kilt.games.size import GameSize, size_of
+from kilt.games.stud import Stud
 from kilt.games.tilt import TiltedGame, tilted
 from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.fixed_point import FixedPointProblem
@@ -178,7 +179,7 @@ class _Source:
     @cached_property
     def size(self) -> GameSize | None:
         """Counted, where that can be done before anything is written out."""
-        if isinstance(self.game, Holdem):
+        if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
 
@@ -232,6 +233,8 @@ class _Source:
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
     def _lacks_vector(self, tables: int) -> str | None:
+        if isinstance(self.game, Stud):
+            return f"private hands that are whole at the start, and {self.name} is stud, which deals more later on"
         if self.size is None:
             return f"a public tree, and {self.name} does not come with one"
         if self.too_many_bets:  # every action leads to a node

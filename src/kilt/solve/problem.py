@@ -25,7 +25,7 @@ import numpy.typing as npt
 from kilt.arrays import Array
 from kilt.errors import RunError, shortened
 from kilt.games.game import Game
-from kilt.games.holdem import Holdem
+from kilt.games.holdem import Poker
 from kilt.games.tilt import TiltedGame
 from kilt.solve.counter import Against, Restriction
 from kilt.strategy.table import Strategy, tree_fingerprint
@@ -225,4 +225,4 @@ def require_device(device: str) -> str:
 
 def big_blind_of(game: Game) -> float | None:
     """Chips of the big blind, or of the ante, of a game of poker; None for other games."""
-    return game.rules.big_blind if isinstance(game, Holdem) else None
+    return game.rules.big_blind if isinstance(game, Poker) else None

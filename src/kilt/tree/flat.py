@@ -108,7 +108,8 @@ class _Deal(NamedTuple):
 def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
     """Write out a game. The first two chance nodes deal a hand to player 0, then to player 1.
 
-    Both players remember all they have seen, so an information set is the hand, the board and the history.
+    Both players remember all they have seen, so an information set is the hand, what is seen of the board, and the
+    history.
     """
     deals = game.deals()
     own = deals.sum(axis=1)
@@ -134,7 +135,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
         return Expansion(
             actor,
             [(1.0, _Deal(after, mine, theirs, board)) for after in public.following],
-            infoset=f"{names[actor][hands[actor]]}|{board_name(board)}|{public.history}",
+            infoset=f"{names[actor][hands[actor]]}|{board_name(board, actor)}|{public.history}",
             actions=public.actions,
         )
 

@@ -25,6 +25,7 @@ from kilt.errors import GameError
 from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
+from kilt.games.stud import Stud
 from kilt.games.subgame import Continuations, Subgame, deals
 from kilt.tree import vector_arrays as kinds
 from kilt.tree.betting import SHOWN, BettingTree, Menu, betting_tree, payoffs_of
@@ -64,6 +65,8 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     elif isinstance(game, Bluff):
         actions, deal = _bids(game), _roll_dice(game)
         hands, strengths = hand_list(FULL), hand_tables(7)  # nobody looks at them
+    elif isinstance(game, Stud):
+        raise GameError(f"{game.name} is stud: vectors of hands cannot grow from round to round; use a flat tree")
     else:
         raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
     boards = deal.boards

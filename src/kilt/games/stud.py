@@ -1,0 +1,97 @@
+"""Stud: after the first round each player gets cards of their own, face up for both to see or face down.
+
+The definition says how many of each kind a round deals (`numUpCards`, `numDownCards`, and `numBoardCards` for cards
+that belong to both). A board has the cards of one round after another: public ones, the up-cards of player 0 and of
+player 1, then those that player 0 and player 1 got face down. What a player sees of it, `Stud.board_name` writes.
+
+>>> from kilt.games.gamedef import ready_made
+>>> game = Stud(ready_made("leduc-stud"), "leduc-stud")
+>>> board = game.deck.cards("KhQs" "JhJs")  # up-cards, then a card for each that nobody else sees
+>>> game.board_name(board, player=0), game.board_name(board, player=1)
+('/Kh:Qs/(Jh)', '/Kh:Qs/(Js)')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
+from kilt.games.game import Board, Hands, Position
+from kilt.games.holdem import Poker
+
+
+class DealtCards(NamedTuple):
+    """The cards that a round adds to the board, by whose they are."""
+
+    board: tuple[int, ...]  # everybody's
+    up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by both
+    down: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by that player alone
+
+
+@dataclass(frozen=True)
+class Stud(Poker):
+    """A game in which players get cards of their own after the first round."""
+
+    name: str = "stud"
+
+    def dealt(self, board: Board) -> list[DealtCards]:
+        """The cards of a board round by round, up to the last round that dealt some of them."""
+        found, start = [], 0
+        for r in range(self.rules.rounds):
+            parts = []
+            for size in self.rules.dealt(r):
+                parts.append(board[start : start + size])
+                start += size
+            found.append(DealtCards(parts[0], (parts[1], parts[2]), (parts[3], parts[4])))
+            if start >= len(board):
+                break
+        return found
+
+    @cached_property
+    def _counting(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """[player] the places on a whole board of the cards that count for that player."""
+        rounds = self.dealt(tuple(range(sum(sum(self.rules.dealt(r)) for r in range(self.rules.rounds)))))
+        first, second = (tuple(c for r in rounds for c in (*r.board, *r.up[p], *r.down[p])) for p in (0, 1))
+        return first, second
+
+    def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
+        """All ways to deal the cards of the next round out of those that nobody holds, equally likely."""
+        held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
+        rest = tuple(card for card in range(self.deck.size) if card not in held)
+        ways = list(_ways(rest, self.rules.dealt(position.round + 1)))
+        return [((*board, *cards), 1 / len(ways)) for cards in ways]
+
+    def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
+        """The hand, public cards, and the player's own up-cards and cards face down."""
+        return tuple(sorted([*self._holes[hand], *(board[place] for place in self._counting[player])]))
+
+    def board_name(self, board: Board, player: int) -> str:
+        """The cards of the board that a player sees, rounds split by ``/``.
+
+        A round has public cards, the up-cards of player 0 and of player 1 with a colon in between, and the player's own
+        cards that are face down, in brackets.
+        """
+        name, parts = self.deck.name, []
+        for r in self.dealt(board):
+            up = ":".join(map(name, r.up)) if any(r.up) else ""
+            down = f"({name(r.down[player])})" if r.down[player] else ""
+            parts.append(f"{name(r.board)}{up}{down}")
+        return "/".join(parts)
+
+
+def _ways(rest: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """All ways to deal sets of cards of these sizes, one after another.
+
+    >>> list(_ways((0, 1, 2), (1, 1)))
+    [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    """
+    if not sizes:
+        yield ()
+        return
+    for cards in combinations(rest, sizes[0]):
+        left = tuple(card for card in rest if card not in cards)
+        for others in _ways(left, sizes[1:]):
+            yield (*cards, *others)
