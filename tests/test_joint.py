@@ -249,7 +249,8 @@ def test_a_run(tmp_path, monkeypatch):
 def test_answers_to_what_orange_was_seen_to_do(cards_of, tmp_path):
     """Figures 6.1 and 6.2 by joint tables: games are drawn as they come, and nobody wins more than a best response."""
     folder, tables = tmp_path / "kept", joint_tables(cards_of(LEDUC, "lossless"))
-    contest = OrangeHoldem(LEDUC, lambda: tables, (7, 0, 0, 7), "cpu", iterations=60, folder=folder)
+    by = ("dcfr", 60)
+    contest = OrangeHoldem(LEDUC, lambda: tables, (7, 0, 0, 7), "cpu", iterations=60, orange=by, folder=folder)
     game = contest.game
     orange = game.probabilities(contest.orange)
     counts = observed(game, orange, 1, 20_000, np.random.default_rng(1))
@@ -265,7 +266,7 @@ def test_answers_to_what_orange_was_seen_to_do(cards_of, tmp_path):
     assert list(contest.ends()[1]) == pytest.approx([game.exploitability(game.responses(orange)), contest.bound])
     with (folder / "answers.jsonl").open("a") as file:
         file.write('{"rnr 2000 pro')  # as a machine leaves it that goes down
-    again = OrangeHoldem(LEDUC, pytest.fail, (7, 0, 0, 7), "cpu", iterations=60, folder=folder)
+    again = OrangeHoldem(LEDUC, pytest.fail, (7, 0, 0, 7), "cpu", iterations=60, orange=by, folder=folder)
     assert list(again.answers(Setting("1-step", 2000), (0.0, 0.9, 1.0))) == points  # nothing is found twice
     again._tables = lambda: tables
     assert (again.orange == orange).all()

@@ -39,6 +39,7 @@ from kilt.strategy.model import OpponentModel
 
 PLAN = "PR-PHS-PHS 5-5-5-5"
 ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within some 3 mbb/g
+ORANGE_ITERATIONS, ORANGE_VARIANT = 1000, "cfr"  # chosen since what a best response wins comes nearest to the thesis's
 SEED = 6
 KIND = "strategy of figures 6.1 and 6.2"
 TOGETHER = 5  # iterations between two looks at whether to stop
@@ -122,7 +123,9 @@ class OrangeHoldem:
     device : str
         "cpu" or "gpu": where it is solved.
     iterations : int
-        Of discounted CFR, for Orange and for every answer.
+        Of discounted CFR, for an equilibrium and for every answer.
+    orange : tuple of (str, int)
+        The variant of CFR that Orange is found by, and its number of iterations.
     folder : Path, optional
         Where Orange, an equilibrium and all answers are kept, and looked for. Left out: nowhere.
     tick : callable
@@ -137,11 +140,12 @@ class OrangeHoldem:
         device: str,
         iterations: int = ITERATIONS,
         *,
+        orange: tuple[str, int] = (ORANGE_VARIANT, ORANGE_ITERATIONS),
         folder: Path | None = None,
         tick: Callable[[float], None] = lambda share: None,
     ) -> None:
         self.name, self.big_blind, self.iterations = game.name, float(game.rules.big_blind), iterations
-        self.folder, self.tick = folder, tick
+        self.folder, self.tick, self._by = folder, tick, orange
         self._tables, self._device = cache(joint), device
         self._rules, self._tilted = game, tilted(game, tilt)
         self._kept = KeptAnswers(folder / "answers.jsonl" if folder else None)
@@ -162,36 +166,38 @@ class OrangeHoldem:
 
     @cached_property
     def orange(self) -> FloatArray:
-        """[slot] an equilibrium of the tilted game."""
-        return self._equilibrium("orange", self._tilted)
+        """[slot] near an equilibrium of the tilted game."""
+        return self._equilibrium("orange", self._tilted, *self._by)
 
     @cached_property
     def nash(self) -> FloatArray:
         """[slot] an equilibrium of the game."""
-        return self._equilibrium("nash", self._rules)
+        return self._equilibrium("nash", self._rules, VARIANT, self.iterations)
 
     @property
     def bound(self) -> float:
         """What a best response of the abstract game wins from Orange, in chips per game."""
         return float(self.ends()[1, 1])
 
-    def _equilibrium(self, name: str, rules: Game) -> FloatArray:
+    def _equilibrium(self, name: str, rules: Game, variant: str, iterations: int) -> FloatArray:
         """[slot] an equilibrium, as it was kept or found now."""
         place = self.folder / name if self.folder else None
         if place and artifact.exists(place):
             with suppress(ArtifactError):  # it can be found again
                 return self.game.probabilities(np.array(artifact.read(place, KIND).arrays["strategy"]))
-        found = self._solved(_joint_game(rules, self._tables(), self._device))
+        found = self._stepped(JointCfr(_joint_game(rules, self._tables(), self._device), variant), iterations)
         if place:
             place.parent.mkdir(parents=True, exist_ok=True)
             artifact.write(place, KIND, {"strategy": np.asarray(_on_host(self.game, found))})
         return found
 
-    def _solved(self, game: JointGame, restriction: Restriction | None = None) -> FloatArray:
-        solver = JointCfr(game, VARIANT, restriction)
-        while solver.iterations < self.iterations:
-            solver.step(min(TOGETHER, self.iterations - solver.iterations))
-            self.tick(solver.iterations / self.iterations)
+    def _answered(self, restriction: Restriction) -> FloatArray:
+        return self._stepped(JointCfr(self.game, VARIANT, restriction), self.iterations)
+
+    def _stepped(self, solver: JointCfr, iterations: int) -> FloatArray:
+        while solver.iterations < iterations:
+            solver.step(min(TOGETHER, iterations - solver.iterations))
+            self.tick(solver.iterations / iterations)
         return solver.average()
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
@@ -240,7 +246,7 @@ class OrangeHoldem:
             held = (Restriction(seat, fixed, share) for seat in (1, 0))
             if setting.confidence:
                 held = (Restriction(seat, share * fixed) for seat in (1, 0))
-            found = self.game.arrays.where(self.first, *(self._solved(self.game, each) for each in held))
+            found = self.game.arrays.where(self.first, *map(self._answered, held))
         met = self.met(found, self.orange), self.met(found, policy)
         return self.game.exploitability(found), *met, perf_counter() - began
 
@@ -272,7 +278,7 @@ def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
 
 def kept_folder(game: Holdem, tilt: Sequence[float]) -> Path:
     """The folder in the cache for what is found in a game with a tilt, by the settings of this module."""
-    settings = repr((tuple(map(float, tilt)), ITERATIONS, VARIANT, SEED))
+    settings = repr((tuple(map(float, tilt)), ITERATIONS, VARIANT, ORANGE_ITERATIONS, ORANGE_VARIANT, SEED))
     cards = AbstractionSpec.named(PLAN, Deal.of(game)).fingerprint
     return artifact.cache_folder() / f"figure-6-{artifact.fingerprint(game.definition, cards, settings)}"
 
