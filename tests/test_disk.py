@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from commands import answer, refused
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.buckets import AbstractionSpec, load_abstractions
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
@@ -27,6 +27,7 @@ from kilt.bench import disk as bench
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
+from kilt.config import EngineConfig
 from kilt.engines import LocalEngine, Worker, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
@@ -52,14 +53,15 @@ from kilt.solve import disk_strategy
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.disk import GOLDEN, DiskCfr
-from kilt.solve.disk_buckets import BucketedDiskCfr, BucketedSubgames
+from kilt.solve.disk_buckets import BucketedDiskCfr
 from kilt.solve.disk_kernels import MOST, PartRows
 from kilt.solve.disk_store import SubgameStore, pack, unpack
 from kilt.solve.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.disk_subgames import Subgames
-from kilt.solve.disk_workers import SharedDiskCfr
+from kilt.solve.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK, VectorProblem
+from kilt.solve.registry import make_solver
 from kilt.solve.solver import normalised
 from kilt.solve.vector import SELF_PLAY, VectorCfr
 from kilt.strategy.blueprint import STRATEGY, export
@@ -190,8 +192,34 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
     solver.open(tmp_path / "kept")
     again.open(tmp_path / "kept")
     assert again.iterations == 6 and np.array_equal(again.average(), solver.average())
-    with pytest.raises(RunError, match="share buckets of fine, so that nothing can be cut"):
-        BucketedSubgames(game, everywhere)
+    alone = AbstractProblem(AbstractGame(game.game, everywhere), (folder,))
+    solver, seen = BucketedDiskCfr(alone, scale=SCALE / np.pi), BucketedGame.by(game, everywhere)
+    assert solver.subgames.count == 5 and solver.subgames.by_betting  # flops share all buckets
+    solver.step(6)
+    table = in_memory(seen, 6, solver.scale, solver.subgames.trunk_rows).regret
+    np.testing.assert_allclose(solver.current(), seen.shares_of(alone.abstract, table, np.uint16), atol=1)
+
+
+def test_workers_for_players_who_see_buckets(seen_cards, tmp_path):
+    """They find the cards in their folder: tables and blueprints are those of one process, and are gone on with."""
+    place = seen_cards[0]
+    game, engine = Holdem(GameDef.parse(THREE_ROUNDS)), EngineConfig(name="local", blades=2)
+    problem = AbstractProblem(AbstractGame(game, load_abstractions([place])), (place,), engine=engine)
+    alone, shared = (
+        make_solver(replace(problem, engine=where), "cfr+disk:average") for where in (EngineConfig(), engine)
+    )
+    assert isinstance(alone, BucketedDiskCfr) and isinstance(shared, SharedBucketedDiskCfr)
+    alone.step(2)
+    shared.step(1)
+    shared.save_parts(tmp_path)
+    state = shared.state()
+    shared.mend()
+    shared.restore(state)
+    shared.restore_parts(tmp_path)
+    shared.step(1)
+    assert np.array_equal(shared.tables, alone.tables)
+    assert np.array_equal(shared.average(), alone.average()) and np.array_equal(shared.current(), alone.current())
+    shared.close()
 
 
 @pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])

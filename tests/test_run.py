@@ -431,7 +431,7 @@ def test_forms_that_only_one_algorithm_has(monkeypatch):
             ("holdem.nolimit.2p", "cfr+"),
             ["6.31e+164 states", "a betting tree of up to 20,000,000", "CONFIG with `actions`"],
         ),
-        (("holdem.limit.2p", "cfr+"), ["3.16e+17 states", "400,606.5 GB of memory", "are available", "smaller game"]),
+        (("holdem.limit.2p", "cfr+"), ["3.16e+17 states", "400,606.5 GB of memory", "are available: use"]),
         (("holdem.limit.2p",), ["judging a strategy needs", "200,303.3 GB of memory", "smaller game"]),
     ],
 )

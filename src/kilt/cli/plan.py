@@ -36,7 +36,7 @@ prune = 0                               # most walks leave out actions that lose
 equities = false                        # an all-in before the last round is worth its mean over all boards
 
 [engine]
-name = ""                               # local or ray: blades share the classes of boards, if the cards have some
+name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
 blades = 2                              # each with so many threads as [solver] says
 below = 0                               # blades below each, which share the classes of the next board
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine

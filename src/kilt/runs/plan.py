@@ -172,6 +172,7 @@ class RunPlan:
             abreast = subgames_abreast(solver.threads)
             maps = min(cost.maps, 2 * cost.maps // cost.boards[min(1, len(cost.boards) - 1)] * abreast)
             tables = cost.scratch + maps + 4 * abreast * entry.disk * min(SIZE, cost.table)
+            tables *= self.config.engine.blades if self.config.engine.name and not self.config.engine.address else 1
             kept = entry.disk * slots // PACKED
             return RunEstimate(self.size, tables, tables + beside, mapped, kept + slots, cards, 2 * cost.seconds)
         kept = (entry.tables - entry.opponent) * cost.table + (cost.opponent(entry.trunk) if entry.opponent else 0)
@@ -245,8 +246,10 @@ class RunPlan:
         asked = self.config.engine
         if not asked.name:
             return None
-        held = self.parts(asked.levels)
         engine = engine_named(asked.name, asked.address, self.config.solver.threads)
+        if self.algorithm.disk:  # what its workers need is known with the cards
+            return engine
+        held = self.parts(asked.levels)
         try:
             look_for_blades(engine, held, self.config.solver.threads)
         except BaseException:
@@ -340,10 +343,13 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if ABSTRACT not in algorithm.make:
         able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
         raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
-    if config.engine.name and (algorithm.walks or algorithm.joint or algorithm.against):
+    if config.engine.name and (algorithm.walks or algorithm.joint or algorithm.against) and not algorithm.disk:
         raise RunError(
-            f"blades share the deals of external sampling, not {config.solver.algorithm}: leave out the engine"
+            f"blades share the deals of external sampling, or subgames of cfr+disk, not {config.solver.algorithm}: "
+            "leave out the engine"
         )
+    if algorithm.disk and (config.engine.below or config.engine.batch or config.engine.boards or config.engine.samples):
+        raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
     if game.rules.betting == "limit" and config.actions:
         raise RunError(f"{game.name} has bets of one size: leave out `actions`")
     menu = ActionAbstraction(config.actions, config.near) if config.actions else None
@@ -357,7 +363,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if algorithm.against:
         plan = replace(plan, against=_against(plan))
     require_options(plan.options, game, blades=bool(config.engine.name))
-    if config.engine.name:
+    if config.engine.name and not algorithm.disk:
         trunk_of(plan.shared_cards.plan, deal, len(config.engine.levels))
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan

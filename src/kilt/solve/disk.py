@@ -146,7 +146,7 @@ class TrunkCfr(ABC):
                 regret,
                 subgame.average,
                 self.averaging,
-                cut.bucket_rows(seat, layout),
+                cut.bucket_rows(seat, subgame.number, layout),
                 subgame.sums,
                 regret[:0],
             )

@@ -3,33 +3,38 @@
 Tables are over row × bucket, and boards share them. So a subgame has to have all flops that share a bucket with one
 another, in any later round: the flops fall apart into sets, and one set or several are a subgame. Where cards have
 classes of flops, buckets are those of a class [Brown15], and the sets are the classes; without loss each flop is one.
-Where buckets are the same on all flops there is one set, and nothing can be cut. Buckets are looked up when a subgame
-is read, so that memory holds those of some subgames alone.
+A set that is too large, or the only one, where buckets are the same on all flops, is cut by the betting of the first
+round: ways of betting have no rows in common. Buckets are looked up when a subgame is read, so that memory holds those
+of some sets alone.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import ceil, log2
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact, machine
+from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.solve.abstract import BucketedGame, DecisionPlace, bucket_layouts, rounded_shares
-from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.abstract_problem import AbstractProblem, dtype_of
 from kilt.solve.disk import DiskCfr
 from kilt.solve.disk_kernels import PartRows
 from kilt.solve.disk_strategy import read_subgame
-from kilt.solve.disk_subgames import FEWEST, SIZE, Subgames
+from kilt.solve.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import flops_tree
+from kilt.tree.vector_tree import BettingPart, flops_tree
 
 FINER = 8  # bits more than `FINENESS`: few of a bucket's hands find the most that one can, and numbers end at 2³¹
+KNOWN = 2  # sets of flops whose buckets stay looked up
 MOST_COLUMNS = 65_535  # buckets of a round in a subgame, by the numbers that kernels have for places
 
 
@@ -60,17 +65,30 @@ class BucketedSubgames(Subgames):
         self.cards = cards
         self.numbers_of = tuple(one.numbers for one in cards.each)  # [player][round] buckets
         self._most = max(map(max, self.numbers_of))  # what stands for hands that cannot be held: see `bucket_layouts`
-        rows = game.tree.rows.astype(np.int64)
-        self._start = np.concatenate([[0], np.cumsum(rows)])
-        self.rows, met = int(self._start[-1]), self._buckets_of_flops()
-        sets = _sets(met)
-        if sets.max() == 0:
+        self.row_start = np.concatenate([[0], np.cumsum(game.tree.rows.astype(np.int64))])  # [round + 1] without boards
+        met = self._buckets_of_flops()
+        self._cut(met, _sets(met), size)
+        if self.count == 1:
             raise RunError(
-                f"all flops of {game.game.name} share buckets of {cards.name}, so that nothing can be cut: use cfr+, "
-                "or cards with classes of boards, or without loss"
+                f"all flops of {game.game.name} share buckets of {cards.name}, and there is one way of betting before "
+                "them, so that nothing can be cut: use cfr+, or cards with classes of boards, or without loss"
             )
-        self._cut(met, sets, size)
-        self.sizes = np.full(self.count, self.rows - self.trunk_rows)
+        self.sizes = np.array([np.diff(self.betting(number).rows[1:]).sum() for number in range(self.count)])
+        self.rows = self.lead_rows + int(self.sizes.max())
+
+    @classmethod
+    def of(cls, abstract: AbstractGame, threads: int) -> BucketedSubgames:
+        """An abstract game, cut."""
+        return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
+
+    def require_memory(self, tables: int) -> None:
+        """Raise RunError where memory does not hold subgames with 1 or 2 tables."""
+        wanted, there = self.memory * tables, machine.available_memory()
+        if wanted > there:
+            raise RunError(
+                f"subgames of {self.game.game.name} take {wanted / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB "
+                "are available: use fewer buckets or bets, more classes of boards, or external"
+            )
 
     def _buckets_of_flops(self) -> list[tuple[int, int, list[IntArray]]]:
         """For each player and later round, [flop] the buckets that its hands have there; and how large buckets are."""
@@ -99,17 +117,25 @@ class BucketedSubgames(Subgames):
         widest = np.zeros(len(members), np.int64)
         for _, _, each in met:
             widest = np.maximum(widest, [len(np.unique(np.concatenate([each[f] for f in own]))) for own in members])
-        bytes_of = self.rows * self.dtype.itemsize * widest
+        row = self.dtype.itemsize * widest  # [set] bytes
+        bytes_of = int(self.row_start[-1]) * row
         most = size or min(SIZE, int(bytes_of.sum()) // FEWEST + 1)
-        number = np.unique((np.cumsum(bytes_of) - bytes_of) // most, return_inverse=True)[1]
-        self.count = int(number.max()) + 1
-        self.cuts = np.tile([0, len(sets), 0, self.entries], (self.count, 1))  # flops are in `_flops`
-        own_sets = (np.flatnonzero(number == each) for each in range(self.count))
+        if len(members) > 1 and bytes_of.max() <= (size or SIZE):
+            number = np.unique((np.cumsum(bytes_of) - bytes_of) // most, return_inverse=True)[1]
+            ways = [(each, (0, self.entries)) for each in range(int(number.max()) + 1)]
+        else:
+            number, every = np.arange(len(members)), range(self.entries)
+            rows = np.array([np.diff(BettingPart.of(self.game.tree, 1, e, e + 1).rows[1:]).sum() for e in every])
+            ways = [(each, some) for each in number.tolist() for some in in_a_row(rows * row[each], most)]
+        self.count, self._group = len(ways), [group for group, _ in ways]  # [subgame] which of `_flops` it has
+        self.cuts = np.array([(0, len(sets), *some) for _, some in ways])
+        own_sets = (np.flatnonzero(number == each) for each in range(int(number.max()) + 1))
         self._flops = [np.sort(np.concatenate([members[one] for one in own])) for own in own_sets]
         # [player][round][subgame] its buckets, in rising order: columns of its table
         self.columns = [[[np.arange(buckets)] * self.count for buckets in own] for own in self.numbers_of]
         for seat, r, each in met:
-            self.columns[seat][r] = [np.unique(np.concatenate([each[f] for f in own])) for own in self._flops]
+            columns = [np.unique(np.concatenate([each[f] for f in own])) for own in self._flops]
+            self.columns[seat][r] = [columns[group] for group in self._group]
         if self.cards.each[0] is self.cards.each[1]:
             self.columns[1] = self.columns[0]
         wide = max(len(own) for rounds in self.columns for each in rounds[1:] for own in each)
@@ -128,8 +154,9 @@ class BucketedSubgames(Subgames):
     @property
     def fingerprint(self) -> str:
         """A short name for the game, the cards and the way it is cut."""
-        ways = [artifact.fingerprint(np.ascontiguousarray(flops)) for flops in self._flops]
-        return artifact.fingerprint(self._whole, self.cards.fingerprint, *ways)
+        ways = [*self._flops, *([self.cuts, np.array(self._group)] if self.by_betting else [])]
+        said = (artifact.fingerprint(np.ascontiguousarray(way)) for way in ways)
+        return artifact.fingerprint(self._whole, self.cards.fingerprint, *said)
 
     @property
     def numbers(self) -> int:
@@ -145,8 +172,8 @@ class BucketedSubgames(Subgames):
 
     def memory_of(self, abreast: int) -> int:
         """Bytes of the tables and of the buckets of some subgames."""
-        tables = 4 * self.rows * self.width * self.dtype.itemsize
-        return int(abreast * (tables + 2 * 4 * self._boards * self.game.shape[1]))
+        tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
+        return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
     @cached_property
     def _boards(self) -> int:
@@ -155,12 +182,23 @@ class BucketedSubgames(Subgames):
 
     def part(self, number: int) -> VectorTree:
         """The part of the tree that is a subgame, with the trunk before it."""
-        return flops_tree(self.game.tree, self._flops[number])
+        return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
         """The layouts of both players' tables in a subgame, which is a `part` of the tree; left out: in the trunk."""
         if number is None or part is None:
             return self._trunk_layouts
+        start = np.concatenate([[0], np.cumsum(part.rows)])
+        first, second = (layout._replace(start=start) for layout in self._known(self._group[number]))
+        return first, second
+
+    @cached_property
+    def _known(self) -> Callable[[int], tuple[TableLayout, TableLayout]]:
+        """What looks up the buckets of a set of flops: those of the last ones are kept where subgames share them."""
+        return lru_cache(maxsize=KNOWN if self.by_betting else 0)(self._looked_up)
+
+    def _looked_up(self, group: int) -> tuple[TableLayout, TableLayout]:
+        part, number = flops_tree(self.game.tree, self._flops[group]), self._group.index(group)
         first, second = bucket_layouts(self.game, self.cards, part)
         self._renumber(0, number, part, first)
         if second is not first:
@@ -178,14 +216,16 @@ class BucketedSubgames(Subgames):
 
     @cached_property
     def _trunk_layouts(self) -> tuple[TableLayout, TableLayout]:
-        start = np.minimum(self._start, self.trunk_rows)
+        start = np.minimum(self.row_start, self.trunk_rows)
         first, second = (layout._replace(start=start) for layout in self.layouts(0, self.part(0)))
         return first, second
 
-    def bucket_rows(self, player: int, layout: TableLayout) -> IntArray:
-        """The rows of a player's decisions in a table."""
-        every = [int(start) + own for start, own in zip(layout.start, self._own_rows[player], strict=False)]
-        return np.concatenate([own[own < layout.start[-1]] for own in every])
+    def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
+        """The rows of a player's decisions in the table of a subgame, or in that of the trunk."""
+        own = [self._own_rows[player][0]]
+        if number >= 0:
+            own += [int(layout.start[r]) + self.rows_in(player, number, r) for r in range(1, len(layout.rows))]
+        return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
         """New memory for what a walk adds up for buckets in a table of some rows, in two parts."""
@@ -199,7 +239,7 @@ class BucketedSubgames(Subgames):
         """Where the numbers of a player in a subgame stand in its table, and how many they are."""
         tree, found, numbers = self.game.tree, [], 0
         for r in range(1, len(tree.rows)):
-            columns, rows = len(self.columns[player][r][number]), self._own_rows[player][r]
+            columns, rows = len(self.columns[player][r][number]), self.rows_in(player, number, r)
             size = int(tree.board_size[r])
             tables, ranking = self._strengths(size)
             none = np.zeros(1, np.int64)
@@ -236,17 +276,10 @@ class BucketedDiskCfr(DiskCfr):
     subgames: BucketedSubgames
 
     def __init__(self, problem: AbstractProblem, *, scale: float | None = None, averaging: bool = False) -> None:
-        abstract = problem.abstract
-        game = VectorGame(abstract.game, abstract.actions, threads=problem.threads)
-        cut = BucketedSubgames(game, abstract.cards)
-        wanted, there = cut.memory * (1 + averaging), machine.available_memory()
-        if wanted > there:
-            raise RunError(
-                f"subgames of {problem.name} take {wanted / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB are "
-                "available: use fewer buckets or bets, more classes of boards, or external"
-            )
+        cut = BucketedSubgames.of(problem.abstract, problem.threads)
+        cut.require_memory(1 + averaging)
         super().__init__(cut, scale=scale, averaging=averaging)
-        self.problem = problem
+        self.shares = SubgameShares(cut, problem.abstract)
 
     def current(self) -> Array:
         """[slot] what regret matching plays now."""
@@ -257,22 +290,60 @@ class BucketedDiskCfr(DiskCfr):
         return self._shares(averaged=self.averaging)
 
     def _shares(self, *, averaged: bool) -> Array:
-        cut, abstract = self.subgames, self.problem.abstract
-        shares, tables = np.zeros(abstract.slots, self.problem.dtype), cut.scratch()
-        trunk = self.average_trunk if averaged else self.trunk
-        for number in range(cut.count):
-            subgame = read_subgame(cut, self.store, number, trunk, tables, self.passes, averaged=averaged)
-            for place in self._places:
-                own = cut.columns[place.player][place.round][number]
-                part = rounded_shares(subgame.regret[place.rows, : len(own)], shares.dtype)
-                shares[place.slots].reshape(place.buckets, -1)[own] = part
-        return shares
+        cut, tables, trunk = self.subgames, self.subgames.scratch(), self.average_trunk if averaged else self.trunk
+        subgames = (
+            read_subgame(cut, self.store, number, trunk, tables, self.passes, averaged=averaged)
+            for number in range(cut.count)
+        )
+        return self.shares.whole(map(self.shares.of, subgames))
+
+
+@dataclass(frozen=True)
+class SubgameShares:
+    """What the tables of subgames mean in a blueprint: its slots, in whole numbers.
+
+    Attributes
+    ----------
+    cut : BucketedSubgames
+        The game.
+    abstract : AbstractGame
+        Whose slots they are.
+    """
+
+    cut: BucketedSubgames
+    abstract: AbstractGame
 
     @cached_property
     def _places(self) -> list[DecisionPlace]:
-        cut = self.subgames
-        first, second = cut.numbers_of
-        return [*BucketedGame(cut.game, cut.layouts(0, cut.part(0)), (first, second)).places(self.problem.abstract)]
+        cut = self.cut
+        first, second = (layout._replace(start=cut.row_start) for layout in cut.layouts(0, cut.part(0)))
+        mine, theirs = cut.numbers_of
+        return [*BucketedGame(cut.game, (first, second), (mine, theirs)).places(self.abstract)]
+
+    def _within(self, number: int) -> Iterator[tuple[DecisionPlace, IntArray, int]]:
+        """The decisions of a subgame and of the trunk: their buckets there, and the row within their round."""
+        for place in self._places:
+            begin, end = self.cut.betting(number).rows[place.round].tolist()
+            row = place.rows.start - int(self.cut.row_start[place.round])
+            if begin <= row < end:
+                yield place, self.cut.columns[place.player][place.round][number], row - begin
+
+    def of(self, subgame: LoadedSubgame) -> list[Array]:
+        """[decision][bucket, action] shares in a subgame and in the trunk."""
+        start, dtype, found = subgame.layouts[0].start, dtype_of(self.abstract.slots), []
+        for place, own, row in self._within(subgame.number):
+            first = int(start[place.round]) + row
+            rows = slice(first, first + place.rows.stop - place.rows.start)
+            found.append(rounded_shares(subgame.regret[rows, : len(own)], dtype).astype(dtype))
+        return found
+
+    def whole(self, subgames: Iterable[list[Array]]) -> Array:
+        """[slot] the shares of all subgames, from what `of` gives for each in turn."""
+        shares = np.zeros(self.abstract.slots, dtype_of(self.abstract.slots))
+        for number, found in enumerate(subgames):
+            for (place, own, _), part in zip(self._within(number), found, strict=True):
+                shares[place.slots].reshape(place.buckets, -1)[own] = part
+        return shares
 
 
 def _weights(part: VectorTree) -> FloatArray:

@@ -213,9 +213,16 @@ class Subgames:
         layout = self.game.layouts[0]._replace(rows=tree.rows, start=start)
         return layout, layout
 
-    def bucket_rows(self, player: int, layout: TableLayout) -> IntArray:
-        """The rows of a player's decisions in a table, where players see buckets; none here."""
+    def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
+        """The rows of a player's decisions in the table of a subgame, where players see buckets; none here."""
         return np.empty(0, np.int64)
+
+    def rows_in(self, player: int, number: int, round_: int) -> IntArray:
+        """The rows of a player's decisions in a round of a subgame, among those that a board has there."""
+        begin, end = self.betting(number).rows[round_].tolist()
+        rows: IntArray = self._own_rows[player][round_]
+        first, last = np.searchsorted(rows, [begin, end])
+        return np.asarray(rows[first:last] - begin)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
         """Where a row of the table over (board, row) × hand is: its subgame, and its round and row of that round there.
@@ -243,19 +250,18 @@ class Subgames:
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
         """Where the numbers of a player in a subgame stand in its table, and how many they are."""
-        tree, found, numbers, betting = self.game.tree, [], 0, self.betting(number)
+        tree, found, numbers = self.game.tree, [], 0
         low, high = (tree.board_start[1] + self.cuts[number, :2]).tolist()
         for r in range(1, len(tree.rows)):
             boards, (low, high) = slice(low, high), tree.first_board[[low, high]].tolist()
             if r < self.trunk_rounds:
                 continue
-            rows, (begin, end) = self._own_rows[player][r], betting.rows[r].tolist()
-            rows = rows[(rows >= begin) & (rows < end)] - begin
+            rows = self.rows_in(player, number, r)
             size = int(tree.board_size[r])
             tables, ranking = self._strengths(size)
             part = PartRows(
                 start=int(layout.start[r]),
-                stride=end - begin,
+                stride=int(np.diff(self.betting(number).rows[r])[0]),
                 rows=rows,
                 alike=self._alike,
                 symmetry=self._symmetry[boards],
@@ -390,12 +396,12 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
     """
     flops, most = sizes.sum(axis=1), size or SIZE
     if together and flops.max() <= most:
-        some = _in_a_row(flops, size or min(SIZE, int(flops.sum()) // FEWEST + 1))
+        some = in_a_row(flops, size or min(SIZE, int(flops.sum()) // FEWEST + 1))
         return np.array([(*own, 0, sizes.shape[1]) for own in some])
-    return np.array([(flop, flop + 1, *some) for flop, own in enumerate(sizes) for some in _in_a_row(own, most)])
+    return np.array([(flop, flop + 1, *some) for flop, own in enumerate(sizes) for some in in_a_row(own, most)])
 
 
-def _in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
+def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
     """From which place to which sizes add up to a size, about, or are one that is larger."""
     first = np.unique(np.cumsum(sizes) // size, return_index=True)[1].tolist()
     return list(pairwise([*first, len(sizes)]))

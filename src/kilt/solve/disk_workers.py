@@ -19,28 +19,35 @@ to see; when a worker is lost, all begin again from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from time import perf_counter, time
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
 
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import load_abstractions
+from kilt.arrays import Array
 from kilt.artifact import os_errors
 from kilt.engines import Engine, EngineError, Job, Worker
 from kilt.errors import RunError
 from kilt.games.game import Game
+from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.machine import is_locked
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.disk import PACKED, DiskCfr, TrunkCfr
+from kilt.solve.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.disk_store import LOCK, SubgameStore, copy_files
-from kilt.solve.disk_strategy import DiskStrategy
+from kilt.solve.disk_strategy import DiskStrategy, read_subgame
 from kilt.solve.disk_subgames import Subgames, Values
 from kilt.solve.distributed.partition import shared_out
 from kilt.tree.vector import VectorGame
@@ -55,14 +62,10 @@ class SubgameWorker:
 
     Parameters
     ----------
+    make : callable
+        What cuts a game into subgames.
     game : Game
         What is solved.
-    dtype : str
-        Of the numbers in walks.
-    size, trunk : int, optional
-        Of subgames: see `Subgames`.
-    threads : int
-        That work on subgames side by side.
     scale : float
         Whole numbers to a chip.
     averaging : bool
@@ -72,17 +75,9 @@ class SubgameWorker:
     """
 
     def __init__(
-        self,
-        game: Game,
-        dtype: str,
-        size: int | None,
-        trunk: int,
-        threads: int,
-        scale: float,
-        averaging: bool,
-        numbers: Sequence[int],
+        self, make: Callable[[Game], Subgames], game: Game, scale: float, averaging: bool, numbers: Sequence[int]
     ) -> None:
-        self.cut = Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
+        self.make, self.cut = make, make(game)
         folder = _own_folder()
         self.solver, self.numbers = DiskCfr(self.cut, folder, scale=scale, averaging=averaging), numbers
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
@@ -93,10 +88,7 @@ class SubgameWorker:
     def real(self) -> Subgames:
         """The subgames with the payoffs of the rules."""
         game = self.cut.game.game
-        if not isinstance(game, TiltedGame):
-            return self.cut
-        rules, cut = VectorGame(game.real, threads=self.cut.game.threads), self.cut
-        return Subgames(rules, cut.dtype, cut.size, cut.trunk_rounds)
+        return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
     def learn(self, player: int, passes: int, trunk: Table) -> tuple[list[Values], float]:
         """Let a player learn, after some passes; what the subgames are worth, and the seconds that it took."""
@@ -110,6 +102,17 @@ class SubgameWorker:
         strategy = DiskStrategy(self.real if real else self.cut, self.solver.store, passes, trunk, averaged)
         return list(strategy.walk(self.numbers)), perf_counter() - began
 
+    def shares(self, passes: int, trunk: Table, averaged: bool, abstract: SharedCards) -> tuple[list[Any], float]:
+        """What a blueprint has in the subgames, as `SubgameShares.of` gives it, and the seconds."""
+        began, tables = perf_counter(), self.cut.scratch()
+        assert isinstance(self.cut, BucketedSubgames)
+        means = SubgameShares(self.cut, abstract.of(self.cut.game.game))
+        reads = (
+            read_subgame(self.cut, self.solver.store, number, trunk, tables, passes, averaged=averaged)
+            for number in self.numbers
+        )
+        return [means.of(subgame) for subgame in reads], perf_counter() - began
+
     def save(self, folder: Path) -> None:
         """Give the files to a folder."""
         copy_files(self.solver.store.files(self.numbers), folder)
@@ -122,6 +125,27 @@ class SubgameWorker:
     def leave(self) -> None:
         """Take the files away."""
         self._leave()
+
+
+def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game) -> Subgames:
+    """A game, cut into subgames: see `Subgames`."""
+    return Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
+
+
+class SharedCards(NamedTuple):
+    """What makes a game abstract, by the folders of its cards, which all machines have to see."""
+
+    folders: tuple[Path, ...]
+    actions: ActionAbstraction | None
+
+    def of(self, game: Game) -> AbstractGame:
+        """The abstract game."""
+        assert isinstance(game, Holdem)
+        return AbstractGame(game, load_abstractions(self.folders), self.actions)
+
+    def cut(self, threads: int, game: Game) -> Subgames:
+        """The abstract game, cut into subgames."""
+        return BucketedSubgames.of(self.of(game), threads)
 
 
 def _own_folder() -> Path:
@@ -161,18 +185,22 @@ class SharedDiskCfr(TrunkCfr):
         super().__init__(subgames, scale, averaging)
         if not 1 <= workers <= subgames.count:
             raise RunError(f"{workers} workers are to share {subgames.count} subgames: use 1 to {subgames.count}")
-        self.engine, self.shares = engine, shared_out(subgames.sizes, workers)
+        self.engine, self.share_of = engine, shared_out(subgames.sizes, workers)
         self.workers: list[Worker] = []
         self.busy, self.wall = np.zeros(workers), 0.0
         self._hire()
 
     def _hire(self) -> None:
         cut = self.subgames
-        way = cut.dtype.str, cut.size, cut.trunk_rounds
-        said = cut.game.game, *way, cut.game.threads, self.scale, self.averaging
+        said = self.recipe(), cut.game.game, self.scale, self.averaging
         memory = cut.memory * (1 + self.averaging)
-        jobs = [Job(SubgameWorker, (*said, share), memory, cut.game.threads) for share in self.shares]
+        jobs = [Job(SubgameWorker, (*said, share), memory, cut.game.threads) for share in self.share_of]
         self.workers = self.engine.hire(jobs)
+
+    def recipe(self) -> Callable[[Game], Subgames]:
+        """What cuts the game into these subgames on another machine."""
+        cut = self.subgames
+        return partial(cut_game, cut.dtype.str, cut.size, cut.trunk_rounds, cut.game.threads)
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations, each of them a pass for player 0 and one for player 1."""
@@ -181,12 +209,12 @@ class SharedDiskCfr(TrunkCfr):
             player = self.passes % 2
             self.take_in(player, self._worths("learn", player, self.passes, self.trunk))
 
-    def _worths(self, method: str, *arguments: Any) -> list[Values]:
-        """What all subgames are worth, in their order, from all workers."""
+    def _worths(self, method: str, *arguments: Any) -> list[Any]:
+        """What all subgames are worth, in their order, from all workers; or what else they say of them."""
         began = perf_counter()
         answers = [worker.ask(method, *arguments) for worker in self.workers]
-        found: dict[int, Values] = {}
-        for place, (share, answer) in enumerate(zip(self.shares, answers, strict=True)):
+        found: dict[int, Any] = {}
+        for place, (share, answer) in enumerate(zip(self.share_of, answers, strict=True)):
             worths, seconds = answer.get()
             found.update(zip(share, worths, strict=True))
             self.busy[place] += seconds
@@ -259,6 +287,45 @@ class SharedDiskCfr(TrunkCfr):
         with suppress(EngineError):
             self.ask_all("leave")
         self.engine.close()
+
+
+class SharedBucketedDiskCfr(SharedDiskCfr):
+    """CFR+ on an abstract game, with the regrets of subgames on the disks of workers: strategies are over slots.
+
+    Parameters
+    ----------
+    problem : AbstractProblem
+        The game, with cards in folders that all machines see, and how many workers share it.
+    engine : Engine
+        Where they live. It is closed with the solver.
+    scale, averaging
+        See `DiskCfr`.
+    """
+
+    def __init__(
+        self, problem: AbstractProblem, engine: Engine, *, scale: float | None = None, averaging: bool = False
+    ) -> None:
+        self.cards = SharedCards(tuple(folder.resolve() for folder in problem.cards), problem.abstract.actions)
+        cut = BucketedSubgames.of(problem.abstract, problem.threads)
+        cut.require_memory(1 + averaging)
+        self.shares = SubgameShares(cut, problem.abstract)
+        super().__init__(cut, engine, problem.engine.blades, scale=scale, averaging=averaging)
+
+    def recipe(self) -> Callable[[Game], Subgames]:
+        """What cuts the game into these subgames on another machine."""
+        return partial(self.cards.cut, self.subgames.game.threads)
+
+    def current(self) -> Array:
+        """[slot] what regret matching plays now."""
+        return self._shares(averaged=False)
+
+    def average(self) -> Array:
+        """[slot] the average strategy where it is kept, else that of the last iteration."""
+        return self._shares(averaged=self.averaging)
+
+    def _shares(self, *, averaged: bool) -> Array:
+        trunk = self.average_trunk if averaged else self.trunk
+        return self.shares.whole(self._worths("shares", self.passes, trunk, averaged, self.cards))
 
 
 class SharedStore(SubgameStore):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from kilt.engines import engine_named
 from kilt.errors import RunError
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, DrawnBlueprintCfr, JointBlueprintCfr
 from kilt.solve.cfr import FullWidth
@@ -145,6 +146,11 @@ def _on_disk(*, averaging: bool) -> dict[str, Make]:
         return DiskCfr(problem.subgames, averaging=averaging)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        if asked := problem.engine.name:
+            from kilt.solve.disk_workers import SharedBucketedDiskCfr
+
+            engine = problem.place or engine_named(asked, problem.engine.address, problem.threads)
+            return SharedBucketedDiskCfr(problem, engine, averaging=averaging)
         return BucketedDiskCfr(problem, averaging=averaging)
 
     return {DISK: disk, ABSTRACT: abstract}
