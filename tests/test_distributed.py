@@ -23,7 +23,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import EngineConfig, config_of
-from kilt.engines import LocalEngine
+from kilt.engines import EngineError, LocalEngine
 from kilt.errors import AbstractionError, RunError
 from kilt.evaluate import judge as judge_module
 from kilt.evaluate.head_to_head import won_in_part
@@ -714,16 +714,44 @@ def test_batches_are_chosen_by_what_they_take(lossless):
 
 
 def test_classes_are_dealt_out_by_their_work(lossless, tmp_path, monkeypatch):
-    """Not by their number: what was measured counts when a checkpoint is written."""
+    """Not by their number, and less to a blade that is slow: when a run goes on after a checkpoint, to the same end."""
     monkeypatch.setattr(solver_module, "SURE", 0.0)
-    solver = solver_of(lossless, 2, 32)
+    solver, other = (solver_of(lossless, 2, 32) for _ in range(2))
     assert sorted(map(len, solver.labels)) == [3, 3]
-    solver.step(500)
-    before = solver.average()
-    solver.work = np.array([1, 1, 1, 1, 1, 5.0])
+    for work, pace, numbers in (
+        ([1, 1, 1, 1, 1, 5], [2, 2], [1, 5]),
+        ([1] * 6, [1, 1], [3, 3]),
+        ([1] * 6, [2, 10], [1, 5]),
+    ):
+        solver.step(500)
+        solver.save_parts(tmp_path / "parts")
+        solver.work, solver.seen = np.array(work, dtype=float), np.column_stack([pace, [1.0, 1]])
+        before = solver.labels
+        solver.step(32)
+        assert sorted(map(len, before)) != numbers == sorted(map(len, solver.labels))
+        assert pace[0] == pace[1] or len(solver.labels[0]) == 1
+    other.step(3 * (512 + 32))
+    assert solver.iterations == other.iterations and np.array_equal(solver.average(), other.average())
+
+
+class Crowded(LocalEngine):
+    """It has no room for a blade with more than three classes."""
+
+    def hire(self, jobs):
+        if any(len(job.arguments[1]) > 3 for job in jobs):
+            raise EngineError("there is no room")
+        return super().hire(jobs)
+
+
+def test_classes_stay_where_no_machine_has_room_for_more(lossless, tmp_path, monkeypatch):
+    monkeypatch.setattr(solver_module, "SURE", 0.0)
+    solver = solver_of(lossless, 2, 32, Crowded())
+    solver.step(64)
     solver.save_parts(tmp_path / "parts")
-    assert sorted(map(len, solver.labels)) == [1, 5]
-    assert np.array_equal(solver.average(), before)
+    solver.seen = np.array([[1, 1], [10, 1.0]])
+    before = solver.average()
+    solver._share_out(tmp_path / "parts")
+    assert sorted(map(len, solver.labels)) == [3, 3] and np.array_equal(solver.average(), before)
 
 
 def test_other_buckets(small):

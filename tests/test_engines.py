@@ -163,6 +163,17 @@ class TestRay(Promises):
         assert workers[0].ask("write", "on").get() > 2
         assert workers[2].ask("read").get()[:2] == ["first", 2]
 
+    def test_a_machine_that_does_not_answer_is_lost(self, engine, monkeypatch):
+        """As one does whose cable was pulled: no connection is closed. One that is slow is waited for."""
+        (worker,) = engine.hire([Job(Notebook)])
+        monkeypatch.setattr("kilt.engines.ray_engine.PROBING", 0.1)
+        assert worker.ask("write", "late", 0.5).get() == 1
+        monkeypatch.setattr("kilt.engines.ray_engine._is_alive", lambda node: False)
+        slow = worker.ask("write", "never", 60)
+        with pytest.raises(WorkerLost, match=r"^worker 0 was lost: its machine cannot be reached$"):
+            slow.get()
+        engine.dismiss([worker])
+
     def test_whoever_was_dismissed_does_nothing_more(self, engine):
         most = int(0.6 * sum(node["Resources"]["memory"] for node in nodes()))
         (worker,) = engine.hire([Job(Notebook, memory=most)])

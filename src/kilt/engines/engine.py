@@ -40,6 +40,7 @@ class Job:
     arguments: tuple[Any, ...] = ()
     memory: int = 0  # bytes that it will need
     threads: int = 1
+    place: str = ""  # the `place` of another worker, beside which it shall live if there is room
 
 
 class Answer(Protocol):
@@ -53,6 +54,7 @@ class Worker(Protocol):
     """An object that lives somewhere else."""
 
     where: str  # in words, for people
+    place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
         """Call a method, some time after all that was asked before."""

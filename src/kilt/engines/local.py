@@ -60,7 +60,7 @@ class LocalEngine:
 class _LocalWorker:
     """An object, and the thread that its methods are called in."""
 
-    where = "this process"
+    where, place = "this process", ""
 
     def __init__(self, job: Job) -> None:
         self._object = job.make(*job.arguments)

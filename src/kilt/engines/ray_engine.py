@@ -65,6 +65,7 @@ PREFIX, LOCK = "kilt-ray-own-", ".lock"  # of folders of Rays that we start; who
 STORE = 256 << 20  # bytes of shared memory for what travels, where we start Ray; what is more goes to disk
 INLINE = 1 << 20  # bytes that travel with a question or an answer, without shared memory: twice as fast for 200 kB
 PATIENCE = 3.0  # seconds for a cluster to say that it is one
+PROBING, PROBES = 10.0, 3  # seconds without an answer after which a machine is called, and how often, until it is lost
 SETTLING = 10.0  # seconds until what was let go is known to be free again
 STARTING = 120.0  # seconds for the processes of workers to start
 DIED, MISSING = "its process died", "kilt or something that it needs is missing there"
@@ -181,7 +182,7 @@ class RayEngine:
                     memory=job.memory or None,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
                 ).remote()
-                hired.append(_RayWorker(number, actor))
+                hired.append(_RayWorker(number, actor, node))
                 self._workers.append(hired[-1])
             latest = time.monotonic() + STARTING
             for worker in hired:
@@ -245,7 +246,7 @@ class RayEngine:
                 {node: _Resources.of(found[node]) for node in nodes if node in found}
                 for found in (CLUSTER.available_resources_per_node(), CLUSTER.total_resources_per_node())
             )
-            places, homeless = _fit(needs, free)
+            places, homeless = _fit(needs, free, [job.place for job in jobs])
             if homeless is None:
                 return places
             if _fit(needs, whole)[1] is not None or time.monotonic() > latest:
@@ -275,14 +276,20 @@ class _Resources(NamedTuple):
         return f"{self.cores:g} cores and {memory}" if self.cores else memory
 
 
-def _fit(needs: Sequence[_Resources], rooms: Mapping[str, _Resources]) -> tuple[list[str], int | None]:
+def _fit(
+    needs: Sequence[_Resources], rooms: Mapping[str, _Resources], wishes: Sequence[str] = ()
+) -> tuple[list[str], int | None]:
     """A node for each need, or which one finds none. Spread over the nodes if that goes, and packed tight if not.
+
+    Where `wishes` names a node with room, it is that one.
 
     >>> rooms = {"a": _Resources(8, 100), "b": _Resources(8, 50)}
     >>> _fit([_Resources(1, 40), _Resources(1, 40)], rooms)
     (['a', 'b'], None)
     >>> _fit([_Resources(1, 50), _Resources(1, 50), _Resources(1, 50)], rooms)
     (['a', 'b', 'a'], None)
+    >>> _fit([_Resources(1, 40), _Resources(1, 40)], rooms, ["b", "b"])
+    (['b', 'a'], None)
     >>> _fit([_Resources(1, 10), _Resources(1, 101)], rooms)
     ([], 1)
     """
@@ -295,7 +302,9 @@ def _fit(needs: Sequence[_Resources], rooms: Mapping[str, _Resources]) -> tuple[
             if not fitting:
                 homeless = number
                 break
-            node = min(fitting, key=lambda node: (guests[node], -left[node].memory)) if spread else fitting[0]
+            wish = wishes[number] if wishes else ""
+            free = min(fitting, key=lambda node: (guests[node], -left[node].memory)) if spread else fitting[0]
+            node = wish if wish in fitting else free
             left[node] = _Resources(left[node].cores - need.cores, left[node].memory - need.memory)
             guests[node] += 1
             places[number] = node
@@ -330,8 +339,8 @@ class _RayWorker:
 
     where = "not started yet"
 
-    def __init__(self, number: int, actor: Any) -> None:
-        self.number, self.actor = number, actor
+    def __init__(self, number: int, actor: Any, place: str) -> None:
+        self.number, self.actor, self.place = number, actor, place
 
     def introduce(self, latest: float) -> None:
         """Wait until its process is there, and see that it runs the kilt that runs here."""
@@ -354,18 +363,23 @@ class _RayWorker:
             )
 
     def make(self, job: Job) -> Answer:
-        return _RayAnswer(self.actor.make.remote(job.make, *job.arguments), self.number)
+        return _RayAnswer(self.actor.make.remote(job.make, *job.arguments), self.number, self.place)
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        return _RayAnswer(self.actor.call.remote(method, *arguments), self.number)
+        return _RayAnswer(self.actor.call.remote(method, *arguments), self.number, self.place)
 
 
 class _RayAnswer:
-    def __init__(self, reference: Any, worker: int) -> None:
-        self._reference, self._worker = reference, worker
+    def __init__(self, reference: Any, worker: int, place: str) -> None:
+        self._reference, self._worker, self._place = reference, worker, place
 
     def get(self) -> Any:
-        return _get(self._reference, self._worker)
+        while True:
+            try:
+                return _get(self._reference, self._worker, PROBING)
+            except GetTimeoutError:  # Ray itself would wait for more than a minute for a machine that is gone
+                if not any(_is_there(self._place) for _ in range(PROBES)):
+                    raise WorkerLost(self._worker, "its machine cannot be reached") from None
 
 
 def _get(reference: Any, worker: int | None = None, timeout: float | None = None) -> Any:
@@ -417,6 +431,11 @@ def _is_cluster(address: str) -> bool:
             return line.recv(4)[3:] == b"\4"
     except (OSError, OverflowError, ValueError):
         return False
+
+
+def _is_there(place: str) -> bool:
+    """Whether a node is there, by its number."""
+    return any(node["NodeID"] == place and _is_alive(node) for node in ray.nodes())
 
 
 def _is_alive(node: Mapping[str, Any]) -> bool:

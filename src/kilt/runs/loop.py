@@ -69,9 +69,15 @@ def run(
         seconds, cpu = folder.restore(solver, budget, warn) if folder else (0.0, 0.0)
         began, cpu_began = clock() - seconds, cpu_seconds() - cpu
         measured, cost, pace = 0, inf, inf  # measurements, seconds for each, seconds per iteration
-        due, losses = schedule(solver.iterations), 0
+        now, lost, losses = solver.iterations, None, 0
+        due = schedule(now)
         while True:
             try:
+                if lost and folder and isinstance(solver, InParts):
+                    solver.mend()
+                    folder.restore(solver, budget)
+                    warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
+                    due, lost = schedule(solver.iterations), None
                 now, seconds = solver.iterations, clock() - began
                 over = stop() or budget.spent(now, seconds)
                 if folder:
@@ -96,13 +102,9 @@ def run(
                 pace = max(clock() - before, 1e-6) / (solver.iterations - now)
                 losses = 0
                 tick(solver.iterations, clock() - began)
-            except WorkerLost as lost:
-                losses += 1
+            except WorkerLost as error:  # which may happen again while the loss is mended
+                lost, losses = error, losses + 1
                 if not folder or not isinstance(solver, InParts) or losses > LOSSES:
                     raise
-                solver.mend()
-                folder.restore(solver, budget)
-                warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
-                due = schedule(solver.iterations)
         if folder:
             folder.finish(solver, judge.problem, step)

@@ -227,21 +227,35 @@ def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
             )
 
 
-def shared_out(work: Sequence[float] | FloatArray, blades: int) -> list[list[int]]:
-    """[blade] Its classes, given the `work` of each: the heaviest first, each goes to the blade with least work so far.
+def shared_out(
+    work: Sequence[float] | FloatArray, blades: int, speed: Sequence[float] | FloatArray = ()
+) -> list[list[int]]:
+    """[blade] Its classes, given the `work` of each and the `speed` of blades, all alike if it is left out.
+
+    The heaviest first, each goes to the blade that will be done with it first; every blade has one at least.
 
     >>> shared_out([5, 1, 1, 1, 2], blades=2)
     [[0], [1, 2, 3, 4]]
+    >>> shared_out([1, 1, 1, 1, 1, 1], blades=2, speed=[2, 1]), shared_out([1, 1], blades=2, speed=[9, 1])
+    ([[0, 2, 3, 5], [1, 4]], [[0], [1]])
     """
     if not 1 <= blades <= len(work):
         raise RunError(f"{blades} blades are to share {len(work)} classes of boards: use 1 to {len(work)} blades")
+    pace = list(speed) if len(speed) else [1.0] * blades
     mine: list[list[int]] = [[] for _ in range(blades)]
     loads = [0.0] * blades
     for label in sorted(range(len(work)), key=lambda label: -work[label]):
-        blade = min(range(blades), key=lambda blade: (loads[blade], len(mine[blade]), blade))
+        blade = min(range(blades), key=lambda n: ((loads[n] + work[label]) / pace[n], len(mine[n]), n))
         mine[blade].append(label)
         loads[blade] += work[label]
+    for idle in (labels for labels in mine if not labels):
+        idle.append(max(mine, key=len).pop())
     return [sorted(labels) for labels in mine]
+
+
+def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArray) -> float:
+    """How long the slowest blade takes for the `work` of its classes."""
+    return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
 def samples_for(threads: int, classes: int) -> int:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, FloatArray, IntArray
-from kilt.engines import Answer, Engine, Job, Worker, engine_named
+from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
 from kilt.solve.distributed.blades import (
     SHARES,
     Batch,
@@ -36,7 +36,7 @@ from kilt.solve.distributed.blades import (
 )
 from kilt.solve.distributed.lower import LowerChild, MiddleChild
 from kilt.solve.distributed.memory import PartsMemory, most_deals
-from kilt.solve.distributed.partition import Partition, samples_for, shared_classes, shared_out, trunk_of
+from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
 from kilt.solve.external import words_of
 from kilt.solve.external_kernels import Starts
 
@@ -51,7 +51,7 @@ PAUSE = 0.02  # seconds between two steps after which the next batch is not time
 COUNTS = "decisions", "visits"  # that checkpoints keep; those of kilt 0.1.0 lack them
 BUSY = 0.9  # of the time that a blade should be at work
 WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
-SURE = 10.0  # seconds of measurements before that
+SURE = 10.0  # seconds of a blade's work that are measured before that
 R = TypeVar("R")
 
 
@@ -122,6 +122,16 @@ def limits(partition: Partition) -> tuple[int, int]:
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
+def _cost(one: BatchResult) -> FloatArray:
+    """[class] The nodes that a blade visited, by the time that each of its classes took: the same on any machine."""
+    return one.work * (one.visits / max(float(one.work.sum()), 1e-9))
+
+
+def _at(job: Job, worker: Worker) -> Job:
+    """A job on the machine of a worker."""
+    return replace(job, place=worker.place)
+
+
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
     spread = zip(held.levels[1:], held.blades, strict=True)
@@ -171,8 +181,8 @@ class Distributed:
         self.partition = partition or game.open()
         self.dtype = np.dtype(dtype)  # of probabilities
         self.chosen: Chosen | None = None
-        self.work: FloatArray = np.ones(self.partition.classes)  # [class] seconds so far
-        self.labels: list[list[int]] = []  # [blade] its classes
+        self.work: FloatArray = np.ones(self.partition.classes)  # [class] nodes visited so far, by the time they took
+        self.labels = shared_out(self.work, blades)  # [blade] its classes
         self.workers: list[Worker] = []  # of the first level
         self.lower: list[list[Worker]] = []  # [blade] those below it
         identity = self.partition.abstract.cards.each[0].identity
@@ -187,6 +197,7 @@ class Distributed:
             places=walked_places(self.partition),
             batch=game.batch,
         )
+        self._saved: Path | None = None  # where the parts of a checkpoint of this moment are
         self._hire()
         if not game.batch:
             self.chosen = self._choose()
@@ -196,27 +207,29 @@ class Distributed:
 
     # ── blades ──
 
-    def _hire(self) -> None:
-        """Deal out the classes by what they have cost so far, and find blades for them."""
-        self.labels = shared_out(self.work, self.blades)
+    def _hire(self, *, again: bool = False) -> None:
+        """Find blades for the classes in `labels`; `again`: on the machines where they are now."""
         inner = shared_out(np.ones(self.partition.below), self.below) if self.below else []
-        self.lower = [
-            self.engine.hire([self._job(LowerChild, (labels, some), len(labels) * len(some), 1) for some in inner])
-            for labels in self.labels
+        lower = [
+            [self._job(LowerChild, (mine, some), len(mine) * len(some), 1) for some in inner] for mine in self.labels
         ]
-        jobs = [
-            self._job(
-                MiddleChild if self.below else Child, (labels,), len(labels), 0, *((below,) if self.below else ())
-            )
-            for labels, below in zip(self.labels, self.lower, strict=True)
-        ]
+        kind = MiddleChild if self.below else Child
+        jobs = [self._job(kind, (mine,), len(mine), 0) for mine in self.labels]
+        if again:
+            lower = [[*map(_at, *both)] for both in zip(lower, self.lower, strict=True)]
+            jobs = [*map(_at, jobs, self.workers)]
+        self.lower = [self.engine.hire(some) for some in lower]
+        if self.below:
+            above = zip(jobs, self.lower, strict=True)
+            jobs = [replace(job, arguments=(*job.arguments, below)) for job, below in above]
         self.workers = self.engine.hire(jobs)
+        self.seen = np.zeros((self.blades, 2))  # nodes and seconds of each since classes were dealt out
 
-    def _job(self, make: Callable[..., Any], which: tuple[Any, ...], classes: int, level: int, *more: object) -> Job:
+    def _job(self, make: Callable[..., Any], which: tuple[Any, ...], classes: int, level: int) -> Job:
         """A blade of a level that has some classes; `which` they are."""
         part = self.partition.part(0, 0 if level else None)
         held = self._memory.blades[level]._replace(tables=4 * words_of(self.game.options) * part.slots * classes)
-        return Job(make, (self.game, *which, self.threads, *more), held.process, self.threads)
+        return Job(make, (self.game, *which, self.threads), held.process, self.threads)
 
     @property
     def _everybody(self) -> list[Worker]:
@@ -248,7 +261,7 @@ class Distributed:
             batch = Head(game, self.partition).descend(0).batch
             taken, found = seconds("work", batch)
             work.append(taken)
-        self.work = sum((one.work for one in found), np.zeros(self.partition.classes))
+        self.work = sum(map(_cost, found), np.zeros(self.partition.classes))
         latency, _ = seconds("echo", batch)
         deal = max(work[1] - work[0], 1e-9) / (many - few)
         beyond = max(work[0] - few * deal, latency)  # what a batch takes beyond its deals
@@ -259,6 +272,7 @@ class Distributed:
     def _restart(self) -> None:
         """Set the head and all counts to the state before the first deal."""
         self.iterations = self.decisions = self.visits = 0
+        self._saved = None
         self.head = Head(self.game, self.partition)
         self.times, self.busy = Times(), np.zeros(len(self.workers))
         self._sent: UnderWay | None = None
@@ -269,6 +283,9 @@ class Distributed:
     def step(self, iterations: int) -> None:
         """Run `iterations` more deals, rounded up to whole batches."""
         end = self.iterations + iterations
+        if self._saved is not None:
+            self._share_out(self._saved)
+            self._saved = None
         self._paused = perf_counter() - self._since > PAUSE
         while self.iterations < end:
             if self._sent is None:
@@ -297,7 +314,8 @@ class Distributed:
             self._since, self._paused = now, False
             for one in found:
                 self.decisions, self.visits = self.decisions + one.decisions, self.visits + one.visits
-                self.work = self.work + one.work
+                self.work = self.work + _cost(one)
+            self.seen += [(one.visits, one.seconds) for one in found]
             self._sums = sum((one.sums for one in found), np.zeros(len(self._sent.batch.starts.node), dtype=np.int64))
         return self._sums
 
@@ -379,19 +397,30 @@ class Distributed:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Let all blades write their part of a checkpoint; share out the classes again where work is uneven."""
+        """Let all blades write their part of a checkpoint; the next step may share out the classes again."""
         self._wait()
         self._all("save", folder)
-        better = shared_out(self.work, self.blades)
-        if self.times.wall > SURE and self._makespan(better) < (1 - WORTHWHILE) * self._makespan(self.labels):
-            self.engine.dismiss(self._everybody)
-            self._hire()
-            self.restore_parts(folder)
-            self.busy = np.zeros(len(self.workers))
-            self.times = Times()
+        self._saved = folder
 
-    def _makespan(self, labels: list[list[int]]) -> float:
-        return max(float(self.work[mine].sum()) for mine in labels)
+    def _share_out(self, folder: Path) -> None:
+        """Share out the classes by their work and the speed of blades, where it is uneven; tables are in a folder."""
+        visits, seconds = self.seen.T
+        if seconds.max() < SURE or not visits.all():
+            return
+        speed, before = visits / seconds, self.labels
+        better = shared_out(self.work, self.blades, speed)
+        if makespan(self.work, better, speed) < (1 - WORTHWHILE) * makespan(self.work, before, speed):
+            self.engine.dismiss(self._everybody)
+            try:
+                self.labels = better
+                self._hire(again=True)
+            except WorkerLost:
+                raise
+            except EngineError:  # no machine that is quick has room for so many
+                self.engine.dismiss(self._everybody)
+                self.labels = before
+                self._hire(again=True)
+            self.restore_parts(folder)
 
     def restore_parts(self, folder: Path) -> None:
         """Let all blades read their part of a checkpoint."""
@@ -400,15 +429,14 @@ class Distributed:
     def mend(self) -> None:
         """Replace all blades by new ones, at the state before the first deal."""
         self.engine.dismiss(self._everybody)
+        self.labels = shared_out(self.work, self.blades)
         self._hire()
         self._restart()
 
     def parts(self) -> list[tuple[str, float]]:
         """Where each blade is, and the share of the time that it has been at work."""
-        wall = max(self.times.wall, 1e-9)
-        return [
-            (worker.where, min(1.0, float(busy) / wall)) for worker, busy in zip(self.workers, self.busy, strict=True)
-        ]
+        shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
+        return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def described(self) -> str:
         """Blades, classes and size of batches, in a line or two."""
