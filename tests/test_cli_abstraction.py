@@ -199,7 +199,7 @@ def test_the_same_command_shows_what_is_there(classes, game):
 def test_an_abstraction_with_classes(classes, game, tmp_path):
     run, _ = classes
     text = kilt("abstraction", "plan", "IR-KE-KO 20-5-5-4", "-g", game, "--classes", 4).stdout
-    text = text.replace('boards = ""', f"boards = {json.dumps(str(run))}").replace("codes = 2000", "codes = 100")
+    text = text.replace('boards = ""', f"boards = {json.dumps(str(run))}").replace("codes = 0", "codes = 100")
     (tmp_path / "mine.toml").write_text(text)
     made = answer("abstraction", "build", tmp_path / "mine.toml", "-g", game, "--out", tmp_path / "mine")
     assert [r["buckets"] for r in made["rounds"]] == [20, 20, 20, 16]

@@ -37,7 +37,7 @@ def test_fingerprints_are_those_of_0_1_0():
     """Classes that they are made from may be renamed: what they are called on disk stays."""
     deal = Deal()
     nested = plan_named("PR-PHS-KO 10-10-10-10", deal.board_cards)
-    classes = replace(plan_named("IR-KE-KO 169-50-50-50", deal.board_cards), public=(PublicPlan(2, 10),))
+    classes = replace(plan_named("IR-KE-KO 169-50-50-50", deal.board_cards), public=(PublicPlan(2, 10, codes=2000),))
     assert AbstractionSpec("nested", deal, nested).fingerprint == "3f2c7c6e16dfb85a"
     assert AbstractionSpec("classes", deal, classes).fingerprint == "c6cddcc48f1f0dfc"
     assert artifact.spelled(actions_of("1x, a")) == "Actions(text=('1x, a',), near=0.8)"

@@ -12,7 +12,7 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
 from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
-from kilt.abstraction.potential import apart_of, centres_of, columns_of, fit, ground_of
+from kilt.abstraction.potential import apart_of, block_of, centres_of, columns_of, fit, ground_of
 from kilt.abstraction.steps import ALL, After, HoldingBatch
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
@@ -125,6 +125,36 @@ def test_the_nearest_mean_is_found_in_its_group(absolute):
         every = [distance(point, mean, ground) for mean in means[4 * groups[i] : 4 * groups[i] + 4]]
         assert costs[i] == pytest.approx(min(every), abs=1e-6)
         assert every[labels[i] - 4 * groups[i]] == pytest.approx(min(every), abs=1e-6)
+
+
+def test_blocks_know_nothing_of_each_other():
+    """Classes of boards: distances, means and the nearest ones are those of each block by itself."""
+    rng = np.random.default_rng(8)
+    centroids = rng.random((15, 3)).astype(np.float32)
+    means = rng.dirichlet(np.full(5, 0.3), size=6).astype(np.float32)  # two of each block
+    points = (np.arange(30)[:, None] % 3 * 5 + rng.integers(5, size=(30, 9))).astype(np.int32)
+    whole, labels, costs = ground_of(centroids, absolute=True, blocks=3), -1 - np.arange(30, dtype=np.int32) % 3, {}
+    costs["whole"] = np.empty(30, dtype=np.float32)
+    kernels.assign(points, 0, 30, 2, means, columns_of(means, whole), whole, labels, costs["whole"])
+    wide = ground_of(centroids, absolute=True)  # distances between blocks too
+    spread = np.zeros((6, 15), dtype=np.float32)
+    for block in range(3):
+        own, first = block_of(whole, 5 * block + 2)
+        mine, ours = slice(2 * block, 2 * block + 2), slice(block, None, 3)
+        spread[mine, first : first + 5] = means[mine]
+        assert first == 5 * block
+        for one, other in zip(own, ground_of(centroids[first : first + 5], absolute=True), strict=True):
+            assert np.array_equal(one, other)
+        assert np.array_equal(centres_of(means, whole)[mine], centres_of(means[mine], own))
+        assert np.array_equal(apart_of(means, whole, 3)[mine], apart_of(means[mine], own))
+        alone, cost = np.full(10, -1, dtype=np.int32), np.empty(10, dtype=np.float32)
+        there = points[ours] - np.int32(first), 0, 10, 2, means[mine], columns_of(means[mine], own), own
+        kernels.assign(*there, alone, cost)
+        assert np.array_equal(labels[ours], 2 * block + alone)
+        assert np.array_equal(costs["whole"][ours], cost)
+    # Two blocks of means, whose next round is one: the distances are those of the square.
+    square = apart_of(spread, wide)
+    assert np.array_equal(apart_of(spread, wide, 2), np.concatenate([square[:3, :3], square[3:, 3:]]))
 
 
 def test_fitting_lowers_distances():

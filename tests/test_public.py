@@ -16,13 +16,13 @@ from kilt.abstraction import public as module
 from kilt.abstraction.boards import pair_seconds
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes
 from kilt.abstraction.classes import BoardClasses, describe
-from kilt.abstraction.estimate import estimate
-from kilt.abstraction.features import Deal, Features
+from kilt.abstraction.estimate import estimate, estimate_in_codes
+from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.holdings_kernels import look_up_hands
 from kilt.abstraction.partition import partition
-from kilt.abstraction.pipeline import bucket_numbers, build, build_rounds, check
-from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
+from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check
+from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
@@ -257,7 +257,8 @@ def test_classes_partition_all_boards(features, tmp_path):
 CASES = {
     "codes": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=60)),
     "percentiles": plan("IR-PHS-PHS 4-4-4-3", PublicPlan(2, 4, codes=40)),
-    "each hand by itself": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=0)),
+    "each hand by itself": plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4)),
+    "looking ahead": plan("IR-PA-KO 16-3-3-2", PublicPlan(2, 4)),
     "inside what was before": replace(
         plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=0)),
         rounds=tuple(
@@ -386,14 +387,29 @@ def test_codes_sort_as_the_naive_twin_does(built):
     last = found.rounds[3]
     classes = last.coded.classes
     boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))[::7]
-    strengths = {}
+    strengths, on = {}, cache(lambda cards: naive.board_strengths(cards, SHORT.deck, 2))
     for board, row, label in zip(boards.tolist(), last.rows(boards), classes.of(boards), strict=True):
-        values = naive.board_strengths(tuple(board), SHORT.deck, 2)
+        values = on(tuple(sorted(board)))
         for hand in hands_on(board):
             strengths.setdefault((int(label), int(row[SHORT.deck.hole_index(hand)])), []).append(values[hand])
     for (label, bucket), values in strengths.items():
         weaker = strengths.get((label, bucket - 1))
         assert weaker is None or max(weaker) <= min(values)
+
+
+def test_the_distortion_of_codes_is_that_of_hands(features, tmp_path):
+    """Where each hand has a code of its own: the mean distance of all deals from the means of their buckets."""
+    asked = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, codes=10**6))
+    found = build(AbstractionSpec("fine", SHORT, asked), tmp_path / "fine", cache=features.folder).rounds[3]
+    boards = np.array(list(naive.all_hands((2, 1, 1), SHORT.deck)))
+    labels, sets = found.rows(boards), SHORT.holdings((4,))
+    ((_, table),) = FEATURES["ochs"].tables(features, asked.settings, 3)
+    row = cache(lambda cards: np.maximum(sets.row(cards)[1], 0))
+    points = table.values[[row(tuple(sorted(board))) for board in boards.tolist()]] * table.scale
+    there = np.array([[not set(hand) & set(board) for hand in HOLES] for board in boards.tolist()])
+    points, labels = points[there], labels[there]
+    means = np.array([points[labels == bucket].mean(axis=0) for bucket in range(found.buckets)])
+    assert found.figures["distortion"] == pytest.approx(((points - means[labels]) ** 2).sum(axis=1).mean(), rel=1e-5)
 
 
 def test_later_classes_are_inside_earlier_ones(built):
@@ -498,6 +514,29 @@ def test_a_base_of_other_cards_is_refused(features, tmp_path):
 def test_estimates_know_of_classes():
     coded, direct = (estimate(AbstractionSpec("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
     assert 0 < coded.tables < direct.tables
+    less, *none = (
+        estimate_in_codes(AbstractionSpec("", SHORT, CASES[name]))
+        for name in ("each hand by itself", "codes", "looking ahead", "inside what was before")
+    )
+    assert none == [None, None, None]
+    many = replace(CASES["codes"], public=(replace(CASES["codes"].public[0], codes=CODES),))
+    assert less == estimate(AbstractionSpec("", SHORT, many))
+
+
+@pytest.mark.parametrize(
+    ("name", "public", "blocks"),
+    [
+        ("IR-PA-KO 16-3-3-2", [(2, 4)], [1, 4, 4]),
+        ("IR-PA-KO 16-3-3-2", [(2, 3), (3, 2)], [1, 3, 3]),  # turns of one class of flops are compared
+        ("IR-KE-KO 10-3-3-2", [(2, 3), (3, 2)], [1, 3, 6]),
+        ("IR-PA-KO 16-3-12-2", [(2, 4, 2)], [1, 1, 1]),  # the turn has forgotten
+        ("IR-PA-KO 5-3-3-2", [(2, 4)], [1, 1, 1]),  # all flops are compared
+    ],
+)
+def test_blocks_are_what_a_round_and_those_that_look_at_it_tell_apart(name, public, blocks):
+    classes = [PublicPlan(r, number, until=sum(until)) for r, number, *until in public]
+    spec = AbstractionSpec("", SHORT, plan(name, *classes))
+    assert [blocks_after(spec, r) for r in range(3)] == blocks
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,6 @@ from test_flops import Quiet
 from test_match import LEDUC, NOLIMIT, Bound, pair
 from test_public import CASES, SHORT, features  # noqa: F401, a fixture
 
-POTENTIAL = replace(
-    CASES["each hand by itself"],
-    rounds=tuple(
-        RoundPlan(False, (BucketStep("potential", 3),)) if r == 1 else this
-        for r, this in enumerate(CASES["each hand by itself"].rounds)
-    ),
-)
-
 
 @pytest.fixture(scope="module", params=["local", "ray"])
 def engine(request, token):
@@ -128,9 +120,11 @@ def test_matches_that_are_stopped_or_fail(engine, at_once):
 # Abstractions
 
 
-@pytest.mark.parametrize("case", ["codes", "percentiles", "each hand by itself", "inside what was before", "potential"])
+@pytest.mark.parametrize(
+    "case", ["codes", "percentiles", "each hand by itself", "inside what was before", "looking ahead"]
+)
 def test_clusters(engine, case, features, tmp_path):  # noqa: F811
-    identity = AbstractionSpec(case, SHORT, (CASES | {"potential": POTENTIAL})[case])
+    identity = AbstractionSpec(case, SHORT, CASES[case])
     expected = build(identity, tmp_path / "here", cache=features.folder)
     found = build(identity, tmp_path / "there", cache=features.folder, engine=engine)
     for mine, theirs in zip(expected.rounds, found.rounds, strict=True):

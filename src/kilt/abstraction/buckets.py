@@ -43,7 +43,7 @@ class RoundBuckets(NamedTuple):
     table: Array  # [board, hand]; for hands that share a card with the board it means nothing
     sizes: IntArray  # [bucket] of how many deals
     centroids: Array | None  # [bucket, dimension] where they are means of something
-    apart: Array | None  # [bucket, bucket] where their distance is another than that of the centroids
+    apart: Array | None  # [bucket, bucket of its block] where distances are others than those of the centroids
     figures: dict[str, Any]  # what was said when they were made
     coded: Coded | None = None  # where the table has codes: what they are in each class of boards
     folder: Path = Path()  # where they are
@@ -483,8 +483,10 @@ def _require_fitting(this: RoundBuckets) -> None:
     shapes = {
         "buckets": (this.table, (len(this.holdings.boards), index.moved.shape[1])),
         "sizes": (this.sizes, (number,)),
-        "apart": (this.apart, (number, number)),
     }
+    if this.apart is not None:
+        block = this.apart.shape[-1]
+        shapes["apart"] = this.apart, (number, number if not block or number % block else block)
     if this.centroids is not None:
         shapes["centroids"] = this.centroids, (number, *this.centroids.shape[1:2])
     if this.coded:

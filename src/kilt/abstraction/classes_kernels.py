@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.cluster_kernels import Labels, Singles, cost_of
 from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
@@ -42,6 +42,30 @@ def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], foun
                     if t.bits[hand] & held == 0:
                         weights[label, codes[board, hand]] += often[label]
                 often[label] = 0.0
+
+
+@kernel
+def cost_of_codes(
+    points: Singles,
+    weights: IntArray,
+    codes: Labels,
+    first: IntArray,
+    found: Labels,
+    bucket: Labels,
+    centroids: Singles,
+    absolute: bool,
+) -> float:
+    """What the holdings of some boards cost at the centroids of their buckets, by weight.
+
+    Each holding has a code, and a bucket in each class that was found for its board, all equally likely. `first` says
+    where the holdings of a board begin, and where those of the last one end.
+    """
+    total, ways = 0.0, found.shape[1]
+    for board in range(len(found)):
+        for i in range(first[board], first[board + 1]):
+            for label in found[board]:
+                total += float(weights[i]) / ways * cost_of(points, i, centroids, bucket[label, codes[i]], absolute)
+    return total
 
 
 @kernel

@@ -6,6 +6,7 @@ time is built, and thrown away: values of hands may be too few for the percentil
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,17 @@ from kilt.abstraction import potential
 from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
 from kilt.abstraction.cluster import METRICS
 from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features, TableCosts
-from kilt.abstraction.pipeline import base_folder, base_spec, bucket_numbers, build, check, groups_before, looked_at
-from kilt.abstraction.plan import BucketStep, Plan
+from kilt.abstraction.pipeline import (
+    base_folder,
+    base_spec,
+    blocks_after,
+    bucket_numbers,
+    build,
+    check,
+    groups_before,
+    looked_at,
+)
+from kilt.abstraction.plan import CODES, BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
 from kilt.errors import AbstractionError
 
@@ -121,6 +131,20 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     return BuildEstimate(seconds / threads, machine.PROCESS + room + made + mapped, mapped, tables, new)
 
 
+def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate | None:
+    """What it takes to sort `CODES` codes in each class of boards, where a plan sorts hands one by one.
+
+    None where it has no such rounds, or they cannot have codes: where buckets are remembered or looked at.
+    """
+    coded = replace(spec.plan, public=tuple(replace(public, codes=CODES) for public in spec.plan.public))
+    if all(coded.coded(r) == spec.plan.coded(r) for r in range(len(coded.rounds))):
+        return None
+    try:
+        return estimate(replace(spec, plan=coded), cache, threads)
+    except AbstractionError:
+        return None
+
+
 def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
     """Raise AbstractionError where a step is to have more buckets than it can tell hands apart."""
     feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
@@ -150,7 +174,7 @@ class _StepCost(NamedTuple):
 
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
     """What a step costs inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
-    deal, feature = spec.deal, FEATURES[step.feature]
+    deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
     seconds, searched, iterations, room = 0.0, 0.0, 0, 0
@@ -159,10 +183,11 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         searched, room = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions), drawn * dimensions * 12
     elif feature.metric == NEXT and r + 1 < len(plan.rounds):
         coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
-        searched, iterations = 16e-6 + 15e-9 * max(step.buckets, coming), potential.ITERATIONS
+        block = coming // blocks_after(own, r)
+        searched, iterations = 16e-6 + 15e-9 * max(step.buckets, block), potential.ITERATIONS
         drawn = min(drawn, potential.sample_of(step.buckets) * groups)
-        room = drawn * ways * 8 + 8 * coming**2 + 12 * coming * step.buckets * groups
-        seconds += 10e-6 * step.buckets**2 * looked_at(spec, r)
+        room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
+        seconds += 10e-6 * step.buckets**2 * groups * looked_at(own, r)
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.sizes[r],)))

@@ -3,7 +3,8 @@
 In the round of the classes, hands are sorted class by class as they are inside the buckets of an earlier round. Later
 rounds would need a bucket for each hand on each board as dealt, 2.4 billion on the river. Instead hands get a code that
 depends on the board as a set, one of some thousands, fine enough to stand for the hand; and each class sorts the codes
-into its buckets, by the same features and with the weights that they have there.
+into its buckets, by the same features and with the weights that they have there. Where the boards are told apart as
+far as their classes ask for, all of that is exact, and the default: codes are for those who lack the disk or the time.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.abstraction import cluster_kernels
+from kilt.abstraction import classes_kernels, cluster_kernels
 from kilt.abstraction.classes import BoardClasses
-from kilt.abstraction.cluster import kmeans
+from kilt.abstraction.cluster import METRICS, kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import FEATURES, VALUE
 from kilt.abstraction.percentile import percentiles
@@ -30,6 +31,7 @@ class InClasses(NamedTuple):
 
     bucket: Labels  # [class, code]
     sizes: IntArray  # [bucket] of how many deals
+    distortion: float | None  # the mean cost of a hand in its bucket, where buckets have centroids
 
 
 def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
@@ -60,7 +62,36 @@ def sort_codes(
     inside = fitting.features.engine.map(partial(_sort_class, fitting.plan, steps, points), weights)
     bucket = (np.arange(classes.number)[:, None] * buckets + inside).astype(np.int32)
     sizes = np.bincount(bucket.ravel(), weights.ravel(), classes.number * buckets).astype(np.int64)
-    return InClasses(bucket, sizes)
+    return InClasses(bucket, sizes, _distortion(fitting, steps[-1], classes, codes, points, weights, bucket))
+
+
+def _distortion(
+    fitting: Fitting,
+    last: BucketStep,
+    classes: BoardClasses,
+    codes: Array,
+    points: dict[str, Singles],
+    weights: FloatArray,
+    bucket: Labels,
+) -> float | None:
+    """The mean cost of a hand in its bucket, not of a code; None where buckets are percentiles."""
+    metric = FEATURES[last.feature].metric
+    if metric not in METRICS:
+        return None
+    means, count = points[last.feature].astype(np.float64), int(bucket.max()) + 1
+    centroids, totals = np.zeros((count, means.shape[1])), np.bincount(bucket.ravel(), weights.ravel(), count)
+    for label, mine in enumerate(bucket):
+        np.add.at(centroids, mine, weights[label, :, None] * means)
+    middle = (centroids / totals[:, None]).astype(np.float32)
+    of, table = fitting.points(last.feature), Before(fitting.holdings, codes, weights.shape[1])
+    _, found = classes.within(fitting.holdings)
+
+    def cost(part: HoldingBatch) -> float:
+        first = fitting.holdings.tables.first[part.start : part.end + 1]
+        there = part.weights, part.groups(table), first - first[0], found[part.start : part.end]
+        return float(classes_kernels.cost_of_codes(of(part, ALL), *there, bucket, middle, METRICS[metric]))
+
+    return float(sum(fitting.parts(cost)) / fitting.holdings.weights.sum())
 
 
 def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:

@@ -269,7 +269,7 @@ def _build_round(
     coming = done.get(r + 1) if looks_ahead(plan, r) else None
     if coming and coming.centroids is not None:
         absolute = ground_metric(plan, r + 1) == "emd"
-        ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart)
+        ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart, blocks=blocks_after(identity, r))
         after = After(coming.holdings, coming.table, ground)
     fitting = Fitting(plan, features, r, holdings, before, after, seconds, partial(tick, f"{what}: fitting"))
     fitted = fitting.fit(code_steps(fitting) if plan.coded(r) else steps)
@@ -296,15 +296,28 @@ def _build_round(
             new.save("of_class", sorted_in.bucket)
             new.save("sizes", sorted_in.sizes)
             new.figures["codes"] = buckets
+            if sorted_in.distortion is not None:
+                new.figures["distortion"] = sorted_in.distortion
         else:
             new.save("sizes", sizes)
             _save_means(new, fitted[-1])
             if isinstance(fitted[-1], Potentials) and looked_at(identity, r):
                 means, ground = fitted[-1].means, fitted[-1].after.ground
-                new.save("apart", apart_of(means, ground, features.threads, partial(tick, f"{what}: distances")))
-        if isinstance(fitted[-1], Means | Potentials):
-            new.figures["distortion"] = cost / sizes.sum()
+                said, blocks = partial(tick, f"{what}: distances"), blocks_after(identity, r - 1)
+                new.save("apart", apart_of(means, ground, blocks, features.threads, said))
+            if isinstance(fitted[-1], Means | Potentials):
+                new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began
+
+
+def blocks_after(identity: AbstractionSpec, r: int) -> int:
+    """Into how many blocks the next round's buckets fall, so that a hand of a round comes to those of one alone.
+
+    These are classes of boards that both rounds know. Where the round is looked at in turn by one that sees more of its
+    buckets at once, blocks are as large as that one's, so that all that are compared have a distance.
+    """
+    blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
+    return min(blocks, blocks_after(identity, r - 1)) if looked_at(identity, r) else blocks
 
 
 def looked_at(identity: AbstractionSpec, r: int) -> bool:

@@ -40,6 +40,7 @@ STRENGTHS = ("ehs2", "ehs")  # percentiles of the second inside those of the fir
 RECALL = {"PR": True, "IR": False}
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}  # of comparing boards, and then of clustering
 GROUNDS = ("history", "histogram")
+CODES = 2000  # of hands, for those who do without exact buckets in classes of boards
 MOST_BUCKETS = 2**31 - 1  # of a step: there are 2.4 billion hands on rivers of hold'em up to suits
 SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16]
 
@@ -126,7 +127,8 @@ class PublicPlan(PlanRecord):
     until : int
         The last round that knows the classes, as in [Schmid15] the round itself; 0: all that follow do.
     codes : int
-        Codes of hands in later rounds, which each class then sorts into its buckets; 0 sorts hands one by one.
+        0 sorts the hands of later rounds one by one, class by class. Where that takes too much disk or time: so many
+        codes of hands, the same for all classes, which each class then sorts into its buckets.
     restarts, seed : int
         Of the clustering.
     """
@@ -142,7 +144,7 @@ class PublicPlan(PlanRecord):
     exact: bool = False
     boards: str = ""
     until: int = 0
-    codes: int = 2000
+    codes: int = 0
     restarts: int = bounded(1, 1)
     seed: int = 0
 

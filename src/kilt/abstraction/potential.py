@@ -25,25 +25,40 @@ ITERATIONS = 10  # at most
 NEIGHBOURS = 128  # of a cluster, whose distances from it are looked for
 
 
-def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None) -> Ground:
-    """How far the next round's buckets are from each other: their centroids, unless that is known better."""
+def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None, blocks: int = 1) -> Ground:
+    """How far the next round's buckets are from each other: their centroids, unless that is known better.
+
+    Of many blocks (see `Ground`), `apart` has the distances within each.
+    """
     if apart is None:
-        apart = _distances(centroids, absolute)
+        apart = _distances(centroids, absolute, blocks)
     order = np.argsort(apart, axis=1, kind="stable").astype(np.int32)
     return Ground(order, np.take_along_axis(apart, order, axis=1), np.ascontiguousarray(centroids), absolute)
 
 
-def _distances(centroids: Singles, absolute: bool) -> Singles:
-    apart = np.empty((len(centroids), len(centroids)), dtype=np.float32)
+def block_of(ground: Ground, bucket: int) -> tuple[Ground, int]:
+    """The block that a bucket of the next round is in, as if there were no other, and its first bucket."""
+    size = ground.order.shape[1]
+    first = bucket - bucket % size
+    mine = slice(first, first + size)
+    return Ground(ground.order[mine], ground.apart[mine], ground.centroids[mine], ground.absolute), first
+
+
+def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
+    size = len(centroids) // blocks
+    apart = np.empty((len(centroids), size), dtype=np.float32)
     for b, centroid in enumerate(centroids):
-        difference = centroids - centroid
+        difference = centroids[b - b % size : b - b % size + size] - centroid
         apart[b] = np.abs(difference).sum(axis=1) if absolute else np.sqrt((difference**2).sum(axis=1))
     return apart
 
 
 def centres_of(means: Singles, ground: Ground) -> Singles:
-    """[cluster, dimension] where the distributions of clusters are in the mean."""
-    return np.ascontiguousarray((means @ ground.centroids).astype(np.float32))
+    """[cluster, dimension] where the distributions of clusters are in the mean; each block has as many clusters."""
+    size, dimensions = means.shape[1], ground.centroids.shape[1]
+    blocks = ground.centroids.reshape(-1, size, dimensions)
+    centres = means.reshape(len(blocks), -1, size) @ blocks
+    return np.ascontiguousarray(centres.reshape(-1, dimensions).astype(np.float32))
 
 
 def columns_of(means: Singles, ground: Ground) -> Singles:
@@ -52,22 +67,30 @@ def columns_of(means: Singles, ground: Ground) -> Singles:
 
 
 def apart_of(
-    means: Singles, ground: Ground, threads: int = 1, tick: Callable[[float], None] = lambda share: None
+    means: Singles,
+    ground: Ground,
+    blocks: int = 1,
+    threads: int = 1,
+    tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """[cluster, cluster] how far mean distributions are from each other: the ground of the round before.
+    """[cluster, place] how far mean distributions are from those of their block: the ground of the round before.
 
-    That is looked for among neighbours only, and is the larger of the two ways to go. Farther away it differs from the
-    distance between the centres by much the same, wherever one goes.
+    There are as many `blocks` as the ground of these means has, or more. Distances are looked for among neighbours
+    only, and each is the larger of the two ways to go. Farther away it differs from that between the centres by much
+    the same, wherever one goes.
     """
-    apart = _distances(centres_of(means, ground), ground.absolute)
-    near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1].astype(np.int32)  # itself too
+    size = len(means) // blocks
+    apart = _distances(centres_of(means, ground), ground.absolute, blocks)
+    near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1]  # itself too
+    first = np.arange(blocks).repeat(size)[:, None] * size
     found = np.empty(near.shape, dtype=np.float32)
-    look = partial(kernels.between, means, near, ground, found)
+    look = partial(kernels.between, means, (first + near).astype(np.int32), ground, found)
     in_parts(look, len(means), threads, tick)
     more = (found - np.take_along_axis(apart, near, axis=1)).mean(axis=1)
-    apart += (more[:, None] + more) / 2
+    apart += (more[:, None] + more.reshape(blocks, size).repeat(size, axis=0)) / 2
     np.put_along_axis(apart, near, found, axis=1)
-    return np.maximum(apart, apart.T)
+    square = apart.reshape(blocks, size, size)
+    return np.maximum(square, square.transpose(0, 2, 1)).reshape(apart.shape)
 
 
 def sample_of(k: int) -> int:
@@ -88,7 +111,7 @@ def fit(
 ) -> Singles:
     """[cluster, next bucket] the mean distributions of `k` clusters of points; a point is a row of next buckets.
 
-    k-means on the points' centres gives a start.
+    k-means on the points' centres gives a start. The ground is one block.
     """
     centres = np.zeros((len(point), ground.centroids.shape[1]), dtype=np.float32)
     for column in point.T:

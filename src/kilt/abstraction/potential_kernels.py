@@ -17,9 +17,13 @@ CHECKED = 8  # places after which a distance may be found to be enough
 
 
 class Ground(NamedTuple):
-    """How far the buckets of the next round are from each other."""
+    """How far the buckets of the next round are from each other.
 
-    order: Labels  # [bucket, place] all of them, the nearest first
+    Where boards have classes, no hand comes to buckets of two classes: then these fall into blocks of equal size, one
+    after the other, and distances are those within a block.
+    """
+
+    order: Labels  # [bucket, place] all of its block, by their places there, the nearest first
     apart: Singles  # [bucket, place] their distances
     centroids: Singles  # [bucket, dimension]
     absolute: bool  # whether the distance is a sum of absolute differences
@@ -73,12 +77,12 @@ class EmdWorkspace(NamedTuple):
     share: Singles  # what it has of each
     here: Labels  # the same where something is still due
     due: Singles  # what is
-    left: Singles  # [bucket] of the other
+    left: Singles  # [place in the block] of the other
 
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """Scratch arrays for a next round of `buckets` buckets."""
+    """Scratch arrays for a next round with `buckets` buckets in a block."""
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
     return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 
@@ -125,18 +129,21 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
 
 @kernel
 def gather(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """Write which buckets a point has, and its share of each; how many there are. `often` is zero before and after."""
-    count, ways = 0, point.shape[1]
+    """Write which buckets a point has, and its share of each; how many there are.
+
+    `often` [place in the block] is zero before and after.
+    """
+    count, ways, first = 0, point.shape[1], point[i, 0] - point[i, 0] % len(often)
     for j in range(ways):
         b = point[i, j]
-        if often[b] == 0:
+        if often[b - first] == 0:
             room.bucket[count] = b
             count += 1
-        often[b] += 1
+        often[b - first] += 1
     for j in range(count):
-        b = room.bucket[j]
-        room.share[j] = np.float32(often[b]) / np.float32(ways)
-        often[b] = 0
+        place = room.bucket[j] - first
+        room.share[j] = np.float32(often[place]) / np.float32(ways)
+        often[place] = 0
     return count
 
 
@@ -205,28 +212,29 @@ def assign(
 
 @kernel
 def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
-    """Write how far some means are from those that are near them."""
+    """Write how far some means are from those that are near them, of the same block."""
     far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
-        count = spread_out(means, a, room)
+        block = a * (len(ground.order) // means.shape[1]) // len(means)
+        count = spread_out(means, a, block * means.shape[1], room)
         for j in range(near.shape[1]):
             found[a, j] = greedy(count, means, near[a, j], ground, far, room)
 
 
 @kernel
-def spread_out(means: Singles, m: int, room: EmdWorkspace) -> int:
-    """Write which buckets a mean has, and its share of each; how many there are."""
+def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
+    """Write which buckets a mean has, from the first of its block on, and its share of each; how many there are."""
     count = 0
     for b in range(means.shape[1]):
         if means[m, b] > 0:
-            room.bucket[count], room.share[count] = b, means[m, b]
+            room.bucket[count], room.share[count] = first + b, means[m, b]
             count += 1
     return count
 
 
 @kernel
 def add_up(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
-    """Add the distributions of points to those of their clusters."""
+    """Add the distributions of points to those of their clusters; all points are of the first block."""
     for i in range(len(point)):
         c = labels[i]
         totals[c] += weights[i]

@@ -26,7 +26,7 @@ from kilt.abstraction.features import CANONICAL, FEATURES, NEXT, VALUE, Features
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import BucketStep, Plan
-from kilt.abstraction.potential import centres_of, columns_of
+from kilt.abstraction.potential import block_of, centres_of, columns_of
 from kilt.abstraction.potential_kernels import Ground
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import subsets
@@ -172,7 +172,7 @@ class Potentials(NamedTuple):
     """Buckets around mean distributions over the buckets of the next round."""
 
     after: After
-    means: Singles  # [bucket, next bucket]
+    means: Singles  # [bucket, next bucket of its block]
     columns: Singles  # [dimension, bucket] their centres
     group: int  # how many buckets a group has
 
@@ -301,7 +301,7 @@ class Fitting(NamedTuple):
         after = self.after
 
         fit = partial(_fit_potentials, step.buckets, after.ground)
-        sample = min(self.plan.sample, potential.sample_of(step.buckets))
+        sample = min(self.plan.sample, potential.sample_of(step.buckets) * groups)
         means = self._each_group(lambda part, chosen: part.next_buckets(after, chosen), sample, groups, fitted, fit)
         return Potentials(after, means, columns_of(means, after.ground), step.buckets)
 
@@ -393,8 +393,9 @@ def _fit_potentials(
     stop: Stop,
     tick: Share,
 ) -> Singles:
-    """Mean distributions, the weakest first."""
-    ground = _writable(ground)
+    """Mean distributions, the weakest first; all points are of one block."""
+    block, first = block_of(_writable(ground), int(data[0, 0]))
+    ground, data = block, data - np.int32(first)
     means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
     strength = centres_of(means, ground).sum(axis=1)
     return means[np.argsort(-strength if ground.absolute else strength)]

@@ -24,7 +24,7 @@ PAIRS, EXACT_PAIRS, ALL_EXACT = 2000, 60, 500
 SAMPLE, ITERATIONS = 100_000, 5  # for bases of the right size, whatever their quality
 WHOLE = {
     "hierarchical_demo_seconds": ("169-20-20-20", PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)),
-    "hierarchical_60x100_seconds": ("169-100-100-100", PublicPlan(2, CLASSES)),
+    "hierarchical_60x100_seconds": ("169-100-100-100", PublicPlan(2, CLASSES, codes=2000)),
 }
 
 

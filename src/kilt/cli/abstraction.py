@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Card abstractions: which hands are to be played alike.", no_args_is_help=True)
 
 DEFAULT_GAME = "holdem.limit.2p"
+PATIENCE = 60.0  # seconds: what takes longer has its quicker way named
 SHOWN = 12  # buckets of a round
 DRAWN, NAMED = 25, 5  # hands of a bucket that are looked at, and that are named
 BINS_SHOWN = 25
@@ -89,8 +90,9 @@ def build(
     from dataclasses import replace
     from os import cpu_count
 
-    from kilt.abstraction.estimate import estimate
+    from kilt.abstraction.estimate import estimate, estimate_in_codes
     from kilt.abstraction.pipeline import build as build_abstraction
+    from kilt.abstraction.plan import CODES
     from kilt.artifact import cache_folder, require_room
     from kilt.errors import AbstractionError
 
@@ -105,11 +107,17 @@ def build(
     folder = to or Path(identity.name.replace(" ", "_"))
     with waiting("counting hands …"):
         takes = estimate(identity, cache_folder(), threads)
+        less = estimate_in_codes(identity, cache_folder(), threads) if takes.seconds > PATIENCE else None
     say(
         f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {in_bytes(takes.memory)} of memory, "
         f"{in_bytes(takes.tables)} on disk in {folder} "
         f"and {in_bytes(takes.features)} more in the cache {cache_folder()}"
     )
+    if less:
+        say(
+            f"codes = {CODES} in [[public]] of a plan as a .toml file would take about {duration(less.seconds)} and "
+            f"{in_bytes(less.tables)} on disk, for coarser buckets"
+        )
     takes.require_memory()
     require_room(cache_folder(), takes.features)
     require_room(folder, takes.tables)
