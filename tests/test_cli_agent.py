@@ -14,10 +14,11 @@ from kilt import machine
 from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
-from kilt.cli.plan import EXAMPLE
+from kilt.abstraction.plan import load_plan
 from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
 from kilt.errors import RunError
 from kilt.games import load_game
+from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.solve.external import External
@@ -87,8 +88,21 @@ def test_equal_cards_are_one():
 
 def test_the_example_can_be_read(tmp_path):
     (tmp_path / "example.toml").write_text(kilt("plan", "--example").stdout)
-    assert (tmp_path / "example.toml").read_text() == EXAMPLE
+    assert (tmp_path / "example.toml").read_text() == EXAMPLES[""]
     assert read_config(tmp_path / "example.toml").agent.post == "new-0.2"
+    assert kilt("plan", "--example", "tartanian7").stdout == EXAMPLES["tartanian7"]
+    assert "use --example alone, or with one of tartanian7" in refused("plan", "--example", "tartanian8")
+
+
+def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
+    (tmp_path / "mine.toml").write_text(EXAMPLES["tartanian7"])
+    config = read_config(tmp_path / "mine.toml")
+    plan = load_plan(config.cards[0], (0, 3, 1, 1))
+    assert [plan.classes_at(r) for r in range(4)] == [1, 60, 60, 60]
+    assert [this.buckets for this in plan.rounds] == [169, 70, 70, 70]
+    size = resolve(config).size
+    assert size.buckets[0] == (169, 4200, 4200, 4200)
+    assert 10 * sum(size.slots) < 12.3e9
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 ``IR-KE-KO 169-9000-9000-9000`` is imperfect recall, k-means on the earth mover's distance in all rounds but the last,
 k-means on OCHS in the last, and the number of buckets of each round [Johanson16 §5.5]. With perfect recall, ``PR``, it
 is that inside each bucket of the round before. A round with as many buckets as there are hands is lossless;
-``lossless`` is short for a plan in which all rounds are, with the cards as dealt.
+``lossless`` is short for a plan in which all rounds are, with the cards as dealt. ``IR-KE-KO 169-500-500-500 in 60
+classes`` sorts the first public boards into 60 classes, as [Brown15] does, and numbers are those of each class.
 
 ======  ==================================================================================================
 name    steps
@@ -18,6 +19,8 @@ PA      ``potential``: k-means on the earth mover's distance between histograms 
 >>> plan = plan_named("PR-PHS-KO 10-10-10-10", (0, 3, 1, 1))
 >>> [[(step.feature, step.buckets) for step in r.steps] for r in plan.rounds][2:]
 [[('ehs2', 5), ('ehs', 2)], [('ochs', 10)]]
+>>> plan_named("IR-PA-KO 169-500-500-500 in 60 classes", (0, 3, 1, 1)).classes_at(3)
+60
 """
 
 from __future__ import annotations
@@ -246,7 +249,8 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     ----------
     name : str
         Such as ``"IR-KE-KO 169-500-500-500"``: IR or PR, the technique of the rounds before the last, that of the last
-        round, and the number of buckets of each round; ``5x2`` nests two steps. Or ``"lossless"``.
+        round, and the number of buckets of each round; ``5x2`` nests two steps. `` in 60 classes`` has them in each of
+        60 classes of the first public boards. Or ``"lossless"``.
     board_cards : sequence of int
         How many cards each round of the game adds to the board.
 
@@ -262,7 +266,8 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
     if name.strip() == LOSSLESS:
         return Plan(tuple(RoundPlan(True, (BucketStep(CANONICAL),)) for _ in board_cards))
     number = r"\d{1,18}(?:x\d{1,18})*"
-    parts = re.fullmatch(rf"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+({number}(?:-{number})*)", name.strip())
+    classes = r"(?:[ _]+in[ _]+(\d{1,9})[ _]+classes)?"
+    parts = re.fullmatch(rf"(IR|PR)-([A-Z]+)-([A-Z]+)[ _]+({number}(?:-{number})*){classes}", name.strip())
     known = (NESTED, *_techniques())
     if not parts or parts[2] not in known or parts[3] not in known:
         raise AbstractionError(
@@ -279,7 +284,8 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
         last = r == len(sizes) - 1
         nested = tuple(int(number) for number in size.split("x"))
         rounds.append(RoundPlan(RECALL[parts[1]], _steps(parts[3 if last else 2], nested, last=last)))
-    return Plan(tuple(rounds))
+    public = next((r for r, added in enumerate(board_cards, 1) if added), 1)  # a game without boards is told so later
+    return Plan(tuple(rounds), (PublicPlan(public, int(parts[5])),) if parts[5] else ())
 
 
 def _techniques() -> dict[str, str]:

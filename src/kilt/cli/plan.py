@@ -19,48 +19,6 @@ if TYPE_CHECKING:
 
 MEASURED = 3.0  # seconds, for what a batch costs
 
-EXAMPLE = """\
-game = "holdem.nolimit.2p"              # a ready-made game (`kilt game list`), or a file in ACPC format
-cards = "IR-KE-KO 169-200-200-200"      # a name, a folder that `kilt abstraction build` made, or a plan as a .toml file
-actions = "1x, a / 50%, 1x, a; 1x, a; a"  # bet sizes: rounds are split by /, the raises of a round by ;
-tilt = []                               # [7, 0, 0, 7]: percent more for winning a showdown, losing, folding, a fold
-
-[solver]
-algorithm = "external"                  # or cfr+, pcs, cfr-br:1, … where all boards and hands can be walked
-minutes = 10                            # or iterations
-seed = 0
-threads = 2
-average = true                          # false: the current strategy is the result, in half the memory
-linear = true                           # weigh an iteration by its number
-prune = 0                               # most walks leave out actions that lose more than so many chips a deal
-equities = false                        # an all-in before the last round is worth its mean over all boards
-
-[engine]
-name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
-blades = 2                              # each with so many threads as [solver] says
-below = 0                               # blades below each, which share the classes of the next board
-address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
-batch = 0                               # deals in a message; 0: as many as latency asks for
-boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
-samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
-
-[agent]
-post = "new-0.2"                        # none, purification, threshold-T, new-T or bets-F-A-I [Brown15 §4]
-translation = "pseudo-harmonic"         # of bets that are not among the actions
-
-[resolve]
-rounds = []                             # such as ["turn", "river"]: whose subgames are solved while it plays
-method = "gadget"                       # or unsafe, max-margin
-trust = 0.85                            # in the opponent's range, from 0 to 1, with the gadget
-neglect = 0.001                         # hands of the opponent with less than this share are left out
-bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of the round that is re-solved / of those after it
-seconds = 2                             # of a decision; or iterations, of each subgame
-threads = 1
-limited = []                            # such as ["flop"]: subgames that end with the round, with blueprint values
-continuations = 4                       # of the opponent's there
-boards = 24                             # to come, which such values are means over; 0: all
-"""
-
 
 def plan(
     config: Annotated[
@@ -109,7 +67,10 @@ def plan(
         float | None,
         typer.Option("--target", metavar="T", help="With --game: to which exploitability, in chips per game."),
     ] = None,
-    example: Annotated[bool, typer.Option("--example", help="Print a CONFIG to begin with, and stop.")] = False,
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Print a CONFIG to begin with, or the ready-made one `tartanian7`, and stop."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built.
@@ -121,10 +82,11 @@ def plan(
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.runs.cluster import latency_of
+    from kilt.runs.examples import example_named
     from kilt.runs.plan import resolve
 
     if example:
-        out.print(EXAMPLE, end="", markup=False, highlight=False, soft_wrap=True)
+        out.print(example_named(str(config or "")), end="", markup=False, highlight=False, soft_wrap=True)
         return
     if game is not None:
         if config:

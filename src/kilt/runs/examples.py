@@ -1,0 +1,86 @@
+"""Ready-made configurations of runs: what `kilt plan --example` prints. `EXAMPLES` is the menu.
+
+>>> sorted(EXAMPLES)
+['', 'tartanian7']
+"""
+
+from __future__ import annotations
+
+from kilt.errors import RunError
+
+_FIRST = """\
+game = "holdem.nolimit.2p"              # a ready-made game (`kilt game list`), or a file in ACPC format
+cards = "IR-KE-KO 169-200-200-200"      # a name, a folder that `kilt abstraction build` made, or a plan as a .toml file
+actions = "1x, a / 50%, 1x, a; 1x, a; a"  # bet sizes: rounds are split by /, the raises of a round by ;
+tilt = []                               # [7, 0, 0, 7]: percent more for winning a showdown, losing, folding, a fold
+
+[solver]
+algorithm = "external"                  # or cfr+, pcs, cfr-br:1, … where all boards and hands can be walked
+minutes = 10                            # or iterations
+seed = 0
+threads = 2
+average = true                          # false: the current strategy is the result, in half the memory
+linear = true                           # weigh an iteration by its number
+prune = 0                               # most walks leave out actions that lose more than so many chips a deal
+equities = false                        # an all-in before the last round is worth its mean over all boards
+
+[engine]
+name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
+blades = 2                              # each with so many threads as [solver] says
+below = 0                               # blades below each, which share the classes of the next board
+address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
+batch = 0                               # deals in a message; 0: as many as latency asks for
+boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
+samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
+
+[agent]
+post = "new-0.2"                        # none, purification, threshold-T, new-T or bets-F-A-I [Brown15 §4]
+translation = "pseudo-harmonic"         # of bets that are not among the actions
+
+[resolve]
+rounds = []                             # such as ["turn", "river"]: whose subgames are solved while it plays
+method = "gadget"                       # or unsafe, max-margin
+trust = 0.85                            # in the opponent's range, from 0 to 1, with the gadget
+neglect = 0.001                         # hands of the opponent with less than this share are left out
+bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of the round that is re-solved / of those after it
+seconds = 2                             # of a decision; or iterations, of each subgame
+threads = 1
+limited = []                            # such as ["flop"]: subgames that end with the round, with blueprint values
+continuations = 4                       # of the opponent's there
+boards = 24                             # to come, which such values are means over; 0: all
+"""
+
+_TARTANIAN7 = """\
+# The agent of [Brown15] as large as 16 GB of memory hold. The paper had 500 buckets in each class, and 6,104,546 nodes
+# of betting that it does not tell; `kilt plan THIS --blades 60` says what each of its blades would take.
+game = "holdem.nolimit.2p"              # 200 big blinds, as in the competition of 2014
+cards = "IR-PA-KO 169-70-70-70 in 60 classes"  # 70 buckets in each class of flops, on the flop, turn and river
+actions = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"  # the bets of its section 4; raises have fewer
+
+[solver]
+algorithm = "external"
+minutes = 1440                          # a day; the paper had 50 days, with 961 cores
+threads = 2
+linear = false                          # iterations weigh the same, as in the paper
+equities = true                         # all-ins are worth their mean over all boards
+
+[engine]
+name = ""                               # "ray": blades share the classes, as many as 60
+blades = 2
+address = ""                            # HOST:PORT of a Ray cluster
+samples = 0                             # 1: a board of each class for each deal, as in the paper
+
+[agent]
+post = "new-0.2"                        # its post-processing
+translation = "pseudo-harmonic"         # its mapping of bets that are not among the actions
+"""
+
+EXAMPLES = {"": _FIRST, "tartanian7": _TARTANIAN7}
+
+
+def example_named(name: str) -> str:
+    """A configuration of the menu, as TOML; the empty name is one to begin with."""
+    if name not in EXAMPLES:
+        known = ", ".join(filter(None, EXAMPLES))
+        raise RunError(f"there is no example {name!r}: use --example alone, or with one of {known}")
+    return EXAMPLES[name]
