@@ -85,7 +85,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
     planes = np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
     if planes.size not in (SHORT * numbers, 2 * SHORT * numbers):
         raise ValueError(f"it has {planes.size} bytes for {numbers} numbers")
-    planes, at = planes.reshape(-1, numbers), 0
+    planes, at = planes.reshape(-1, max(numbers, 1)), 0  # there are none where a player does not act any more
     for part in parts:
         at = from_planes(planes, at, part, scale, table)
 
