@@ -2,26 +2,31 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import csr_array, dok_array, hstack
 
 import naive
+from commands import answer, refused
+from kilt.abstraction.stud import StudBoards
 from kilt.cards.deck import Deck
-from kilt.errors import GameError, PlayError, RunError
+from kilt.errors import AbstractionError, GameError, PlayError, RunError
 from kilt.evaluate.players import load_holdem
 from kilt.games import load_game, poker
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
+from kilt.reproduce import schmid_stud
+from kilt.solve.cfr import FullWidth
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.problem import FLAT, FlatProblem
 from kilt.solve.registry import ALGORITHMS, make_solver
 from kilt.tree.best_response import expected_value, exploitability, response_values, uniform
-from kilt.tree.flat import flat_tree
+from kilt.tree.flat import flat_tree, merge
 from kilt.tree.vector import VectorGame
 
 EACH_DOWN, EACH_UP = [(0, False), (1, False)], [(0, True), (1, True)]
@@ -34,11 +39,16 @@ GAMES = {
 
 
 @cache
-def stud_tree(name):
+def stud_game(name):
     ranks, suits, up, down, _ = GAMES[name]
     cards = {"ranks": ranks, "suits": suits, "board_cards": (0, 0), "up_cards": (0, up), "down_cards": (0, down)}
     bets = {"raise_sizes": (2, 4), "first_player": (0, 0), "max_raises": (1, 1)}
-    return flat_tree(poker(replace(ready_made("leduc-stud"), rounds=2, **cards, **bets), name))
+    return poker(replace(ready_made("leduc-stud"), rounds=2, **cards, **bets), name)
+
+
+@cache
+def stud_tree(name):
+    return flat_tree(stud_game(name))
 
 
 class Plans:
@@ -176,3 +186,84 @@ def test_what_stud_does_not_have():
         load_holdem("leduc-stud")
     with pytest.raises(GameError, match="is stud"):
         Holdem(ready_made("leduc-stud"))
+
+
+@cache
+def naive_value(cards, deck):
+    return naive.hand_value([*cards], deck)
+
+
+@cache
+def naive_strengths(deck, hand, mine, theirs):
+    """How often a hand of one card wins, ties halved, for each last card: sorted."""
+    shares = []
+    for last in set(range(deck.size)) - {hand, mine, theirs}:
+        rest = set(range(deck.size)) - {hand, mine, theirs, last}
+        own = naive_value(frozenset([hand, mine, last]), deck)
+        others = [naive_value(frozenset([theirs, *hidden]), deck) for hidden in combinations(rest, 2)]
+        shares.append(sum((own > other) + (own == other) / 2 for other in others) / len(others))
+    return np.sort(shares)
+
+
+def test_distances_of_boards():
+    """The earth mover's distance, as the cheapest way to pair the hands of two boards one by one."""
+    game = stud_game("both")
+    boards, deck = StudBoards(game), game.deck
+    assert len(boards.boards) == 15
+    distances = boards.distances()
+    cards = range(deck.size)
+    before = {
+        hand: np.sort(np.concatenate([naive_strengths(deck, hand, *up) for up in permutations({*cards} - {hand}, 2)]))
+        for hand in cards
+    }
+
+    def apart(one, other):
+        """Of two hands, each with the up-cards of both players: the mean of this round and the one before."""
+        now = np.abs(naive_strengths(deck, *one) - naive_strengths(deck, *other)).mean()
+        return (now + np.abs(before[one[0]] - before[other[0]]).mean()) / 2
+
+    for i, j in [(0, 5), (3, 14), (7, 8)]:
+        ups = [tuple(card for cards in boards.boards[board] for card in cards) for board in (i, j)]
+        mine, theirs = ([(hand, *up) for hand in cards if hand not in up] for up in ups)
+        costs = np.array([[apart(one, other) for other in theirs] for one in mine])
+        assert distances[i, j] == pytest.approx(costs[linear_sum_assignment(costs)].mean(), abs=1e-6)
+
+
+def test_games_with_classes_of_boards():
+    """All boards in classes of their own lose nothing; merged information sets play alike in the whole game."""
+    tree, boards = stud_tree("both"), StudBoards(stud_game("both"))
+    whole = boards.merged(tree, boards.public(range(15)))
+    solver = FullWidth(whole.tree.nodes, "cfr+")
+    solver.step(50)
+    found = exploitability(tree, whole.lifted(solver.average()))
+    assert found == pytest.approx(exploitability(whole.tree, solver.average()), abs=1e-9)
+    assert found < 0.05
+    assert len(whole.tree.infosets) < len(tree.infosets) / 1.9
+    few = boards.merged(tree, boards.public([board % 2 for board in range(15)]))
+    even = uniform(few.tree)
+    assert np.array_equal(few.lifted(even), uniform(tree))
+    assert sum(response_values(few.tree, even)) < sum(response_values(tree, uniform(tree)))
+    up, down, other, last = (boards.game.deck.cards(card) for card in ("Kh", "As", "Qh", "Ks"))
+    assert boards.altogether(up, other, down, last) == boards.altogether(down, other, up, last)
+    assert boards.public(range(15))(up, other, down, last) != boards.public(range(15))(down, other, up, last)
+    with pytest.raises(GameError, match="must have the same player"):
+        merge(tree, ["all"] * len(tree.infosets))
+    with pytest.raises(AbstractionError, match="cannot be sorted"):
+        StudBoards(stud_game("down"))
+
+
+def test_classes_in_stud(tmp_path, monkeypatch):
+    """The reproduction on a game of two rounds: classes that mean something beat random ones."""
+    file = tmp_path / "small.game"
+    file.write_text(str(stud_game("both").rules))
+    monkeypatch.setattr(schmid_stud, "ITERATIONS", 30)
+    names = ["earth mover, 8 classes", "random, 8 classes", *schmid_stud.TABLE.rows[-4:]]
+    only = [word for name in names for word in ("--only", name)]
+    found = answer("reproduce", "schmid-stud", "--game", file, "--runs", 3, "--out", tmp_path / "it.png", *only)
+    ours = {row["name"]: row["ours"] for row in found["rows"]}
+    assert ours["every board"] < ours["earth mover, 8 classes"] < ours["random, 8 classes"]
+    unseen, _, altogether = (ours[name] for name in schmid_stud.TABLE.rows[-3:])
+    assert ours["every board"] < unseen == pytest.approx(altogether)  # of six cards, the last round shows all
+    assert (tmp_path / "it.png").stat().st_size > 1000
+    assert "too few" in refused("reproduce", "schmid-stud", "--game", file, "--only", "random, 16 classes")
+    assert "no stud" in refused("reproduce", "schmid-stud", "--game", "leduc")

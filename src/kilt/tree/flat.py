@@ -66,6 +66,18 @@ class FlatTree:
         return bool(self.nodes.surplus.size)
 
 
+class MergedTree(NamedTuple):
+    """A game whose players tell fewer states apart than its rules let them: an abstraction with perfect recall."""
+
+    tree: FlatTree
+    slot: npt.NDArray[np.int64]  # [slot of the whole game] that of the merged information set
+
+    def lifted(self, strategy: FloatArray) -> FloatArray:
+        """[slot of the whole game] a strategy of the merged game, as it is played in the whole one."""
+        played: FloatArray = strategy[self.slot]
+        return played
+
+
 class Expansion(NamedTuple):
     """What follows a state: who acts, and the states after it, each with its probability (1 where a player acts)."""
 
@@ -216,6 +228,55 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
     order, group = zip(*(_groups(player, nodes) for player in (0, 1)), strict=True)
     nodes = nodes._replace(order=np.stack(order), group=np.stack(group))
     return FlatTree(name, nodes, tuple(infosets), tuple(actions))
+
+
+def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
+    """Let players not tell information sets apart that are given the same name.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        The whole game.
+    names : sequence of str
+        A name for each of its information sets.
+
+    Returns
+    -------
+    MergedTree
+        GameError is raised where sets of one name have different players, actions or actions before them.
+
+    >>> from kilt.games import load_game
+    >>> whole = flat_tree(load_game("kuhn"))
+    >>> blind = merge(whole, [name.split("|")[-1] for name in whole.infosets])  # nobody looks at their card
+    >>> blind.tree.infosets, blind.slot.tolist()[:8]
+    (('', 'c', 'r', 'cr'), [0, 1, 0, 1, 0, 1, 2, 3])
+    """
+    nodes, number = tree.nodes, dict.fromkeys(names)
+    order = {name: place for place, name in enumerate(number)}
+    into = np.array([order[name] for name in names])
+    _, first = np.unique(into, return_index=True)
+    sizes = np.diff(nodes.infoset_start)
+    start = np.concatenate([[0], np.cumsum(sizes[first])])
+    slot = np.arange(nodes.infoset_start[-1]) + np.repeat(start[into] - nodes.infoset_start[:-1], sizes)
+    after = np.where(nodes.infoset_after >= 0, slot[nodes.infoset_after], -1)
+    unlike = (nodes.infoset_player != nodes.infoset_player[first][into]) | (after != after[first][into])
+    unlike |= np.array([tree.actions[one] != tree.actions[other] for one, other in enumerate(first[into].tolist())])
+    if unlike.any():
+        where = int(np.argmax(unlike))
+        raise GameError(
+            f"{tree.infosets[where]!r} cannot be {names[where]!r}: all information sets of that name must have the "
+            "same player, the same actions, and the same ones before them"
+        )
+    merged = nodes._replace(
+        infoset=np.where(nodes.infoset >= 0, into[nodes.infoset], -1).astype(np.int32),
+        infoset_player=nodes.infoset_player[first],
+        infoset_start=start.astype(np.int32),
+        infoset_after=after[first].astype(np.int32),
+    )
+    ordered, group = zip(*(_groups(player, merged) for player in (0, 1)), strict=True)
+    merged = merged._replace(order=np.stack(ordered), group=np.stack(group))
+    actions = tuple(tree.actions[where] for where in first.tolist())
+    return MergedTree(FlatTree(tree.name, merged, tuple(number), actions), slot)
 
 
 def _groups(player: int, nodes: FlatNodes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
