@@ -222,7 +222,7 @@ def forbid_work(monkeypatch):
     def no(*args):
         raise AssertionError("something is computed")
 
-    for name in ("last_strengths", "last_ochs", "roll_back"):
+    for name in ("last_strengths", "last_ochs", "find_later"):
         monkeypatch.setattr(module.kernels, name, no)
 
 

@@ -36,6 +36,15 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def kernel_of_slices(function: F) -> F:
+    """Compile `function` as a kernel, once for arrays however they lie in memory.
+
+    For what is given slices of arrays as well as whole ones, and does not go along rows: numba would compile it for
+    each mixture of the two.
+    """
+    return _compiled(function, slices=True)
+
+
 def subkernel(function: F) -> F:
     """Compile `function` for calls by kernels alone, without what it does not need for that.
 
@@ -58,7 +67,7 @@ def inlined(function: F) -> F:
     return _compiled(function, inline="always")
 
 
-def _compiled(function: F, **flags: Any) -> F:
+def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
     flags = {"nogil": True, "error_model": "numpy", "_nrt": True, "no_cfunc_wrapper": True, **flags}
     alone = "no_cpython_wrapper"
     part: Any = numba.njit(**flags | {alone: True}, pipeline_class=_PartCompiler)(function)
@@ -67,6 +76,8 @@ def _compiled(function: F, **flags: Any) -> F:
         return cast(F, part)
     whole: Any = numba.njit(**flags, cache=True)(function)
     _guard(whole)
+    if slices:
+        whole.compile = partial(_for_slices, whole.compile)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
     return cast(F, whole)
 
@@ -123,6 +134,10 @@ def _guard(compiled: Any) -> None:
     compiled.compile = partial(_once, compiled.compile, index)
     for name in ("save", "load"):
         setattr(files, name, partial(_alone, getattr(files, name), index))
+
+
+def _for_slices(compile_kernel: Callable[[Any], Any], signature: tuple[Any, ...]) -> Any:
+    return compile_kernel(tuple(one.copy(layout="A") if isinstance(one, types.Array) else one for one in signature))
 
 
 def _once(compile_kernel: Callable[[Any], Any], index: Path, signature: Any) -> Any:

@@ -11,7 +11,7 @@ from kilt.abstraction.cluster_kernels import Labels, Singles, cost_of
 from kilt.abstraction.holdings_kernels import HoldingIndex, HoldingTables
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
-from kilt.jit import kernel
+from kilt.jit import kernel, kernel_of_slices
 
 
 @kernel
@@ -95,7 +95,7 @@ def look_up_coded(
     return most
 
 
-@kernel
+@kernel_of_slices
 def look_up_coded_hands(
     index: HoldingIndex,
     table: npt.NDArray[Any],

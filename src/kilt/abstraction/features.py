@@ -333,14 +333,16 @@ class Features:
             if coded and codes:
                 found, after = codes(), worth.astype(out.dtype)  # a small table: fewer kinds of kernels to compile
             picks = subsets(self.deal.deck.size - size, then - size)
-            in_parts(
-                lambda start, end: kernels.roll_back(
-                    here.tables, there.tables, start, end, picks, coded, found, after, out
-                ),
-                len(here.boards),
-                self.threads,
-                lambda share: self.tick(f"{name}, {size} cards", share),
-            )
+
+            def roll_back(start: int, end: int) -> None:
+                rows = np.empty((len(picks), len(here.tables.bits)), dtype=np.int32)
+                for board in range(start, end):
+                    count = kernels.find_later(here.tables, there.tables, board, picks, coded, found, rows)
+                    first = here.tables.first[board]
+                    kernels.add_rows(rows, after, out[first : first + count])
+
+            tell = partial(self.tick, f"{name}, {size} cards")
+            in_parts(roll_back, len(here.boards), self.threads, tell)
             return out
 
         sums: Array = self._kept(f"{name}-{size}", make)

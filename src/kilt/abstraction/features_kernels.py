@@ -79,42 +79,55 @@ def last_ochs(
 
 
 @kernel
-def roll_back(
+def find_later(
     t: HoldingTables,
     after: HoldingTables,
-    start: int,
-    end: int,
+    board: int,
     picks: ByteArray,
     coded: bool,
     codes: npt.NDArray[np.int16],
-    worth: npt.NDArray[Any],
-    out: npt.NDArray[Any],
-) -> None:
-    """Add up, for the holdings of some boards, what the holdings after them are worth, over all ways to deal on.
+    rows: npt.NDArray[np.int32],
+) -> int:
+    """Write [pick, holding] where the worth of a board's holdings is after some cards; −1 for those that are not there.
 
-    What a holding after is worth is its row of `worth` or, where that is `coded`, the row of its code. `picks` are the
-    sets of places among the cards that a board leaves.
+    It is in the row of the later holding or, where rows are `coded`, in that of its code. `picks` are the sets of
+    places among the cards that the board leaves.
+
+    Returns
+    -------
+    int
+        How many holdings the board has.
     """
     hands = len(t.bits)
     numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
     known, dealt = t.cards.shape[1], picks.shape[1]
     cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
     holding_hand = np.empty(hands, dtype=np.int64)
-    for board in range(start, end):
-        count = open_board(t, board, numbers, holding_hand, rest)
-        for k in range(known):
-            cards[k] = t.cards[board, k]
-        first = t.first[board]
-        for pick in range(picks.shape[0]):
-            for k in range(dealt):
-                cards[known + k] = rest[picks[pick, k]]
-            there, turned = locate(after.boards, cards)
-            number_board(after, there, numbers_after)
-            moved = after.moved[turned]
-            base = after.first[there]
-            for holding in range(count):
-                number = numbers_after[moved[holding_hand[holding]]]
-                if number >= 0:
-                    row = codes[base + number] if coded else base + number
-                    for d in range(out.shape[1]):
-                        out[first + holding, d] += worth[row, d]
+    count = open_board(t, board, numbers, holding_hand, rest)
+    for k in range(known):
+        cards[k] = t.cards[board, k]
+    for pick in range(picks.shape[0]):
+        for k in range(dealt):
+            cards[known + k] = rest[picks[pick, k]]
+        there, turned = locate(after.boards, cards)
+        number_board(after, there, numbers_after)
+        moved = after.moved[turned]
+        base = after.first[there]
+        for holding in range(count):
+            number = numbers_after[moved[holding_hand[holding]]]
+            row = -1
+            if number >= 0:
+                row = codes[base + number] if coded else base + number
+            rows[pick, holding] = row
+    return count
+
+
+@kernel
+def add_rows(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+    """Add the rows [pick, holding] of `worth` up for each holding, over all picks; −1 is none."""
+    for pick in range(rows.shape[0]):
+        for holding in range(out.shape[0]):
+            row = rows[pick, holding]
+            if row >= 0:
+                for d in range(out.shape[1]):
+                    out[holding, d] += worth[row, d]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kilt.arrays import IntArray
 from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
-from kilt.jit import kernel
+from kilt.jit import kernel, kernel_of_slices
 
 
 class HoldingIndex(NamedTuple):
@@ -167,7 +167,7 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
     return np.int64(most)
 
 
-@kernel
+@kernel_of_slices
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
