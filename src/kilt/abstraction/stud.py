@@ -94,10 +94,14 @@ class StudBoards:
     @cached_property
     def _before(self) -> dict[tuple[Cards, ...], FloatArray]:
         """[hand up to suits] how often it wins at showdown, by the cards to come: sorted."""
-        shares: dict[tuple[Cards, ...], list[FloatArray]] = {}
-        for (_, hand), own in self._strengths.items():
-            shares.setdefault(self.seen(hand), []).append(own)
-        return {hand: np.sort(np.concatenate(own)) for hand, own in shares.items()}
+        found: dict[tuple[Cards, ...], FloatArray] = {}
+        up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
+        for (hand,) in {self.seen(hand) for hand in _left(cards, self.game.rules.hole_cards)}:
+            deals = ((mine, theirs) for mine in _left(cards, up, hand) for theirs in _left(cards, up, hand, mine))
+            seen = (self.seen(*deal, hand) for deal in deals)
+            lists = [self._strengths[(mine, theirs), held] for mine, theirs, held in seen]
+            found[hand,] = np.sort(np.concatenate(lists))
+        return found
 
     def places(self, board: UpCards, *, history: bool = True) -> FloatArray:
         """[hand, dimension] where the hands of a board are; L1 distances are those of their histograms.

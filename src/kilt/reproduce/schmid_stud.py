@@ -14,6 +14,7 @@ many as there are boards, so that they have about as many information sets as th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -63,14 +64,16 @@ def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
         labels: list[int] = np.random.default_rng([k, run]).permutation(emd(k, run)).tolist()
         return labels
 
+    def classes(sort: Callable[[int, int], list[int]], k: int, run: int) -> Telling:
+        return boards.public(sort(k, run))
+
     every, found = len(boards.boards), dict[str, _Case]()
     for k in (k for k in CLASSES if k <= every):
-        found[_row(KINDS[0], k)] = _Case(lambda run, k=k: boards.public(emd(k, run)))  # type: ignore[misc]
-        found[_row(KINDS[1], k)] = _Case(lambda run, k=k: boards.public(shuffled(k, run)))  # type: ignore[misc]
-        found[_row(KINDS[2], k)] = _Case(lambda run, k=k: boards.by_strength(k, run))  # type: ignore[misc]
+        ways = partial(classes, emd, k), partial(classes, shuffled, k), partial(boards.by_strength, k)
+        found |= {_row(kind, k): _Case(tell) for kind, tell in zip(KINDS, ways, strict=True)}
     found[ALL] = _Case(lambda run: boards.public(range(every)), drawn=False)
     found[UNSEEN] = found[ALL]._replace(hole=False)
-    found[HALVED] = _Case(lambda run: boards.public(emd(every // 2, run)), hole=False)
+    found[HALVED] = _Case(partial(classes, emd, every // 2), hole=False)
     found[ALTOGETHER] = _Case(lambda run: boards.altogether, hole=False, drawn=False)
     return found
 
