@@ -823,6 +823,10 @@ def test_what_is_expected_over_all_actions(cards, game, menu, rules):
         BASELINES.get(rule) or BlueprintAgent(rule, drawn(game, cards, menu, seed)[1], rule_named(rule))
         for seed, rule in enumerate(rules)
     )
+    for agent in agents[: 1 + (rules[1] not in BASELINES)]:
+        whole = head_to_head.blueprint_strategy(agent)
+        before = whole._replace(shares=np.asarray(agent.blueprint.shares))
+        assert np.array_equal(head_to_head.post_processed(before, agent.rule).shares, whole.shares)
     deals = [Dealer(game, 3).deal(unit) for unit in range(2)]
     exact = np.array(
         [[expected(agents, game.start(), deal), -expected(agents[::-1], game.start(), deal)] for deal in deals]

@@ -35,6 +35,7 @@ from kilt.reproduce import (
     figure_4_11,
     figure_5_2,
     figure_11_1,
+    fine_bets,
     flop_classes,
     postprocessing,
     public_classes,
@@ -847,6 +848,7 @@ def test_abstractions_that_meet(tmp_path, monkeypatch):
             "LEARNT": 20_000,
         },
         public_classes: {"PLAIN": "IR-PHS-PHS {}-4", "INSIDE": "IR-PHS-PHS {}-2", "CLASSES": 2, "NODES": 20_000},
+        fine_bets: {"AGENT": "IR-PHS-PHS {}-3", "OPPONENTS": {"A": "IR-PHS-PHS {}-4"}, "NODES": 20_000},
     }.items():
         for name, value in ({"GAME": str(file), "ACTIONS": "", "DEALS": 500} | settings).items():
             monkeypatch.setattr(module, name, value)
@@ -862,3 +864,12 @@ def test_abstractions_that_meet(tmp_path, monkeypatch):
     rows = public_classes.TABLE.run(Request(("schmid, medoids", "schmid, average"), runs=1), Quiet()).rows
     assert [row.name for row in rows] == ["schmid, medoids", "schmid, average"]
     assert all(0 < abs(row.ours) < 2000 for row in rows)
+    monkeypatch.setattr(fine_bets, "VARIATIONS", ("bets-0-1-1", "bets-1-0-0.15"))
+    rules = ("none", "purification-after-first", "new-0", "bets-0-1-1", "bets-1-0-0.15")
+    *rows, search = fine_bets.TABLE.run(Request(tuple(f"{rule} against A" for rule in rules), runs=2), Quiet()).rows
+    won = {row.name.partition(" ")[0]: row.runs for row in rows}
+    assert won["new-0"] == won["bets-0-1-1"] and won["none"] != won["purification-after-first"]
+    assert np.mean(won["new-0"]) < np.mean(won["none"])  # whoever folds whenever he sometimes does loses
+    best = max(("bets-0-1-1", "bets-1-0-0.15"), key=lambda rule: won[rule][0])
+    assert search.more["rule"] == best
+    assert search.ours == pytest.approx(won[best][1] - won["purification-after-first"][1])

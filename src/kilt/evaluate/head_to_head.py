@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGame
 from kilt.arrays import Array, BoolArray, FloatArray, IntArray
-from kilt.errors import GameError
+from kilt.errors import GameError, PlayError
 from kilt.evaluate.head_to_head_kernels import Seat, meet
 from kilt.evaluate.stats import Estimate, estimate
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
@@ -34,7 +34,8 @@ from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
 from kilt.solve.solver import StrategyInParts
 from kilt.strategy.fixed import chances, raises
-from kilt.strategy.postprocess_kernels import CLASSES, post_process_table
+from kilt.strategy.postprocess import Rule
+from kilt.strategy.postprocess_kernels import CLASSES, RuleNumbers, post_process_table
 from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place, call_places
 
 SEED = 2**63  # far from those of solvers
@@ -76,17 +77,35 @@ def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
     if rule is None:
         return None
     abstract = AbstractGame(blueprint.game, blueprint.cards, blueprint.actions)
-    nodes = blueprint.nodes
-    decisions = np.flatnonzero(nodes.actor >= 0)
-    count, call = nodes.children[decisions].astype(np.int64), blueprint.faces_bet(decisions).astype(np.int64)
-    ruled = np.full(len(decisions), not agent.rule.idle)
-    if agent.rule.after_first:
-        ruled &= _acted(nodes)[decisions]
-    shares = np.empty(len(blueprint.shares), dtype=np.float32)
-    first = np.append(blueprint.first[decisions], len(shares))
-    scratch = np.empty(int(count.max()) + CLASSES)
-    post_process_table(rule, first, count, call, ruled, np.asarray(blueprint.shares), scratch, shares)
+    decisions = np.flatnonzero(blueprint.nodes.actor >= 0)
+    call = blueprint.faces_bet(decisions).astype(np.int64)
+    shares = _post_processed(agent.rule, rule, blueprint.nodes, blueprint.first, call, np.asarray(blueprint.shares))
     return AbstractStrategy(abstract, shares)
+
+
+def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
+    """A strategy after a post-processing rule; PlayError where that has classes of a user's own."""
+    betting, numbers = strategy.abstract.betting, rule.numbers
+    if numbers is None:
+        raise PlayError("the rule has classes of its own: use `itself` or `kind` of kilt.strategy.postprocess")
+    call = call_place(betting.nodes, betting.level, np.flatnonzero(betting.nodes.actor >= 0)).astype(np.int64)
+    shares = np.asarray(strategy.shares, dtype=np.float32)
+    first = strategy.abstract.first
+    return strategy._replace(shares=_post_processed(rule, numbers, betting.nodes, first, call, shares))
+
+
+def _post_processed(
+    rule: Rule, numbers: RuleNumbers, nodes: BettingNodes, starts: IntArray, call: IntArray, weights: Array
+) -> npt.NDArray[np.float32]:
+    """[slot] probabilities after a rule; nodes begin at the slots `starts`, and decisions call in the places `call`."""
+    decisions = np.flatnonzero(nodes.actor >= 0)
+    count, ruled = nodes.children[decisions].astype(np.int64), np.full(len(decisions), not rule.idle)
+    if rule.after_first:
+        ruled &= _acted(nodes)[decisions]
+    shares = np.empty(len(weights), dtype=np.float32)
+    first, scratch = np.append(starts[decisions], len(shares)), np.empty(int(count.max()) + CLASSES)
+    post_process_table(numbers, first, count, call, ruled, weights, scratch, shares)
+    return shares
 
 
 def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:

@@ -39,6 +39,22 @@ PAPER = {
 FOLDER, SOURCE, NEW, PURE = "kilt-tartanian7-table-2", "[Brown15 table 2]", "new-0.2", "purification-after-first"
 
 
+def above(rule: str, other: str) -> Slack:
+    """A rule wins more than another one, in the mean over opponents."""
+    signs = (rule, 1 / len(OPPONENTS)), (other, -1 / len(OPPONENTS))
+    return contrast({f"{one} against {name}": sign for one, sign in signs for name in OPPONENTS})
+
+
+CLAIMS = (
+    Claim("the new family, at 0.2, wins more than purification, in the mean", SOURCE, above(NEW, PURE)),
+    Claim("… and more than thresholding at 0.15", SOURCE, above(NEW, "threshold-0.15")),
+    Claim("… and at 0.2 more than at 0.1", "[Brown15 footnote 7]", above(NEW, "new-0.1")),
+    Claim("purification wins more than no post-processing, in the mean", SOURCE, above(PURE, "none")),
+    Claim("thresholding at 0.15 wins more than no post-processing", SOURCE, above("threshold-0.15", "none")),
+    Claim("the new family wins more than no post-processing", SOURCE, above(NEW, "none")),
+)
+
+
 def _configs(game: str, out: Path, solver: SolverConfig) -> dict[str, Config]:
     """The agent whose strategy is post-processed, and its opponents."""
     deal, cards = Deal.of(load_holdem(game)), out / f"agent{_run(solver.seed)}.toml"
@@ -99,12 +115,6 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     return ReproductionResult(TABLE.what, found)
 
 
-def _above(rule: str, other: str) -> Slack:
-    """A rule wins more than another one, in the mean over opponents."""
-    signs = (rule, 1 / len(OPPONENTS)), (other, -1 / len(OPPONENTS))
-    return contrast({f"{one} against {name}": sign for one, sign in signs for name in OPPONENTS})
-
-
 TABLE = Reproduction(
     what="[Brown15 table 2]: post-processing, in duplicate matches against two agents of other abstractions",
     time=f"{MINUTES:g} min of solving for each of 3 agents, some for their cards, and a minute for each of 10 matches",
@@ -112,14 +122,7 @@ TABLE = Reproduction(
     run=_reproduce,
     options=("only", "game", "minutes", "threads", "out", "runs"),
     hint="the paper's opponents were others; each of --runs clusters and solves with seeds of its own",
-    claims=(
-        Claim("the new family, at 0.2, wins more than purification, in the mean", SOURCE, _above(NEW, PURE)),
-        Claim("… and more than thresholding at 0.15", SOURCE, _above(NEW, "threshold-0.15")),
-        Claim("… and at 0.2 more than at 0.1", "[Brown15 footnote 7]", _above(NEW, "new-0.1")),
-        Claim("purification wins more than no post-processing, in the mean", SOURCE, _above(PURE, "none")),
-        Claim("thresholding at 0.15 wins more than no post-processing", SOURCE, _above("threshold-0.15", "none")),
-        Claim("the new family wins more than no post-processing", SOURCE, _above(NEW, "none")),
-    ),
+    claims=CLAIMS,
     quick=Request(game="short.nolimit.2p", minutes=0.05, runs=3),
     keeps=FOLDER,
 )
