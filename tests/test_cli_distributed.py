@@ -53,7 +53,13 @@ def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     kilt("solve", config, *engine, "--blades", 1, "--out", tmp_path / "long")
     assert np.array_equal(shares(tmp_path / "short"), shares(tmp_path / "long"))
     assert [place.name for place in (tmp_path / "short" / "parts").iterdir()] == ["6016"]
-    assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200).stdout
+    log = "--log", tmp_path / "hands.log"
+    assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200, "--way", "played", *log).stdout
+    asked = *log, "--player", "always-fold", "-n", 64, "--out", tmp_path / "answer"
+    assert (
+        "in one process: the [engine] of the configuration is left out"
+        in kilt("counter", tmp_path / "long", *asked).stderr
+    )
 
 
 def test_a_killed_head(config, tmp_path):

@@ -16,7 +16,7 @@ from kilt.solve.distributed.partition import trunk_of
 
 ROOT = Path(__file__).parents[1]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
-SCRIPTS = [*sorted((ROOT / "deploy" / "cluster").glob("*.sh")), ROOT / "deploy" / "slurm" / "kilt.sbatch"]
+SCRIPTS = [*sorted((ROOT / "deploy").glob("[cr]*/*.sh")), ROOT / "deploy" / "slurm" / "kilt.sbatch"]
 PAGES = sorted((ROOT / "docs").glob("distributed*.md"))
 
 

@@ -831,19 +831,22 @@ def process_of(worker):
 
 
 @pytest.mark.usefixtures("token")
-def test_killed_blades(lossless, unbroken, tmp_path, monkeypatch):
-    """A run in which blades are killed goes on, and ends as if nothing had happened."""
+def test_killed_blades(deep, tmp_path, monkeypatch):
+    """A run in which a blade below another is killed, then the one above, goes on and ends as on other blades."""
     monkeypatch.setattr(folder_module, "OFTEN", 0.0)
     monkeypatch.setattr(folder_module, "SAVING", 10.0)
-    said, wanted = [], [1000, 3000]
+    said, wanted = [], [(3000, lambda solver: solver.workers), (1000, lambda solver: solver.lower[0])]
 
     def kill(solver):
-        if wanted and solver.iterations > wanted[0]:
-            os.kill(process_of(solver.workers[len(wanted) - 1]), signal.SIGKILL)
-            del wanted[0]
+        if wanted and solver.iterations > wanted[-1][0]:
+            _, level = wanted.pop()
+            os.kill(process_of(level(solver)[0]), signal.SIGKILL)
 
-    found, solver = in_folder(tmp_path / "run", problem_of(lossless), DEALS, disturb=kill, said=said.append)
-    assert np.array_equal(found, unbroken)
+    problem = problem_of(deep, blades=1)
+    problem = replace(problem, engine=replace(problem.engine, below=1))
+    found, solver = in_folder(tmp_path / "run", problem, DEALS, disturb=kill, said=said.append)
+    here = replace(problem, engine=replace(problem.engine, name="local", blades=2, below=2))
+    assert np.array_equal(found, in_folder(tmp_path / "unbroken", here, DEALS)[0])
     assert not wanted and len(said) == 2
     assert all("was lost" in what and "checkpoint of iteration" in what for what in said)
     assert solver.iterations == WHOLE

@@ -237,6 +237,10 @@ def test_nothing_stays_after_an_interruption(tmp_path):
     assert not folder.exists()
 
 
+def refuse(**_):
+    raise ValueError("not today")
+
+
 class TestAddresses:
     @pytest.mark.parametrize("address", ["nowhere", "ray://127.0.0.1:10001", "host:port", ":6379"])
     def test_that_are_none(self, address):
@@ -251,6 +255,23 @@ class TestAddresses:
         with pytest.raises(EngineError, match=f"no Ray cluster at 127.0.0.1:{port}: start one with `ray start --head`"):
             engine_named("ray", f"127.0.0.1:{port}")
         assert time.monotonic() - began < 30  # Ray itself would go on trying for longer
+
+    @pytest.mark.parametrize("address", ["192.0.2.7:6379", "auto"])
+    def test_beyond_this_machine_without_a_token(self, address, monkeypatch):
+        """Nobody has to show anything there; where Ray is told that it may be so, kilt goes on."""
+        monkeypatch.delenv("RAY_AUTH_MODE")
+        for name, answer in (
+            ("services.canonicalize_bootstrap_address", "192.0.2.7:6379"),
+            ("_is_cluster", True),
+            ("maybe_enable_token_auth_if_token_available", False),  # there is no file with one either
+        ):
+            monkeypatch.setattr(f"kilt.engines.ray_engine.{name}", lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr("kilt.engines.ray_engine.ray.init", refuse)
+        with pytest.raises(EngineError, match="there is no token for the Ray cluster at"):
+            engine_named("ray", address)
+        monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+        with pytest.raises(EngineError, match=r"does not let us in \(not today\)"):
+            engine_named("ray", address)
 
     def test_where_somebody_else_listens(self, monkeypatch):
         monkeypatch.setattr("kilt.engines.ray_engine.PATIENCE", 0.5)

@@ -2,11 +2,13 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from commands import kilt
-from kilt.cli import show
+from kilt.cli import show, solve
+from kilt.runs.budget import Budget
 
 
 class Clock:
@@ -31,6 +33,20 @@ def test_lines_become_rarer(monkeypatch):
     assert lines[:3] == ["0:10 · solving · half of it", "0:40 · solving · half of it", "1:10 · solving · half of it"]
     assert lines[-1].startswith("28 h")
     assert 150 < len(lines) < 250  # ten minutes apart, in the end
+
+
+def test_a_run_that_went_back_has_the_rate_of_what_follows(monkeypatch):
+    lines, run = (
+        [],
+        SimpleNamespace(identity=SimpleNamespace(game="g", algorithm="a"), budget=Budget(1000), solver=None),
+    )
+    monkeypatch.setattr(show, "say", lines.append)
+    for wait in ("FIRST", "EVERY"):
+        monkeypatch.setattr(show.ProgressBars, wait, 0.0)
+    with solve._progress(run, []) as tick:
+        for iterations, seconds in ((500, 1.0), (900, 2.0), (100, 3.0), (300, 4.0)):
+            tick(iterations, seconds)
+    assert [re.findall(r"[-\d]+/s", line) for line in lines[-4:]] == [[], ["400/s"], [], ["200/s"]]
 
 
 @pytest.mark.parametrize(

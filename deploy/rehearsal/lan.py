@@ -133,6 +133,7 @@ class Lan:
 
     def _pass_on(self) -> None:
         """The switch."""
+        os.setpriority(os.PRIO_PROCESS, 0, -15)  # of this thread alone: lines do not wait for whoever is busy here
         lines = {machine.line: machine for machine in self.machines}
         addresses = {socket.inet_aton(machine.address): machine for machine in self.machines}
         waiting: list[tuple[float, int, Machine, bytes]] = []

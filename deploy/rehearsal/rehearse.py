@@ -23,7 +23,6 @@ import os
 import re
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -85,7 +84,7 @@ class Rehearsal:
         """Solve, on the head; a machine may disappear half-way."""
         folder, log = self.out / act, self.out / f"{act}.log"
         begun = folder.exists()
-        more = ["--blades", str(self.asked.blades), "--threads", "1", "--iterations", str(self.asked.deals)]
+        more = ["--blades", self.asked.blades, "--threads", "1", "--iterations", str(self.asked.deals)]
         more += [] if begun else ["--batch", str(self.asked.batch)]
         command = [CLUSTER / "solve.sh", self.asked.config.resolve(), folder, self.address, str(nodes), *more]
         traffic = self.lan.packets, self.lan.bytes, self.lan.lost
@@ -149,10 +148,12 @@ class Rehearsal:
         """The run of one process, with the same batches and boards."""
         folder = self.out / "alone"
         if not folder.exists():
-            engine = ["--engine", "local", "--blades", str(self.asked.blades), "--threads", "1"]
+            engine = ["--engine", "local", "--blades", self.asked.blades, "--threads", "1"]
             size = ["--iterations", str(self.asked.deals), "--batch", str(self.asked.batch)]
-            command = ["kilt", "solve", str(self.asked.config), "--out", str(folder), *engine, *size]
-            subprocess.run(command, check=True, env=self.environment)
+            command = ["kilt", "solve", self.asked.config.resolve(), "--out", folder, *engine, *size]
+            log = self.out / "alone.log"
+            if self.head.start(command, self.environment, log).wait():
+                sys.exit(log.read_text())
         return folder
 
 

@@ -136,7 +136,7 @@ def _configured(
     budget: Budget | None,
 ) -> Run:
     """A run on an abstract game; it has a copy of the model of its own."""
-    from kilt.config import CounterConfig, read_config
+    from kilt.config import CounterConfig, EngineConfig, read_config
     from kilt.runs.folder import CONFIG
     from kilt.runs.run import with_overrides
     from kilt.strategy.blueprint import card_folders
@@ -145,8 +145,10 @@ def _configured(
     if config.is_dir():  # the cards of a run are there already
         own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
         said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
+    if said.engine.name:
+        say("counter-strategies are solved in one process: the [engine] of the configuration is left out")
     called = against.algorithm(algorithm or said.solver.algorithm)
-    said = with_overrides(said, solver={"algorithm": called, **how}, engine={})
+    said = with_overrides(replace(said, engine=EngineConfig()), solver={"algorithm": called, **how}, engine={})
     asked = CounterConfig(str(model), against.p, against.confidence)
     return configured(replace(said, counter=asked), folder, budget, going_on=False)
 

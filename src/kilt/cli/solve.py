@@ -428,6 +428,8 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
         parts: list[TaskID] = []
 
         def tick(iterations: int, seconds: float) -> None:
+            if seen and iterations < seen[-1][0]:  # back to a checkpoint, since a part was lost
+                seen.clear()
             seen.append((iterations, seconds))
             said = [f"{iterations:,} iterations"]
             if seconds > seen[0][1]:

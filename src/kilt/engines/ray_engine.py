@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,6 +165,12 @@ class RayEngine:
                 f"there is no Ray cluster {place}: start one with `ray start --head`, or leave the address out"
             )
         maybe_enable_token_auth_if_token_available(warn_if_disabled=False)  # whoever has a token shows it
+        if not os.environ.get("RAY_AUTH_MODE") and not _is_loopback(found if self.address == "auto" else self.address):
+            raise EngineError(
+                f"there is no token for the Ray cluster at {self.address}, and whoever reaches it could run anything "
+                "there: make one with `ray get-auth-token --generate`, give it to all machines and start Ray again "
+                "with RAY_AUTH_MODE=token; or set RAY_AUTH_MODE=disabled, if nobody else is on that network"
+            )
         try:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, RuntimeError, ValueError, RayError) as error:
@@ -430,6 +437,14 @@ def _is_cluster(address: str) -> bool:
             line.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4" + 5 * b"\0")
             return line.recv(4)[3:] == b"\4"
     except (OSError, OverflowError, ValueError):
+        return False
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether HOST:PORT is on the loopback device of this machine."""
+    try:
+        return ip_address(socket.gethostbyname(address.rpartition(":")[0].strip("[]"))).is_loopback
+    except OSError:
         return False
 
 
