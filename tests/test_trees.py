@@ -242,7 +242,7 @@ def test_size_of_the_public_tree():
 def arrive_with(tree, block, player, scope, depth, board, reach, work):
     """Write the values of the leaves of a block, where the opponent comes to all of them with the same reach."""
     work.board[depth] = board
-    visit = arrive(tree, scope, depth, work)
+    visit = arrive(tree, scope, depth, work, False)
     root = tree.nodes.place[tree.nodes.block[block]]
     for hand in range(len(reach)):
         work.vectors.reach[root, hand] = reach[hand]

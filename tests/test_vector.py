@@ -15,6 +15,7 @@ from kilt.solve.variants import VARIANTS, Discount, discounts
 from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, learning_walk
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
+from kilt.tree.apart import arrange
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import Scheme, VectorGame, Walk
 from written_out import flat_places, tree_of
@@ -199,10 +200,17 @@ def holdable(game: VectorGame) -> np.ndarray:
     return left
 
 
-def learnt(solver: VectorCfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0) -> np.ndarray:
+def learnt(
+    solver: VectorCfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0, *, apart: bool = False
+) -> np.ndarray:
     """[2, row, hand] what one walk adds to regrets and average where both players follow a strategy."""
     own, theirs = (
-        tables._replace(strategy=strategy, regret=np.zeros_like(strategy), average=np.zeros_like(strategy))
+        tables._replace(
+            layout=solver.game.layouts[0]._replace(apart=apart),
+            strategy=strategy,
+            regret=np.zeros_like(strategy),
+            average=np.zeros_like(strategy),
+        )
         for tables in (solver._tables[player], solver._tables[1 - player])
     )
     discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
@@ -210,6 +218,32 @@ def learnt(solver: VectorCfr, strategy: np.ndarray, player: int, number: int, we
     learning = learning_walk(game.tree, player, tasks, own, theirs, discount)
     game.run(player, learning, solver.scheme, int(solver.seed), number)
     return np.stack([own.regret, theirs.average])
+
+
+ONE_ROUND = {"rounds": 1, "raises": "2", "first": "1", "most": "1", "suits": 3, "ranks": 2, "hole": 2, "board": "0"}
+
+
+@pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards", "a flop", "one round"])
+def test_hands_that_are_apart_stand_for_all(name):
+    """Walks over one of the hands that a last board does not tell apart, weakest first, are walks over all hands."""
+    rules = Holdem(GameDef.parse(SHORT.format(**ONE_ROUND)), name) if name == "one round" else game_of(name)
+    game = VectorGame(rules)
+    solver, table = VectorCfr(game, "cfr"), random_table(game, np.random.default_rng(8))
+    arranged, layout = table.copy(), game.layouts[0]._replace(apart=True)
+    arrange(game, arranged, apart=True)
+    again = arranged.copy()
+    arrange(game, again, apart=False)
+    last = game.tree.table_start[-2]
+    assert np.array_equal(again[:last], table[:last])
+    np.testing.assert_allclose(again[last:], (table * holdable(game))[last:], rtol=1e-15)
+    for player, value in enumerate(game.response_values(table)):
+        respond = Walk(player, (kernels.RESPOND,), arranged, arranged, layout, layout)
+        assert game.walk(respond) == pytest.approx(value, abs=1e-12)
+        plain, found = learnt(solver, table, player, 0), learnt(solver, arranged, player, 0, apart=True)
+        for one, other in zip(plain, found, strict=True):
+            arrange(game, other, apart=False)
+            np.testing.assert_allclose((one * holdable(game))[last:], other[last:], atol=1e-12)
+            np.testing.assert_allclose(one[:last], other[:last], atol=1e-12)
 
 
 @pytest.mark.parametrize(

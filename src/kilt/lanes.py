@@ -69,6 +69,21 @@ def add(typing_context: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
+    """All lanes times a number in single precision."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind, (many, number) = context.get_value_type(lanes), args
+        if lanes.dtype != factor:
+            number = builder.fpext(number, kind.element)
+        first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.IntType(32)(0))
+        every = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.fmul(many, builder.shuffle_vector(first, first, every))
+
+    return lanes(lanes, factor), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def sub(typing_context: Any, a: Any, b: Any) -> Any:
     """Lane by lane."""
     return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)

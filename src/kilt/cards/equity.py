@@ -97,6 +97,8 @@ def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None
         order=np.empty(hands, dtype=np.uint16),
         ends=np.empty(hands, dtype=np.uint16),
         cards=(np.empty(hands, dtype=np.uint8), np.empty(hands, dtype=np.uint8)),
+        times=np.ones((3, hands), dtype=np.float32),
+        weighted=np.zeros(1, dtype=np.bool_),
         sums=np.empty((2, hands)),
         by_card=np.empty(cards_with_blanks(deck, hole_cards)),
         marks=np.zeros(65 * -(-scale // 64), dtype=np.int64),

@@ -16,10 +16,12 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.hands_kernels import HandTables, Strengths, look_up, look_up_ranks
 from kilt.jit import kernel, trailing_zeros
-from kilt.lanes import LANES, add, load, store, sub
+from kilt.lanes import LANES, add, load, scaled, store, sub
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
+Moved: TypeAlias = npt.NDArray[np.int32]  # [suits renamed, hand] which hand each becomes
+Renamed: TypeAlias = npt.NDArray[np.int8]  # [suits renamed, card] which card each becomes
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [hand] the first and the second card
 
 
@@ -45,6 +47,10 @@ class Ranking(NamedTuple):
     order: Order  # the hands that can be held, weakest first
     ends: Order  # [group] where it ends in `order`
     cards: Columns  # of the hands in `order`
+    # After `keep_apart`: [3, …] hands that each one in `order` stands for; how many of them hold its first card; its
+    # second. Whether any of them is not 1.
+    times: npt.NDArray[np.float32]
+    weighted: npt.NDArray[np.bool_]  # [1]
     sums: FloatArray  # [2, …] scratch, in the order of `order`
     by_card: FloatArray  # [card] scratch, blanks included
     marks: IntArray  # scratch, zero between uses, with 65 entries for each 64 strengths
@@ -117,7 +123,48 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
         card, sorted_card = hands.cards[k], ranking.cards[k]
         for i in range(place):
             sorted_card[i] = card[order[i]]
+    ranking.weighted[0] = False
     return groups
+
+
+@kernel
+def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
+    """Keep, of hands in a ranking that differ only by suits which their board does not tell apart, the first alone.
+
+    It stands for all of them, and the first of the cards that are alike stands for these: sums by card are those of
+    one such card. By `symmetry`, bit by bit, suits may be renamed; hands become others by `moved` [bit, hand], and
+    cards by `renamed` [bit, card]. Hands that are alike are as many as there are ways to rename suits, over those that
+    leave the hand as it is.
+    """
+    order, ends, times = ranking.order, ranking.ends, ranking.times
+    ranking.weighted[0] = symmetry != 1
+    kept, start = 0, 0
+    for g in range(groups):
+        end = ends[g]
+        for i in range(start, end):
+            hand = order[i]
+            first, ways, same, left = True, 0, 0, symmetry
+            while left and first:
+                image = moved[trailing_zeros(left), hand]
+                first = image >= hand
+                same += image == hand
+                ways += 1
+                left &= left - 1
+            if not first:
+                continue
+            order[kept], times[0, kept] = hand, ways / same
+            for k, column in enumerate(ranking.cards):
+                card, alone, left = column[i], 0, symmetry
+                least = card
+                while left and card < renamed.shape[1]:
+                    image_of_card = np.uint8(renamed[trailing_zeros(left), card])
+                    least = min(least, image_of_card)
+                    alone += image_of_card == card
+                    left &= left - 1
+                column[kept] = least
+                times[k + 1, kept] = alone / same if alone else 1  # no two hands share a blank
+            kept += 1
+        start, ends[g] = end, kept
 
 
 @kernel
@@ -181,7 +228,7 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
     Write to `whole` what shares no card with each hand, and to `result` what it beats plus what it beats or ties: the
     value of a showdown is the difference of the two. `by_card` is scratch for as many lanes as there are cards.
     """
-    ends, lanes = ranking.ends, np.uint64(LANES)
+    ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
     first, second = ranking.cards
     by_card[:] = 0
     passed = load(by_card, np.uint64(0))
@@ -193,9 +240,14 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
             store(result, lanes * i, sub(sub(passed, load(by_card, one)), load(by_card, two)))
         for i in range(start, end):
             one, two, mine = lanes * np.uint64(first[i]), lanes * np.uint64(second[i]), load(reach, lanes * i)
-            passed = add(passed, mine)
+            mine_too = mine
+            if weighted:
+                passed = add(passed, scaled(mine, times[0, i]))
+                mine, mine_too = scaled(mine, times[1, i]), scaled(mine, times[2, i])
+            else:
+                passed = add(passed, mine)
             store(by_card, one, add(load(by_card, one), mine))
-            store(by_card, two, add(load(by_card, two), mine))
+            store(by_card, two, add(load(by_card, two), mine_too))
         for i in range(start, end):
             one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
             not_better = add(add(passed, load(result, lanes * i)), load(reach, lanes * i))
@@ -210,7 +262,7 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 @kernel
 def ties(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, tied: Floats) -> None:
     """Write to `tied` what each hand ties with, for `LANES` reaches at once: arrays as in `showdowns`."""
-    ends, lanes = ranking.ends, np.uint64(LANES)
+    ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
     first, second = ranking.cards
     by_card[:] = 0
     nothing = load(by_card, np.uint64(0))
@@ -219,9 +271,14 @@ def ties(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, tied: Fl
         end, together = np.uint64(ends[g]), nothing
         for i in range(start, end):
             one, two, mine = lanes * np.uint64(first[i]), lanes * np.uint64(second[i]), load(reach, lanes * i)
-            together = add(together, mine)
+            mine_too = mine
+            if weighted:
+                together = add(together, scaled(mine, times[0, i]))
+                mine, mine_too = scaled(mine, times[1, i]), scaled(mine, times[2, i])
+            else:
+                together = add(together, mine)
             store(by_card, one, add(load(by_card, one), mine))
-            store(by_card, two, add(load(by_card, two), mine))
+            store(by_card, two, add(load(by_card, two), mine_too))
         for i in range(start, end):
             one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
             alike = sub(sub(add(together, load(reach, lanes * i)), load(by_card, one)), load(by_card, two))

@@ -44,6 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
+from kilt.cards.equity_kernels import Order
 from kilt.errors import GameError
 from kilt.jit import kernel
 from kilt.solve.abstract import BucketedGame
@@ -64,6 +65,7 @@ from kilt.solve.vector_kernels import (
     restrict,
 )
 from kilt.strategy.model import DecisionLayout
+from kilt.tree.apart import ArrangedTables
 from kilt.tree.betting import on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.leaf_kernels import values_of_leaves
@@ -101,11 +103,12 @@ def push_second(
     block: int,
     row: int,
     theirs: PlayerTables,
+    order: Order,
     vectors: Vectors,
 ) -> None:
     """Push the reach of the strategy that an opponent's coin may choose down a block, and add it to the other's."""
     policy = Policy(theirs.layout, theirs.fixed)
-    reached(tree, player, scope, visit, entry, vectors, vectors.second)
+    reached(tree, player, scope, visit, entry, order, vectors, vectors.second)
     push_reach(tree.nodes, block, row, player, scope, visit, policy, False, vectors, vectors.second)
     reaches = vectors.reach, vectors.second, vectors.blended
     blend(tree.nodes, block, player, scope, visit, theirs.coin, *reaches)
@@ -133,12 +136,12 @@ def walk(
     coin, reach = theirs.coin, vectors.reach
     at_leaves = vectors.blended if coin > 0 else reach
     work.board[0] = 0
-    visit = arrive(tree, scope, 0, work)
+    visit = arrive(tree, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)  # once, if there are parts
         task = tasks[visit.depth]
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, vectors, reach):
+            if not reached(tree, player, scope, visit, entry, work.ranking.order, vectors, reach):
                 continue
             block = tree.entry_block[entry]
             if visit.arriving:
@@ -147,12 +150,13 @@ def walk(
                 if averaging:
                     add_average(nodes, block, row, player, scope, visit, theirs, discount, vectors)
                 if coin > 0:
-                    push_second(tree, player, scope, visit, entry, block, row, theirs, vectors)
+                    order = work.ranking.order
+                    push_second(tree, player, scope, visit, entry, block, row, theirs, order, vectors)
                 values_of_leaves(tree, block, player, scope, visit, work, at_leaves)
             if visit.leaving:
                 row = first_row(tree, own.layout, visit, entry)
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)
-                pass_up(tree, scope, visit, entry, vectors.value, result)
+                pass_up(tree, scope, visit, entry, work.ranking, vectors.value, result)
                 if task == FOLLOW:
                     add_regrets(nodes, tree.noise, block, row, player, scope, visit, own, discount, vectors)
         visit = next_visit(tree, player, scope, work, sums, visit)
@@ -346,27 +350,36 @@ class VectorCfr(TableState):
         self.scheme, self._tasks = against.scheme, np.array([learn, against.tasks])
 
         predictive = self.variant.predictive
-        self.regret = game.table(dtype)
+        self._regret = game.table(dtype)
         # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
-        self.next = game.table(dtype) if predictive else self.regret
-        self.total = game.table(dtype) if averaging else self.next
+        self._next = game.table(dtype) if predictive else self._regret
+        self._total = game.table(dtype) if averaging else self._next
+        apart = (
+            isinstance(game, VectorGame)
+            and ArrangedTables.possible(game)
+            and self.scheme == FULL_WIDTH
+            and opponent == "abstract"
+            and restriction is None
+        )
+        tables = (self._regret, self._next, self._total) if apart else ()
+        self._arranged = ArrangedTables(self._vectors, tables)
         parts = 1 if self.scheme.boards else self._vectors.threads
-        rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), self.regret.dtype)
+        rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), self._regret.dtype)
         if isinstance(game, BucketedGame):
             # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
-            rows, sums = game.rows, np.zeros((parts, *self.regret.shape), self.regret.dtype)
+            rows, sums = game.rows, np.zeros((parts, *self._regret.shape), self._regret.dtype)
         if restriction and (opponent != "abstract" or predictive):
             raise GameError("a restricted opponent learns beside the player, and predicts nothing: use cfr or cfr+")
         first, second = (
-            PlayerTables(layout, self.next, self.regret, self.total, averaging, own, sums, self.regret[:0])
-            for layout, own in zip(game.layouts, rows, strict=True)
+            PlayerTables(layout, self._next, self._regret, self._total, averaging, own, sums, self._regret[:0])
+            for layout, own in zip([one._replace(apart=apart) for one in game.layouts], rows, strict=True)
         )
         self._held: PlayerTables | None = None
         if restriction:
             held = (first, second)[restriction.player]
-            fixed = np.ascontiguousarray(restriction.fixed, self.regret.dtype)
-            if fixed.shape != self.regret.shape:
-                raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {self.regret.shape}")
+            fixed = np.ascontiguousarray(restriction.fixed, self._regret.dtype)
+            if fixed.shape != self._regret.shape:
+                raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {self._regret.shape}")
             held = held._replace(fixed=fixed, coin=float(restriction.coin))
             if not restriction.coin:
                 played, decisions = game.table(dtype), _decisions(game, restriction.player)
@@ -377,12 +390,12 @@ class VectorCfr(TableState):
 
         # Of an opponent who sees all cards: regrets, and 1 for a best response.
         shape = (int(against.layout.start[-1]) if opponent != "abstract" else 0, self._vectors.shape[1])
-        single = self.regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
+        single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
         self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
         self.other_next = np.zeros_like(self.other) if predictive else self.other
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
-        tables = self.other_next, self.other, self.other
-        self._tables = first, second, PlayerTables(against.layout, *tables, False, *none, self.other[:0])
+        others = self.other_next, self.other, self.other
+        self._tables = first, second, PlayerTables(against.layout, *others, False, *none, self.other[:0])
         # An opponent who is not the other player learns first, in each seat; runs that can still be resumed have had
         # both seats respond on the same boards.
         alike = opponent == "response" and game is self._vectors
@@ -405,12 +418,27 @@ class VectorCfr(TableState):
             *["root_regret"] * (root is not None),
         )
 
+    @property
+    def regret(self) -> Table:
+        """Regrets, by hand: a table like the game's."""
+        return self._arranged.by_hand(self._regret)
+
+    @property
+    def next(self) -> Table:
+        """What the next strategy is in proportion to: the regrets, or those that are predicted."""
+        return self._arranged.by_hand(self._next)
+
+    @property
+    def total(self) -> Table:
+        """Sums of strategies, by hand; where there is no average, what the next strategy is in proportion to."""
+        return self._arranged.by_hand(self._total)
+
     def step(self, iterations: int) -> None:
         """Run `iterations` more CFR iterations; both players are updated, in turn."""
         game, drawn = self._vectors, self.scheme.boards
         rows = discounts(self.variant, self.iterations + 1, iterations, sampled=drawn)
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (drawn and self.opponent == "abstract")
-        if alone and self.other.dtype == self.regret.dtype:
+        if alone and self.other.dtype == self._regret.dtype:
             self._iterate(rows)
             return
         for row in rows:
@@ -427,6 +455,7 @@ class VectorCfr(TableState):
 
     def _walk(self, discount: Discount, turns: Sequence[Turn]) -> None:
         """Some walks of an iteration, one after another."""
+        self._arranged.apart()
         game = self._vectors
         for turn in turns:
             own, theirs = self._tables[turn.own], self._tables[turn.theirs]
@@ -443,8 +472,9 @@ class VectorCfr(TableState):
 
     def _iterate(self, rows: FloatArray) -> None:
         """Iterations on one thread."""
+        self._arranged.apart()
         game, scheme = self._vectors, self.scheme
-        with game.workspace(self.regret.dtype) as work:
+        with game.workspace(self._regret.dtype) as work:
             iterate(
                 self._tree,
                 np.array(self._turns),

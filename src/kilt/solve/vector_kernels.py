@@ -11,6 +11,7 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.jit import inlined, kernel, spliced, subkernel
 from kilt.solve.variants import Discount
 from kilt.solve.variants_kernels import discounted
+from kilt.tree.leaf_kernels import on_board
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
 from kilt.tree.vector_kernels import follow
 
@@ -163,7 +164,7 @@ def add_average(
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
-    begin, end = np.uint64(scope.theirs[visit.depth, 0]), np.uint64(scope.theirs[visit.depth, 1])
+    begin, end = on_board(visit, scope.theirs)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] != player:
@@ -207,7 +208,7 @@ def add_regrets(
     """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
-    begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
+    begin, end = on_board(visit, scope.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] == player:

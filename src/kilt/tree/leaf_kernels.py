@@ -33,6 +33,20 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
         value[here, hand] = 0
 
 
+@spliced
+def in_order(visit: Visit) -> bool:
+    """Whether vectors have only the hands that are apart, weakest first: on last boards, where the walk is such."""
+    return visit.apart and visit.arriving and visit.leaving
+
+
+@spliced
+def on_board(visit: Visit, hands: IntArray) -> tuple[Hand, Hand]:
+    """The part of a vector that counts on the board of a visit, from … to …, for a player with these `hands`."""
+    if in_order(visit):
+        return np.uint64(0), np.uint64(visit.live)
+    return np.uint64(hands[visit.depth, 0]), np.uint64(hands[visit.depth, 1])
+
+
 @subkernel
 def after_rake(won: float, rake: float) -> float:
     """What a player wins at a leaf, less the rake; who loses pays none."""
@@ -59,7 +73,7 @@ def values_of_leaves(
         strength = work.ranking.strength
         pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors, reach)
     elif visit.leaving:
-        showdown_values(tree.nodes, block, player, visit.groups, work, reach)
+        showdown_values(tree.nodes, block, player, visit, work, reach)
     else:
         live, by_card = work.order[: visit.live], work.ranking.by_card
         fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors, reach)
@@ -205,17 +219,91 @@ def continued_values(
                             value[here, j] += pairs[i, j] * there
 
 
+@subkernel
+def take_lanes(
+    node_reach: FloatArray,
+    wanted: IntArray,
+    found: int,
+    order: Order,
+    live: Hand,
+    sorted_already: bool,
+    reach: FloatArray,
+) -> None:
+    """Write the reaches that are `wanted` side by side, weakest hand first; other lanes get anything."""
+    lanes = np.uint64(LANES)
+    if sorted_already:
+        a, b, c, d = wanted[0], wanted[min(1, found - 1)], wanted[min(2, found - 1)], wanted[found - 1]
+        for i in range(np.uint64(0), live):
+            reach[lanes * i] = node_reach[a, i]
+            reach[lanes * i + np.uint64(1)] = node_reach[b, i]
+            reach[lanes * i + np.uint64(2)] = node_reach[c, i]
+            reach[lanes * i + np.uint64(3)] = node_reach[d, i]
+        return
+    for k in range(found):
+        above, lane = wanted[k], np.uint64(k)
+        for i in range(np.uint64(0), live):
+            reach[lanes * i + lane] = node_reach[above, order[i]]
+
+
+@subkernel
+def write_fold(
+    won: float,
+    whole: FloatArray,
+    lane: Hand,
+    order: Order,
+    live: Hand,
+    sorted_already: bool,
+    value: FloatArray,
+    here: int,
+) -> None:
+    """Write what each hand wins of all reach that it meets, where a player has folded on a last board."""
+    lanes, share = np.uint64(LANES), value.dtype.type(won)
+    if sorted_already:
+        for i in range(np.uint64(0), live):
+            value[here, i] = share * whole[lanes * i + lane]
+        return
+    for i in range(np.uint64(0), live):
+        value[here, order[i]] = share * whole[lanes * i + lane]
+
+
+@subkernel
+def write_showdown(
+    stake: float,
+    rake: float,
+    result: FloatArray,
+    whole: FloatArray,
+    lane: Hand,
+    order: Order,
+    live: Hand,
+    sorted_already: bool,
+    value: FloatArray,
+    here: int,
+) -> None:
+    """Write what each hand wins at a showdown.
+
+    In the result, what is beaten counts twice and ties once: so does rake that winners pay.
+    """
+    lanes, won, half = np.uint64(LANES), value.dtype.type(stake), value.dtype.type(0.5 * rake)
+    if sorted_already:
+        for i in range(np.uint64(0), live):
+            beaten = result[lanes * i + lane]
+            value[here, i] = won * (beaten - whole[lanes * i + lane]) - half * beaten
+        return
+    for i in range(np.uint64(0), live):
+        beaten = result[lanes * i + lane]
+        value[here, order[i]] = won * (beaten - whole[lanes * i + lane]) - half * beaten
+
+
 @spliced
 def showdown_values(
-    nodes: Nodes, block: int, player: int, groups: int, work: Workspace, node_reach: FloatArray
+    nodes: Nodes, block: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
     """Write the values of a block's leaves on a last board: `LANES` different reaches at a time.
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
     """
-    order, live, lanes = work.ranking.order, np.uint64(0), np.uint64(LANES)
-    if groups > 0:  # cards to come may leave no hand of small ranges
-        live = np.uint64(work.ranking.ends[groups - 1])
+    order, live, lanes = work.ranking.order, np.uint64(visit.live), np.uint64(LANES)
+    groups, sorted_already = visit.groups, in_order(visit)
     kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
     reach, result, whole, tied = work.lanes.reach, work.lanes.result, work.lanes.whole, work.lanes.tied
@@ -242,10 +330,8 @@ def showdown_values(
             lasting = lasting and wanted[k] < nodes.place[nodes.block[block]]
         if not known:
             for k in range(found):
-                above, lane = wanted[k], np.uint64(k)
-                lane_source[k] = above
-                for i in range(np.uint64(0), live):
-                    reach[lanes * i + lane] = node_reach[above, order[i]]
+                lane_source[k] = wanted[k]
+            take_lanes(node_reach, wanted, found, order, live, sorted_already, reach)
             showdowns(work.ranking, groups, reach, work.lanes.cards, result, whole)
             if tilted:
                 ties(work.ranking, groups, reach, work.lanes.cards, tied)
@@ -256,21 +342,18 @@ def showdown_values(
             if kinds[leaf] >= FOLD and alive[here]:
                 if source[here] != current:
                     lane, current = lane + np.uint64(1), source[here]
-                fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
+                if not sorted_already:
+                    fill(value, here, np.uint64(0), np.uint64(value.shape[1]))
+                won, rake = nodes.stake[player, leaf], nodes.rake[leaf]
                 if kinds[leaf] == FOLD:
-                    won = value.dtype.type(after_rake(nodes.stake[player, leaf], nodes.rake[leaf]))
+                    write_fold(after_rake(won, rake), whole, lane, order, live, sorted_already, value, here)
+                    continue
+                write_showdown(won, rake, result, whole, lane, order, live, sorted_already, value, here)
+                if tilted:  # what is beaten pays more, or less, than what beats costs
+                    half = value.dtype.type(0.5 * nodes.extra[player, leaf])
                     for i in range(np.uint64(0), live):
-                        value[here, order[i]] = won * whole[lanes * i + lane]
-                else:
-                    # In the result, what is beaten counts twice and ties once: so does rake that winners pay.
-                    won, half = value.dtype.type(nodes.stake[player, leaf]), value.dtype.type(0.5 * nodes.rake[leaf])
-                    for i in range(np.uint64(0), live):
-                        beaten = result[lanes * i + lane]
-                        value[here, order[i]] = won * (beaten - whole[lanes * i + lane]) - half * beaten
-                    if tilted:  # what is beaten pays more, or less, than what beats costs
-                        half = value.dtype.type(0.5 * nodes.extra[player, leaf])
-                        for i in range(np.uint64(0), live):
-                            value[here, order[i]] += half * (result[lanes * i + lane] - tied[lanes * i + lane])
+                        hand = i if sorted_already else np.uint64(order[i])
+                        value[here, hand] += half * (result[lanes * i + lane] - tied[lanes * i + lane])
 
 
 @subkernel

@@ -306,10 +306,14 @@ class VectorGame:
             )
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
+    def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
+        """Do work of each of some numbers, which has nothing to do with that of others, on all threads."""
+        list(self._pool.map(work, numbers))
+
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
         """Do work of each seat that has nothing to do with the other's: side by side, unless walks have all threads."""
         if self.threads > 1 and scheme.boards:
-            list(self._pool.map(work, (0, 1)))
+            self.spread(work, (0, 1))
         else:
             work(0)
             work(1)

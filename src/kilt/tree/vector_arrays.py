@@ -31,6 +31,8 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] where the rows of a round begin
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision that begins there is given; empty where none is
+    # Whether columns of last boards are the hands that are apart there, weakest first: see `apart`.
+    apart: bool = False
 
 
 class TableRows(Protocol):
@@ -97,6 +99,7 @@ class VectorTree(NamedTuple):
     weight_before: IntArray  # [board + 1] of all boards with lower numbers
     symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that leave it as it is
     moved: npt.NDArray[np.int32]  # [permutation, hand]
+    renamed: npt.NDArray[np.int8]  # [permutation, card]
     chance: FloatArray  # [round] the probability of one of its boards, given both hands
     odds: FloatArray  # [round, hands that were drawn] that probability over the one with which a sampled walk draws it
     poker: bool  # whether hands are cards, which may be on the board or in the other hand
@@ -134,7 +137,8 @@ class Visit(NamedTuple):
     arriving: bool  # reach goes down
     leaving: bool  # values come up
     groups: int  # of hands with equal strength, on a last board
-    live: int  # how many hands the board leaves, on other boards
+    live: int  # how many hands the board leaves, on other boards; where hands are apart, how many are on this one
+    apart: bool  # whether walks have only those hands on last boards that are apart there, weakest first
     held: np.int64  # the cards of the board, as a set of bits
     weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
 

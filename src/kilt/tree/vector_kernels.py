@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import rank_board
-from kilt.jit import kernel, spliced, subkernel
-from kilt.tree.leaf_kernels import fill, hands_left, one_hand, strengths_of_few, values_of_leaves
+from kilt.cards.equity_kernels import Order, Ranking, keep_apart, rank_board
+from kilt.jit import kernel, spliced, subkernel, trailing_zeros
+from kilt.tree.leaf_kernels import fill, hands_left, in_order, on_board, one_hand, strengths_of_few, values_of_leaves
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
@@ -217,8 +217,11 @@ def average_over_suits(
 
 
 @subkernel
-def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace) -> Visit:
-    """Come to the board `work.board[depth]`: rank its hands, or find out which of them it leaves."""
+def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
+    """Come to the board `work.board[depth]`: rank its hands, or find out which of them it leaves.
+
+    Where hands are to be `apart`, only those are ranked that differ by more than suits which the board leaves alike.
+    """
     board, last = work.board[depth], depth == len(tree.rows) - 1
     groups, live, held = 0, 0, np.int64(0)
     if tree.poker:
@@ -232,6 +235,10 @@ def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace) -> Visit
         elif last:
             groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
             work.lanes.ready[0] = 0
+            if apart:
+                keep_apart(work.ranking, groups, tree.symmetry[board], tree.moved, tree.renamed)
+            if groups > 0:  # cards to come may leave no hand of small ranges
+                live = int(work.ranking.ends[groups - 1])
         else:
             live = hands_left(tree.deck.bits, held, work.order)
     weight = 1.0
@@ -239,7 +246,7 @@ def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace) -> Visit
         drawn = scope.board[depth] >= 0
         weight = work.weight[depth - 1] * (scope.chance[depth] if drawn else tree.chance[depth] * tree.weight[board])
     work.weight[depth] = weight
-    return Visit(depth, board, True, last, groups, live, held, weight)
+    return Visit(depth, board, True, last, groups, live, apart, held, weight)
 
 
 @subkernel
@@ -252,7 +259,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
     if depth < 0:
-        return Visit(depth, visit.board, False, False, 0, 0, visit.held, 0.0)
+        return Visit(depth, visit.board, False, False, 0, 0, visit.apart, visit.held, 0.0)
     board = work.board[depth]
     end, drawn = tree.first_board[board + 1], scope.board[depth + 1] >= 0
     entries = range(tree.entry_start[depth + 1], tree.entry_start[depth + 2])
@@ -269,7 +276,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     if work.following[depth] < end:
         work.board[depth + 1] = work.following[depth]
         work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == trunk else 1)
-        return arrive(tree, scope, depth + 1, work)
+        return arrive(tree, scope, depth + 1, work, visit.apart)
 
     if depth == trunk and scope.parts != 1:
         k = (board - tree.board_start[depth]) * len(entries)
@@ -290,7 +297,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
                 average_over_suits(
                     tree.moved, tree.symmetry[board], tree.hands[player], work.vectors.scale, value, below
                 )
-    return Visit(depth, board, False, True, 0, 0, visit.held, work.weight[max(depth, 0)])
+    return Visit(depth, board, False, True, 0, 0, visit.apart, visit.held, work.weight[max(depth, 0)])
 
 
 @spliced
@@ -306,15 +313,28 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 @spliced
 def reached(
-    tree: VectorTree, player: int, scope: Scope, visit: Visit, entry: int, vectors: Vectors, reach: FloatArray
+    tree: VectorTree,
+    player: int,
+    scope: Scope,
+    visit: Visit,
+    entry: int,
+    order: Order,
+    vectors: Vectors,
+    reach: FloatArray,
 ) -> bool:
-    """Whether the opponent comes to a block; on arrival, bring the `reach` there from the chance node that opens it."""
+    """Whether the opponent comes to a block; on arrival, bring the `reach` there from the chance node that opens it.
+
+    Where hands are apart on a last board, they stand there in their `order` of strength.
+    """
     depth, block, hands = visit.depth, tree.entry_block[entry], scope.theirs
     begin, end = tree.nodes.block[block], tree.nodes.block[block + 1]
     root = tree.nodes.place[begin]
     if depth == 0:
         vectors.source[root], vectors.alive[root] = root, True
-        if visit.arriving:
+        if in_order(visit):
+            for i in range(visit.live):
+                reach[root, i] = tree.prior[1 - player, order[i]]
+        elif visit.arriving:
             drawn = scope.reach[0]
             for hand in range(hands[0, 0], hands[0, 1]):
                 reach[root, hand] = drawn if drawn > 0 else tree.prior[1 - player, hand]
@@ -328,7 +348,11 @@ def reached(
     if visit.arriving:
         source = vectors.source[above]
         vectors.source[root], vectors.alive[root] = source, True
-        if scope.board[depth] >= 0:
+        if in_order(visit):
+            vectors.source[root] = root
+            for i in range(visit.live):
+                reach[root, i] = reach[source, order[i]]
+        elif scope.board[depth] >= 0:
             vectors.source[root] = root
             suits = scope.suits[depth]
             for hand in range(hands[depth - 1, 0], hands[depth - 1, 1]):
@@ -357,8 +381,8 @@ def push_reach(
     source, alive, scale = vectors.source, vectors.alive, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
     bucketed = len(bucket) > 0
-    begin, end = np.uint64(scope.theirs[visit.depth, 0]), np.uint64(scope.theirs[visit.depth, 1])
-    mine, mine_end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
+    begin, end = on_board(visit, scope.theirs)
+    mine, mine_end = on_board(visit, scope.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
@@ -433,7 +457,7 @@ def pull_values(
     Where a strategy is given, the player follows it whatever the task.
     """
     value, table, bucket, given = vectors.value, policy.table, policy.layout.bucket, policy.layout.given
-    begin, end = np.uint64(scope.mine[visit.depth, 0]), np.uint64(scope.mine[visit.depth, 1])
+    begin, end = on_board(visit, scope.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
         if nodes.kind[node] != DECISION:
@@ -455,20 +479,42 @@ def pull_values(
 
 
 @spliced
-def pass_up(tree: VectorTree, scope: Scope, visit: Visit, entry: int, value: FloatArray, result: FloatArray) -> None:
+def pass_up(
+    tree: VectorTree,
+    scope: Scope,
+    visit: Visit,
+    entry: int,
+    ranking: Ranking,
+    value: FloatArray,
+    result: FloatArray,
+) -> None:
     """Add what a block is worth to the chance node that opened it; where the game begins, write it to `result`.
 
-    After a board that was drawn, hands have other numbers than before it.
+    After a board that was drawn, hands have other numbers than before it. Where hands are apart, each adds for all that
+    it stands for: what suits do not tell apart is shared out at the chance node.
     """
     depth = visit.depth
     root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]
+    if in_order(visit) and depth == 0:
+        for hand in range(len(result)):
+            result[hand] = 0
+        for i in range(visit.live):
+            left = np.int64(tree.symmetry[visit.board])
+            while left:
+                result[tree.moved[trailing_zeros(left), ranking.order[i]]] = value[root, i]
+                left &= left - 1
+        return
     if depth == 0:
         for hand in range(scope.mine[0, 0], scope.mine[0, 1]):
             result[hand] = value[root, hand]
         return
     begin, end = np.uint64(scope.mine[depth - 1, 0]), np.uint64(scope.mine[depth - 1, 1])
     above = tree.nodes.place[tree.entry_node[entry]]
-    if scope.board[depth] < 0:
+    if in_order(visit):
+        factor = value.dtype.type(tree.chance[depth] * tree.weight[visit.board])
+        for i in range(visit.live):
+            value[above, ranking.order[i]] += factor * (ranking.times[0, i] * value[root, i])
+    elif scope.board[depth] < 0:
         factor = value.dtype.type(tree.chance[depth] * tree.weight[visit.board])
         for hand in range(begin, end):
             value[above, hand] += factor * value[root, hand]
@@ -499,10 +545,10 @@ def walk(
         prune = prune and task != ANSWER  # a response is written down wherever it might be asked for
     nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, scope, 0, work)
+    visit = arrive(tree, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, vectors, reach):
+            if not reached(tree, player, scope, visit, entry, work.ranking.order, vectors, reach):
                 continue
             block = tree.entry_block[entry]
             if visit.arriving:
@@ -513,5 +559,5 @@ def walk(
                 row = first_row(tree, own.layout, visit, entry)
                 task = tasks[visit.depth]
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, own, vectors)
-                pass_up(tree, scope, visit, entry, vectors.value, result)
+                pass_up(tree, scope, visit, entry, work.ranking, vectors.value, result)
         visit = next_visit(tree, player, scope, work, sums, visit)

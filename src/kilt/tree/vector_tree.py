@@ -17,7 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.boards import Boards, canonical_boards, extend, hand_permutations, known_board, symmetry_of
+from kilt.cards.boards import (
+    Boards,
+    canonical_boards,
+    card_permutations,
+    extend,
+    hand_permutations,
+    known_board,
+    symmetry_of,
+)
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, some_hands
 from kilt.cards.hands import hand_tables
@@ -133,6 +141,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         hands=np.array(deal.hands, dtype=np.int32),
         noise=ROUNDING * deal.prior[0].sum() * max(1.0, np.abs(actions.stake).max(initial=0.0)),
         moved=deal.moved,
+        renamed=card_permutations(game.deck) if isinstance(game, Holdem) else np.zeros((1, 0), dtype=np.int8),
         chance=deal.chance,
         odds=deal.odds,
         prior=deal.prior,

@@ -1,0 +1,89 @@
+"""Tables with the hands of last boards in order of strength, and only with those that are apart there.
+
+Hands that differ only by suits which their board does not tell apart are played alike: on a flop, 733 of 1,326 are
+apart in the mean, those that hold a card of the flop left out. Where a layout says `TableLayout.apart`, the first
+columns of a row of the last round are these hands, weakest first, as `cards.equity_kernels` ranks them: a walk comes by
+half of the numbers, and finds them in the order in which it adds up showdowns. Tables that others see are by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kilt.cards.equity_kernels import keep_apart, rank_board
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import Table
+
+
+def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
+    """Rearrange the columns of a table in place, on boards of the last round.
+
+    Parameters
+    ----------
+    game : VectorGame
+        A game of poker with tables by board.
+    table : ndarray, shape `game.shape`
+        In the other one of the two orders. It must not tell suits apart that a board does not.
+    apart : bool
+        Whether columns are to be the hands that are apart, weakest first: of those that are alike, the one with the
+        lowest number. What follows them in a row is left as it is. Otherwise columns are all hands by number, and those
+        that hold a card of the board get 0.
+    """
+    tree, hands = game.tree, table.shape[1]
+    first = int(tree.board_start[-2])
+
+    def arrange_board(board: int) -> None:
+        with game.workspace() as work:
+            ranking = work.ranking
+            groups = rank_board(tree.board[board].astype(np.int64), tree.deck, tree.strengths, ranking)
+            keep_apart(ranking, groups, int(tree.symmetry[board]), tree.moved, tree.renamed)
+            order = ranking.order[: ranking.ends[groups - 1] if groups else 0].copy()
+        rows = table[tree.table_start[-2] + (board - first) * tree.rows[-1] :][: tree.rows[-1]]
+        if apart:
+            rows[:, : len(order)] = rows[:, order]
+            return
+        column = np.full(hands, len(order))  # [hand] of the one that stands for it, or a zero after the last
+        for p in range(len(tree.moved)):
+            if tree.symmetry[board] >> p & 1:
+                column[tree.moved[p, order]] = np.arange(len(order))
+        rows[:] = np.pad(rows[:, : len(order)], ((0, 0), (0, 1)))[:, column]
+
+    game.spread(arrange_board, range(first, int(tree.board_start[-1])))
+
+
+class ArrangedTables:
+    """Tables of a solver: in order of strength while it is at work, by hand where somebody looks at them.
+
+    Parameters
+    ----------
+    game : VectorGame
+        That the tables are of.
+    tables : sequence of ndarray
+        Each is rearranged in place; one that is there twice, once.
+    """
+
+    def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
+        self.game = game
+        self._by_hand = {id(table): table for table in tables}
+        self._apart: dict[int, Table] = {}
+
+    @staticmethod
+    def possible(game: VectorGame) -> bool:
+        """Whether hands of a game have an order of strength on last boards, and tables have rows for each of these."""
+        tree = game.tree
+        return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
+
+    def by_hand(self, table: Table) -> Table:
+        """A table by hand, until `apart` is called."""
+        if id(table) in self._apart:
+            arrange(self.game, table, apart=False)
+            self._by_hand[id(table)] = self._apart.pop(id(table))
+        return table
+
+    def apart(self) -> None:
+        """Put all tables in order of strength."""
+        for table in list(self._by_hand.values()):
+            arrange(self.game, table, apart=True)
+            self._apart[id(table)] = self._by_hand.pop(id(table))
