@@ -133,13 +133,13 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
     cut = solver.subgames
     assert (cut.count, cut.trunk_rounds) == (count, 2 if count == 18 else 1)
     solver.step(1)
-    solver.step(3)
-    assert solver.iterations == 4
-    twin, strategy = in_memory(game, 4, SCALE, cut.trunk_rows), solver.current()
+    solver.step(2)
+    assert solver.iterations == 3
+    twin, strategy = in_memory(game, 3, SCALE, cut.trunk_rows), solver.current()
     found, average, table = strategy.table(), solver.average(), twin.regret
     assert np.abs(found - table).max() < 1e-9 * table.max()
     np.testing.assert_allclose(solver.average_trunk, twin.total[: cut.trunk_rows], atol=1e-9)
-    assert average.exploitability() == pytest.approx(game.exploitability(twin.total), abs=1e-4)
+    assert average.exploitability() == pytest.approx(game.exploitability(twin.total), abs=1e-3)
     assert strategy.exploitability() == pytest.approx(game.exploitability(found), abs=1e-9)
     assert average.exploitability() == pytest.approx(game.exploitability(average.table()), abs=1e-9)
     assert strategy.expected_values()[0] == pytest.approx(game.expected_value(found), abs=1e-9)
@@ -151,7 +151,7 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
         np.testing.assert_allclose(strategy.processed(rule).table(), found, atol=1e-9)
     if cut.trunk_rounds == 2:
         shared = SharedDiskCfr(cut, LocalEngine(), 3, scale=SCALE, averaging=True)
-        shared.step(4)
+        shared.step(3)
         assert np.array_equal(shared.tables, solver.tables)
         assert shared.average().exploitability() == average.exploitability()
         shared.close()
@@ -405,6 +405,8 @@ def test_sanity_of_a_tree():
     solver, holdem = VectorCfr(game), game.game
     solver.step(3)
     plain = TreeAgent("plain", PlacedTree(game), solver.average())
+    known = cache(lambda history, r, board: plain.policy(positions[history], (board,) * r))
+    positions = {position.history: position for _, _, position in game.decisions()}
     for rule in ("none", "new-0.2-after-first"):
         agent = ProcessedAgent(rule, plain, holdem, rule_named(rule))
         found = {finding.name: finding.figures for finding in tree_report(agent, holdem, 3, seed=1).findings}
@@ -420,7 +422,7 @@ def test_sanity_of_a_tree():
                 if position.actor < 0:
                     below += [(position.after("/"), reach)] if position.actor == CHANCE else []
                     continue
-                policy, hand = plain.policy(position, (board,) * position.round), hands[position.actor]
+                policy, hand = known(position.history, position.round, board), hands[position.actor]
                 acted = any(before.actor == position.actor for before, _ in holdem.positions.moves(position))
                 row = policy.table[:, policy.column[hand]]
                 row = apply(agent.rule, policy.actions, row, first=not acted)
