@@ -114,7 +114,7 @@ class EngineConfig(Record):
     name : str
         ``"local"`` or ``"ray"``; empty for no blades.
     blades : int
-        Number of workers that share the classes of boards [Brown15 algorithm 4].
+        Number of workers that share the classes of boards [Brown15 algorithm 4], or the subgames of ``cfr+disk``.
     below : int
         Number of workers below each of them, which share the classes of the next board; 0: none.
     address : str
