@@ -246,6 +246,7 @@ def test_games_with_classes_of_boards():
     up, down, other, last = (boards.game.deck.cards(card) for card in ("Kh", "As", "Qh", "Ks"))
     assert boards.altogether(up, other, down, last) == boards.altogether(down, other, up, last)
     assert boards.public(range(15))(up, other, down, last) != boards.public(range(15))(down, other, up, last)
+    assert (boards.told(boards.altogether), boards.told(boards.public([0] * 15))) == (90, 30)
     with pytest.raises(GameError, match="must have the same player"):
         merge(tree, ["all"] * len(tree.infosets))
     with pytest.raises(AbstractionError, match="cannot be sorted"):
@@ -262,7 +263,7 @@ def test_classes_in_stud(tmp_path, monkeypatch):
     found = answer("reproduce", "schmid-stud", "--game", file, "--runs", 3, "--out", tmp_path / "it.png", *only)
     ours = {row["name"]: row["ours"] for row in found["rows"]}
     assert ours["every board"] < ours["earth mover, 8 classes"] < ours["random, 8 classes"]
-    unseen, _, altogether = (ours[name] for name in schmid_stud.TABLE.rows[-3:])
+    unseen, altogether, _ = (ours[name] for name in schmid_stud.TABLE.rows[-3:])
     assert ours["every board"] < unseen == pytest.approx(altogether)  # of six cards, the last round shows all
     assert (tmp_path / "it.png").stat().st_size > 1000
     assert "too few" in refused("reproduce", "schmid-stud", "--game", file, "--only", "random, 16 classes")

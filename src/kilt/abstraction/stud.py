@@ -153,6 +153,12 @@ class StudBoards:
         """Tell players all cards that they see, but not which of their own are up."""
         return self._names(self.seen(theirs, (*mine, *hand), *last))
 
+    def told(self, tell: Telling) -> int:
+        """How many things players may be told when all cards are dealt."""
+        cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
+        held = ((*board, hand) for board in self.boards for hand in self.hands(board))
+        return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
+
     def _names(self, groups: Sequence[Cards]) -> str:
         return "/".join(map(self.game.deck.name, groups))
 
