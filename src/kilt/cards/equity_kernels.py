@@ -139,6 +139,10 @@ def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renam
     order, ends, times = ranking.order, ranking.ends, ranking.times
     ranking.weighted[0] = symmetry != 1
     kept, start = 0, 0
+    if symmetry == 1:  # every hand is apart
+        for i in range(ends[groups - 1] if groups > 0 else 0):
+            times[0, i] = 1
+        groups = 0
     for g in range(groups):
         end = ends[g]
         for i in range(start, end):
