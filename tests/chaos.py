@@ -341,8 +341,10 @@ class Chaos:
     def _played(self, agent: Path) -> Ending:
         """What a match of an agent comes to."""
         ending = ended(begin(["match", str(agent), "always-raise", "--hands", "60", "--json"]))
-        figure = str(json.loads(ending.said)["mbb_per_hand"]) if ending.code == 0 else ending.said
-        return ending._replace(said=figure)
+        if ending.code:
+            return ending
+        found, _ = json.JSONDecoder().raw_decode(ending.said, ending.said.index("{"))  # it may have compiled something
+        return ending._replace(said=str(found["mbb_per_hand"]))
 
     def lines(self, trial: int) -> None:
         """A thousand mutated lines and texts, read by everything that reads what others wrote."""

@@ -253,7 +253,7 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
         (["-g", "nonesuch", "-n", 5], ["nonesuch", "kuhn"]),
         (["-g", "openspiel:nonesuch", "-n", 5], ["nonesuch", "open_spiel"]),
         (["-g", "kuhn", "-a", "nonesuch"], ["nonesuch", "cfr+", "lp"]),
-        (["-g", "holdem.limit.2p", "-n", 5], ["3.16e+17 states", "20,000,000", "of memory", "smaller"]),
+        (["-g", "holdem.limit.2p", "-n", 5], ["3.16e+17 states", "20,000,000", "of memory", "cfr+disk", "smaller"]),
         (["-g", "holdem.2-4", "-a", "external"], ["external needs", "1.97e+12 states", "use one of cfr, cfr+"]),
         (["-g", "openspiel:kuhn_poker", "--threads", 2], ["public tree", "use 1 thread"]),
         (["-g", "kuhn", "-n", 5, "--minutes", 1], ["--iterations and --minutes", "one of them"]),

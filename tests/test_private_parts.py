@@ -48,7 +48,16 @@ USED = {
     "ray._private.worker": {"print_to_stdstream"},
 }
 # Of a dispatcher of numba and of the files of its cache, and of what makes machine code.
-ATTRIBUTES = {"_cache", "_cache_file", "_index_path", "_add_module", "_create_empty_module", "_engine"}
+ATTRIBUTES = {
+    "_cache",
+    "_cache_file",
+    "_code",
+    "_insert",
+    "_index_path",
+    "_add_module",
+    "_create_empty_module",
+    "_engine",
+}
 ARGUMENTS = {"_node_ip_address", "_temp_dir", "_system_config", "_nrt"}  # of ray.init, and of numba.njit
 
 

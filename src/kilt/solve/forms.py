@@ -274,6 +274,8 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     """What will do, where this does not."""
     fitting = _fitting(source, form)
     alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
+    if algorithm and len(fitting) == 1:
+        return f"use {fitting[0]} (`kilt plan --game` says what it takes), or a smaller game"
     if algorithm and fitting:
         return f"use one of {', '.join(fitting)}"
     if source.threads > 1 and alone:
