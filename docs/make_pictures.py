@@ -91,6 +91,10 @@ THREE_ONE = """\
 1 138 414.9
 2 339 478.7
 8 1189 207.3
+11 1714 102.7
+16 2513 53.2
+23 3579 27.0
+33 5204 13.8
 """
 
 # Highest layer first: packages that stand side by side, and what they are for.
