@@ -130,8 +130,8 @@ class PublicPlan(PlanRecord):
     until : int
         The last round that knows the classes, as in [Schmid15] the round itself; 0: all that follow do.
     codes : int
-        0 sorts the hands of later rounds one by one, class by class. Where that takes too much disk or time: so many
-        codes of hands, the same for all classes, which each class then sorts into its buckets.
+        Number of codes of hands in later rounds, which all classes share and each class sorts into its buckets; less
+        disk and time than 0, by which each class sorts its hands one by one.
     restarts, seed : int
         Of the clustering.
     """

@@ -21,12 +21,12 @@ seed = 0
 threads = 2
 average = true                          # false: the current strategy is the result, in half the memory
 linear = true                           # weigh an iteration by its number
-prune = 0                               # most walks leave out actions that lose more than so many chips a deal
+prune = 0                               # most walks leave out actions that lose more chips a deal than this
 equities = false                        # an all-in before the last round is worth its mean over all boards
 
 [engine]
 name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
-blades = 2                              # each with so many threads as [solver] says
+blades = 2                              # each has the threads that [solver] says
 below = 0                               # blades below each, which share the classes of the next board
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
 batch = 0                               # deals in a message; 0: as many as latency asks for

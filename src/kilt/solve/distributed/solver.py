@@ -416,7 +416,7 @@ class Distributed:
                 self._hire(again=True)
             except WorkerLost:
                 raise
-            except EngineError:  # no machine that is quick has room for so many
+            except EngineError:  # no quick machine has room for its classes
                 self.engine.dismiss(self._everybody)
                 self.labels = before
                 self._hire(again=True)
