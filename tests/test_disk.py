@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
 from kilt.config import EngineConfig
-from kilt.engines import LocalEngine, Worker, WorkerLost
+from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.players import load_agent
@@ -49,13 +48,13 @@ from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
 from kilt.runs.subject import Subject
-from kilt.solve import disk_strategy
+from kilt.solve import disk_strategy, disk_workers
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.disk import GOLDEN, DiskCfr
 from kilt.solve.disk_buckets import BucketedDiskCfr
 from kilt.solve.disk_kernels import MOST, PartRows
-from kilt.solve.disk_store import SubgameStore, pack, unpack
+from kilt.solve.disk_store import COMING, TRUNK, KeptNumbers, SubgameStore, pack, unpack
 from kilt.solve.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.disk_subgames import Subgames
 from kilt.solve.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
@@ -104,7 +103,7 @@ def no_strengths() -> tuple:
     return False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, MOST), min_size=1, max_size=40), st.integers(1, 3))
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))
@@ -150,7 +149,7 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
         process_table(game, rule, found, game.tree.table_start, np.diff(game.tree.board_start))
         np.testing.assert_allclose(strategy.processed(rule).table(), found, atol=1e-9)
     if cut.trunk_rounds == 2:
-        shared = SharedDiskCfr(cut, LocalEngine(), 3, scale=SCALE, averaging=True)
+        shared = SharedDiskCfr(cut, LocalEngine(), 2, scale=SCALE, averaging=True)
         shared.step(3)
         assert np.array_equal(shared.tables, solver.tables)
         assert shared.average().exploitability() == average.exploitability()
@@ -216,16 +215,17 @@ def test_workers_for_players_who_see_buckets(seen_cards, tmp_path):
         make_solver(replace(problem, engine=where), "cfr+disk:average") for where in (EngineConfig(), engine)
     )
     assert isinstance(alone, BucketedDiskCfr) and isinstance(shared, SharedBucketedDiskCfr)
-    alone.step(2)
+    shared.open(tmp_path)
     shared.step(1)
-    shared.save_parts(tmp_path)
-    state = shared.state()
-    shared.mend()
-    shared.restore(state)
-    shared.restore_parts(tmp_path)
-    shared.step(1)
-    assert np.array_equal(shared.tables, alone.tables)
-    assert np.array_equal(shared.average(), alone.average()) and np.array_equal(shared.current(), alone.current())
+    shared.settle()
+    again = make_solver(replace(problem, engine=EngineConfig()), "cfr+disk:average")
+    again.open(tmp_path)  # in one process
+    for solver, iterations in ((shared, 1), (again, 1), (alone, 2)):
+        solver.step(iterations)
+    average = alone.average()
+    for solver in (shared, again):
+        assert np.array_equal(solver.tables, alone.tables) and np.array_equal(solver.average(), average)
+    assert np.array_equal(shared.current(), alone.current())
     shared.close()
 
 
@@ -270,18 +270,18 @@ def _first_actions(solver: DiskCfr, twin: StrategyAgent, folder) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
-    """Whatever the file was that could not be written: all numbers are the same in the end."""
-    game, size = VectorGame(game_of("leduc"), threads=threads), (None, 1)[threads - 1]
+    """Whatever the file was that could not be written, and by whom it goes on: numbers are the same in the end."""
+    game, size, last = VectorGame(game_of("leduc"), threads=threads), (None, 1)[threads - 1], 4 - threads
     whole = disk(game, tmp_path / "whole", size)
-    whole.step(3)
+    whole.step(last)
     write = SubgameStore._write
     for fatal in range(1, 26, 6 * threads):
         written = 0
 
-        def breaks(self, file, *content, last=fatal):
+        def breaks(self, file, *content, fatal=fatal):
             nonlocal written
             written += 1
-            if written >= last:
+            if written >= fatal:
                 file.with_name(f".{file.name}").write_bytes(b"half of it")
                 raise KeyboardInterrupt
             write(self, file, *content)
@@ -291,8 +291,12 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
             patch.setattr(SubgameStore, "_write", breaks)
             with pytest.raises(KeyboardInterrupt):
                 disk(game, folder, size).step(4)
-        again = disk(game, folder, size)
-        again.step(3 - again.iterations)
+        if fatal == 13:
+            again = SharedDiskCfr(whole.subgames, LocalEngine(), 2, scale=SCALE)
+            again.open(folder)
+        else:
+            again = disk(game, folder, size)
+        again.step(last - again.iterations)
         assert np.array_equal(again.current().table(), whole.current().table())
 
 
@@ -378,7 +382,7 @@ def test_runs_on_disk(tmp_path):
     assert judge.exploitability(again) == whole.exploitability
     for rule in ("", "@purification"):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
-        won = {play_match(place, "always-call", 40).results.sum() for place in places}
+        won = {play_match(place, "always-call", 12).results.sum() for place in places}
         assert len(won) == 1  # all of them play the same strategy
     assert report_of_run(tmp_path / "whole", 800).data() == report_of_run(tmp_path / "memory", 800).data()
     rules = [Subject.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
@@ -443,59 +447,119 @@ def test_sanity_of_a_tree():
                 assert found[f"actions {name}"].get(kind, 0.0) == pytest.approx(actions[r, action] / whole)
 
 
-class LossyEngine(LocalEngine):
-    """An engine that loses a worker when it is asked to learn for the time of that number."""
+class FullEngine(LocalEngine):
+    """An engine that has room for a number of workers, and for no more when some of them are lost."""
 
-    def __init__(self, fatal: int) -> None:
+    def __init__(self, room: int) -> None:
         super().__init__()
-        self.left = fatal
+        self.room = room
 
     def hire(self, jobs):
-        return [LossyWorker(worker, self) for worker in super().hire(jobs)]
+        self.room -= len(jobs)
+        if self.room < 0:
+            raise EngineError("there is no room")
+        return super().hire(jobs)
 
-    def dismiss(self, workers):
-        super().dismiss([getattr(worker, "worker", worker) for worker in workers])
 
+@pytest.fixture
+def lossy(monkeypatch):
+    """Workers are lost in the walks that are added here, by passes before and subgame; and a count of all others."""
+    fatal, worked, learn = [], Counter(), DiskCfr._learn
 
-class LossyWorker(NamedTuple):
-    """A worker of such an engine."""
-
-    worker: Worker
-    engine: LossyEngine
-    where: str = "somewhere"
-
-    def ask(self, method, *arguments):
-        self.engine.left -= method == "learn"
-        if self.engine.left == 0 and method == "learn":
+    def walk(self, player, discount, subgame):
+        if (place := (self.passes, subgame.number)) in fatal:
+            fatal.remove(place)
             raise WorkerLost(0, "its machine is gone")
-        return self.worker.ask(method, *arguments)
+        worked[place] += 1
+        return learn(self, player, discount, subgame)
+
+    monkeypatch.setattr(DiskCfr, "_learn", walk)
+    return fatal, worked
 
 
-def test_workers_with_disks_of_their_own(tmp_path, monkeypatch):
+def same_files(one: Path, other: Path) -> bool:
+    """Whether two folders have the same files of subgames and of the trunk."""
+    both = ({file.name: file.read_bytes() for file in place.glob("*.zst")} for place in (one, other))
+    return next(both) == next(both) != {}
+
+
+def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
     """Whatever their number, and whoever is lost: files are those of one process, bit for bit, and are gone on with."""
     monkeypatch.setattr(folder, "OFTEN", 0.0)
-    four, more = Budget(iterations=4), Budget(iterations=5)
+    four, more, fatal = Budget(iterations=4), Budget(iterations=5), lossy[0]
 
     def run(name, engine=None, workers=1):
         place = {"folder": tmp_path / name, "budget": four}
         return new_run("leduc", "cfr+disk:average", engine=engine, workers=workers, **place)
 
+    def going_on(name, engine=None):
+        begun = RunFolder.open(tmp_path / name)
+        return new_run("leduc", "cfr+disk:average", begun=begun, budget=more, engine=engine, workers=2)
+
     alone, warned = run("alone").finish(), []
-    for name, engine, workers in (("three", LocalEngine(), 3), ("lossy", LossyEngine(fatal=11), 2)):
-        *_, last = run(name, engine, workers).steps(warn=warned.append)
+    for name, workers, lost in (("three", 3, []), ("two", 2, [(5, 2)])):
+        fatal += lost
+        *_, last = run(name, LocalEngine(), workers).steps(warn=warned.append)
         assert last[2:5] == alone[2:5]
-        for file in (tmp_path / "alone" / STRATEGY).glob("*.zst"):
-            assert file.read_bytes() == (tmp_path / name / STRATEGY / file.name).read_bytes()
+        for place in (STRATEGY, SUBGAMES):
+            assert same_files(tmp_path / "alone" / place, tmp_path / name / place)
         assert not any(found.damage for found in check(tmp_path / name))
-    assert re.fullmatch(r"worker 0 was lost: .*; back to the checkpoint of iteration [12], from 2", *warned)
-    begun = RunFolder.open(tmp_path / "three")
-    with pytest.raises(RunError, match="resume it with --engine"):
-        new_run("leduc", "cfr+disk:average", begun=begun)
-    again = new_run("leduc", "cfr+disk:average", begun=begun, budget=more, engine=LocalEngine(), workers=2)
-    assert again.finish()[2:5] == continued_run(tmp_path / "alone", budget=more).finish()[2:5]
-    with pytest.raises(RunError, match="without --engine"):
-        new_run("leduc", "cfr+disk:average", begun=RunFolder.open(tmp_path / "alone"), engine=LocalEngine())
+    said = r"worker \d was lost: its machine is gone; its [12] subgames are worked on again from iteration [012] on"
+    assert re.fullmatch(said, *warned)
+    by_workers = going_on("alone", LocalEngine()).finish()
+    assert going_on("three").finish()[2:5] == by_workers[2:5]
+    assert same_files(*(tmp_path / name / STRATEGY for name in ("alone", "three")))
     assert "use -a cfr+disk" in refused("solve", "--game", "leduc", "--engine", "local", "--iterations", 2)
+
+
+def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
+    """They are worked on again from the last checkpoint, whoever takes them, and whoever is lost meanwhile."""
+    monkeypatch.setattr(disk_workers, "IN_MEMORY", 1000)  # bytes of strategies
+    fatal, worked = lossy
+    cut, engine, warned = Subgames(VectorGame(game_of("leduc")), size=2000), FullEngine(room=4), []
+    shared = SharedDiskCfr(cut, engine, 2, averaging=True)
+    shared.open(tmp_path / "shared", warned.append)
+    shared.step(1)
+    shared.settle()
+    theirs, mine = shared.share_of
+    fatal += [(5, mine[-1]), (3, mine[1])]  # in the third iteration, and while that is made good
+    shared.step(2)
+    assert not fatal and len(warned) == 2 and len(theirs) == len(mine) == 3
+    assert all(worked[passes, number] == 1 for passes, number in product(range(6), theirs))
+    replayed = {0: 1, 1: 1, 2: 3, 4: 2}  # by passes: once, and again after the two losses, as far as these came
+    assert all(worked[passes, number] == often for number in mine for passes, often in replayed.items())
+    shared.settle()
+    fatal += [(7, mine[0])]
+    shared.step(1)  # nobody has room for a new worker: others take its subgames
+    assert shared.share_of[1] == [] and sorted(shared.share_of[0]) == list(range(cut.count))
+    assert warned[2].endswith("from iteration 3 on, by others: there is no room")
+    assert all(worked[6, number] == 1 + (number in mine) for number in range(cut.count))
+    alone = DiskCfr(cut, tmp_path / "alone", averaging=True)
+    alone.step(4)
+    assert shared.average().exploitability() == alone.average().exploitability()
+    moved = []
+
+    def killed(self, passes, tables):
+        """Be killed when half of the files are in their places."""
+        self._write(self.folder / COMING / TRUNK, KeptNumbers(passes, tables))
+        moved.extend(sorted((self.folder / COMING).glob("*.zst"))[:5])
+        for file in moved:
+            file.replace(self.folder / file.name)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SubgameStore, "take_over", killed)
+        shared.settle()
+    again = DiskCfr(cut, tmp_path / "shared", averaging=True)
+    assert again.iterations == 4 and same_files(tmp_path / "shared", tmp_path / "alone")
+    shared._sent.begin(8)
+    engine.room = 9
+    (tmp_path / "shared" / COMING).mkdir()  # of somebody who was killed before all files were there
+    assert DiskCfr(cut, tmp_path / "shared", averaging=True).iterations == 4
+    fatal += [(8, 0)] * 6
+    with pytest.raises(EngineError, match="was lost: its machine is gone, 5 times in a row"):
+        shared.step(1)
+    shared.close()
 
 
 def test_plans_of_games_as_they_are():

@@ -261,6 +261,8 @@ def _whole(
                 engine=engine,
                 workers=workers,
             )
+        if engine and not run.folder:  # workers do not wait until somebody asks for their files
+            run.begin(_new_folder(run.identity))
         opened.pop_all()  # the run closes it
     if isinstance(run.problem, DiskProblem):
         cut = run.problem.subgames
@@ -329,7 +331,7 @@ def _solve(run: Run, *, as_json: bool) -> None:
 
 def finish(run: Run) -> Step:
     """Run it with a bar on the terminal, keep what was stopped, and draw it; where it stands in the end."""
-    from kilt.solve.solver import InParts
+    from kilt.solve.solver import WithWorkers
 
     steps: list[Step] = []
     if run.spent:
@@ -344,7 +346,7 @@ def finish(run: Run) -> Step:
             f"kilt solve --resume {quote(str(kept.path))}"
         )
         raise typer.Exit(128 + stopped[0])
-    if isinstance(run.solver, InParts):
+    if isinstance(run.solver, WithWorkers):
         say(run.solver.spent())
     if run.folder and not run.exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
@@ -420,7 +422,7 @@ def _standing(step: Step) -> str:
 def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
     """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
     from kilt.runs.budget import time_left
-    from kilt.solve.solver import InParts
+    from kilt.solve.solver import WithWorkers
 
     seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
     with ProgressBars() as bar:
@@ -441,7 +443,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-            for number, (where, busy) in enumerate(run.solver.parts() if isinstance(run.solver, InParts) else []):
+            for number, (where, busy) in enumerate(run.solver.parts() if isinstance(run.solver, WithWorkers) else []):
                 if number == len(parts):
                     parts.append(bar.add_task("", total=1.0, said=""))
                 what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"

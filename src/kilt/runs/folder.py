@@ -1,8 +1,9 @@
 """A run on disk: what it is, what happened in it, where it stands and what it found.
 
 A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
-has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which are ahead
-of it. A run that was stopped or killed goes on from its last checkpoint, if it is the same run: see `RunIdentity`.
+has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which may be
+ahead of it. A run that was stopped or killed goes on from its last checkpoint, if it is the same run: see
+`RunIdentity`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
-from kilt.solve.solver import InParts, OnDisk, Solver, StrategyInParts
+from kilt.solve.solver import InParts, OnDisk, Solver, StrategyInParts, WithWorkers
 from kilt.strategy.blueprint import CARDS
 from kilt.strategy.model import OpponentModel
 
@@ -196,7 +197,7 @@ class RunFolder:
         assert self._log is not None
         place, seconds, cpu = self.path / "checkpoint", 0.0, 0.0
         if isinstance(solver, OnDisk):
-            solver.open(self.path / SUBGAMES)
+            solver.open(self.path / SUBGAMES, warn)
         if artifact.exists(place):
             remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
             found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
@@ -235,9 +236,12 @@ class RunFolder:
         if solver.iterations == iteration or seconds - before < wait:
             return
         began = perf_counter()
-        if isinstance(solver, InParts):
+        if isinstance(solver, WithWorkers):
             artifact.require_room(self.path, solver.size)
+        if isinstance(solver, InParts):
             solver.save_parts(self._parts(solver.iterations))
+        if isinstance(solver, OnDisk):
+            solver.settle()
         artifact.write(
             self.path / "checkpoint",
             "checkpoint",
@@ -284,13 +288,13 @@ def _expected(file: Path) -> bool:
 def room_for(solver: Solver) -> int:
     """Bytes that a run takes on disk."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
-    # disk as it goes is replaced file by file, and shared with the strategy.
-    return solver.size if isinstance(solver, OnDisk) else 3 * size_of(solver)
+    # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
+    return solver.size * (1 + isinstance(solver, WithWorkers)) if isinstance(solver, OnDisk) else 3 * size_of(solver)
 
 
 def size_of(solver: Solver) -> int:
     """Bytes of a checkpoint."""
-    if isinstance(solver, InParts):
+    if isinstance(solver, WithWorkers):
         return solver.size
     return sum(table.nbytes for table in solver.state().values())
 

@@ -62,7 +62,7 @@ def run(
     The last `Step` is that of the end, the others are those of the schedule, which gives the first iteration to measure
     from a number on; `judge` measures their strategies.
     `tick` hears of the iterations and seconds so far several times a second. When a part of the solver is lost, the run
-    goes back to its last checkpoint, which `warn` hears of.
+    goes back to its last checkpoint, unless the solver brings back by itself what was lost; `warn` hears of both.
     """
     judge.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():

@@ -310,7 +310,8 @@ class RunPlan:
         """What makes the run what it is."""
         solver = self.config.solver
         parts = " in parts of parts" if self.config.engine.below else " in parts"
-        algorithm = f"{solver.algorithm}{parts}" if self.config.engine.name else solver.algorithm
+        apart = self.config.engine.name and not self.algorithm.disk  # files of subgames are the same wherever they are
+        algorithm = f"{solver.algorithm}{parts}" if apart else solver.algorithm
         name = f"{problem.name}, {problem.abstract.cards.name}"
         return RunIdentity(name, algorithm, solver.seed, problem.form, problem.fingerprint)
 

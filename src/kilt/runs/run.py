@@ -30,7 +30,7 @@ from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import CONFIG, MODEL, PARTS, SUBGAMES, RunFolder, RunIdentity, room_for
+from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
@@ -39,7 +39,7 @@ from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
-from kilt.solve.solver import InParts, Solver, scheduled
+from kilt.solve.solver import Solver, WithWorkers, scheduled
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 
@@ -151,8 +151,8 @@ class Run:
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
-        """Let go of the workers of a solver in parts, when the context ends."""
-        return closing(self.solver) if isinstance(self.solver, InParts) else nullcontext()
+        """Let go of the workers of a solver, when the context ends."""
+        return closing(self.solver) if isinstance(self.solver, WithWorkers) else nullcontext()
 
 
 def new_run(
@@ -215,7 +215,6 @@ def new_run(
         assert isinstance(problem, FlatProblem | VectorProblem)
         problem = replace(problem, against=against)
     if isinstance(problem, DiskProblem):
-        _require_place(begun, engine)
         problem = replace(problem, engine=engine, workers=workers)
     elif engine:
         raise RunError(f"{called} has no subgames on disk for workers to share: use cfr+disk, or leave out --engine")
@@ -229,14 +228,6 @@ def new_run(
     if folder:
         run.begin(folder)
     return run
-
-
-def _require_place(begun: RunFolder | None, engine: Engine | None) -> None:
-    """Raise RunError where a run has its subgames in its folder and is to go on by workers, or the other way round."""
-    if begun and engine and (begun.path / SUBGAMES).exists():
-        raise RunError(f"{begun.path} has its subgames in its own folder: resume it without --engine")
-    if begun and not engine and (begun.path / PARTS).exists():
-        raise RunError(f"{begun.path} has its subgames on disks of workers: resume it with --engine local, or ray")
 
 
 def configured_run(

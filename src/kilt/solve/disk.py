@@ -44,7 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import RunError
-from kilt.solve.disk_store import KeptNumbers, SubgameStore, pack
+from kilt.solve.disk_store import COMING, KeptNumbers, SubgameStore, pack
 from kilt.solve.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
 from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.variants import Discount, discounts, variant_named
@@ -73,25 +73,78 @@ class TrunkCfr(ABC):
     ----------
     subgames : Subgames
         What is solved.
+    folder : Path, optional
+        Where files are: see `DiskCfr`.
     scale : float, optional
         Whole numbers to a chip: see `DiskCfr`.
     averaging : bool
         Whether the average strategy is kept too.
     """
 
-    def __init__(self, subgames: Subgames, scale: float | None = None, averaging: bool = False) -> None:
+    store: SubgameStore
+
+    def __init__(
+        self,
+        subgames: Subgames,
+        folder: Path | None = None,
+        scale: float | None = None,
+        averaging: bool = False,
+    ) -> None:
         self.subgames, self.averaging = subgames, averaging
         self.scale = subgames.default_scale if scale is None else float(scale)
         self._tasks = np.full(len(subgames.game.tree.rows), FOLLOW)
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin with nothing."""
         self.passes = 0
         self._known: dict[tuple[int, bool], DiskStrategy] = {}
-        self.trunk, self.average_trunk = (
-            np.zeros((self.subgames.trunk_rows, self.subgames.width), self.subgames.dtype) for _ in range(2)
-        )
+        shape = subgames.trunk_rows, subgames.width
+        self.trunk, self.average_trunk = (np.zeros(shape, subgames.dtype) for _ in range(2))
+        if folder is None:
+            folder = Path(mkdtemp(prefix="kilt-subgames-"))
+            finalize(self, rmtree, folder, ignore_errors=True)
+        self.open(folder)
+
+    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None) -> None:
+        """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
+        self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count)
+        store = self.store_in(folder, *said)
+        if self.passes:
+            self.give_to(store)
+        elif (folder / COMING).exists():
+            with store.claimed():
+                store.complete()
+        self.store, kept = store, store.read_trunk()
+        if kept.passes:
+            shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.width
+            if kept.values.shape != shape:
+                raise RunError(f"the trunk in {folder} has shape {kept.values.shape}, not {shape}: begin again")
+            tables = kept.values.astype(self.subgames.dtype)
+            self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
+            self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
+
+    def store_in(self, folder: Path, *said: Any) -> SubgameStore:
+        """Files in a folder; `said` is what `SubgameStore` takes beside it."""
+        return SubgameStore(folder, *said)
+
+    @abstractmethod
+    def give_to(self, store: SubgameStore) -> None:
+        """Put all files, as they are after the last pass, into another folder."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Bring the folder to the last pass that is complete."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that the files take, about, before anything is known of them; and as they are later."""
+        return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
+
+    def state(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The number of iterations: all else is in the folder."""
+        return {"iterations": np.asarray(self.iterations)}
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Compare what `state` gave with the folder, which may have come further."""
+        if self.iterations < int(state["iterations"]):
+            raise ValueError(f"{self.store.folder} has {self.iterations} iterations, not {int(state['iterations'])}")
 
     @property
     def iterations(self) -> int:
@@ -183,32 +236,14 @@ class DiskCfr(TrunkCfr):
     def __init__(
         self, subgames: Subgames, folder: Path | None = None, *, scale: float | None = None, averaging: bool = False
     ) -> None:
-        super().__init__(subgames, scale, averaging)
-        self.store: SubgameStore
-        if folder is None:
-            folder = Path(mkdtemp(prefix="kilt-subgames-"))
-            finalize(self, rmtree, folder, ignore_errors=True)
-        self.open(folder)
+        super().__init__(subgames, folder, scale, averaging)
 
-    def open(self, folder: Path) -> None:
-        """Keep all that is learnt in a folder, or go on from what is there."""
-        before = self.store if self.passes else None
-        self.store = SubgameStore(folder, self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count)
-        if before:
-            before.copy_to(folder, self.subgames.fingerprint)
-        kept = self.store.read_trunk()
-        if kept.passes:
-            shape = (1 + self.averaging) * self.subgames.trunk_rows, self.subgames.width
-            if kept.values.shape != shape:
-                raise RunError(f"the trunk in {folder} has shape {kept.values.shape}, not {shape}: begin again")
-            tables = kept.values.astype(self.subgames.dtype)
-            self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
-            self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
+    def give_to(self, store: SubgameStore) -> None:
+        """Put all files into another folder."""
+        self.store.copy_to(store.folder, self.subgames.fingerprint)
 
-    @property
-    def size(self) -> int:
-        """Bytes that the files take, about, before anything is known of them; and as they are later."""
-        return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
+    def settle(self) -> None:
+        """Do nothing: the folder is at the last pass always."""
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations, each of them a pass for player 0 and one for player 1.
@@ -267,15 +302,6 @@ class DiskCfr(TrunkCfr):
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
         """The strategy that the folder has now, with weights of the trunk."""
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The number of iterations: all else is in the folder."""
-        return {"iterations": np.asarray(self.iterations)}
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Compare what `state` gave with the folder, which may have come further."""
-        if self.iterations < int(state["iterations"]):
-            raise ValueError(f"{self.store.folder} has {self.iterations} iterations, not {int(state['iterations'])}")
 
 
 class DiskPace(NamedTuple):

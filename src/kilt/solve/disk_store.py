@@ -33,6 +33,7 @@ FORMAT = 4  # of the folder; goes up when older readers would not understand it
 OLDER = 3  # which can be read too: checksums of its files are the same whatever they are called
 MARK, OLDER_MARK = (f"kilt subgame {number}\n".encode() for number in (FORMAT, OLDER))
 ABOUT, TRUNK, LOCK = "about.json", "trunk.zst", ".lock"
+COMING = ".coming"  # files of a later pass, which are to take the place of those that are there
 LEVEL = 1  # of compression: see docs/disk.md
 HEAD = "<u8"  # of each number before what is packed
 
@@ -172,6 +173,28 @@ class SubgameStore:
     def write_trunk(self, passes: int, tables: Table) -> None:
         """Keep the tables of the trunk, as they are: they are small."""
         self._write(self.folder / TRUNK, KeptNumbers(passes, np.asarray(tables)))
+
+    def coming(self) -> Path:
+        """A new folder for files of a later pass: see `take_over`."""
+        folder = self.folder / COMING
+        with os_errors(f"{folder} cannot be written"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+        return folder
+
+    def take_over(self, passes: int, tables: Table) -> None:
+        """Put all files that are in `coming`, and the tables of the trunk, in place of those before: all or none."""
+        self._write(self.folder / COMING / TRUNK, KeptNumbers(passes, np.asarray(tables)))
+        self.complete()
+
+    def complete(self) -> None:
+        """Complete what `take_over` has begun, in a process that was killed perhaps: with the trunk, all are there."""
+        folder = self.folder / COMING
+        with os_errors(f"{self.folder} cannot be written"):
+            if (folder / TRUNK).exists():
+                for file in sorted(folder.glob("*.zst"), key=lambda file: file.name == TRUNK):  # which comes last
+                    file.replace(self.folder / file.name)
+        shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def size(self) -> int:

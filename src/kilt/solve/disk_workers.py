@@ -3,7 +3,12 @@
 The trunk is on the head. Before a pass its strategy goes to all workers, and after it what each subgame is worth comes
 back; these are added up in the order of subgames, so that all numbers are those of one process, bit for bit. A worker
 keeps its files in a folder for temporary ones. At a checkpoint it gives them to the folder of the run, which all have
-to see; when a worker is lost, all begin again from there.
+to see and which is that of a run in one process.
+
+What a pass makes of a subgame depends on its files and on the strategy of the trunk alone. The head keeps the
+strategies that it has sent since the last checkpoint. When a worker is lost, a new one, or the others where there is no
+room for one, take its subgames from the checkpoint and work on them pass by pass, with these strategies; all others
+keep what they have.
 
 >>> from kilt.engines import LocalEngine
 >>> from kilt.games import load_game
@@ -19,34 +24,33 @@ to see; when a worker is lost, all begin again from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from shutil import rmtree
-from tempfile import gettempdir, mkdtemp
+from tempfile import SpooledTemporaryFile, gettempdir, mkdtemp
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import finalize
 
 import numpy as np
-import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import load_abstractions
 from kilt.arrays import Array
 from kilt.artifact import os_errors
-from kilt.engines import Engine, EngineError, Job, Worker
+from kilt.engines import Answer, Engine, EngineError, Job, WorkerLost
 from kilt.errors import RunError
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.machine import is_locked
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.disk import PACKED, DiskCfr, TrunkCfr
+from kilt.solve.disk import DiskCfr, TrunkCfr
 from kilt.solve.disk_buckets import BucketedSubgames, SubgameShares
-from kilt.solve.disk_store import LOCK, SubgameStore, copy_files
+from kilt.solve.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
 from kilt.solve.disk_strategy import DiskStrategy, read_subgame
 from kilt.solve.disk_subgames import Subgames, Values
 from kilt.solve.distributed.partition import shared_out
@@ -55,6 +59,25 @@ from kilt.tree.vector_arrays import Table
 
 PREFIX = "kilt-worker-"  # of folders of workers
 NEW = 60.0  # seconds, in which a folder may not have been claimed yet
+IN_MEMORY = 64 << 20  # bytes of strategies of the trunk, until they go to disk
+LOSSES = 5  # of workers, one after another without an answer, until a run gives up
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _timed(
+    work: Callable[Concatenate[SubgameWorker, Sequence[int], P], Iterable[R]],
+) -> Callable[Concatenate[SubgameWorker, Sequence[int], P], tuple[list[R], float]]:
+    """What a worker says of each of some subgames, and the seconds that it takes."""
+
+    @wraps(work)
+    def listed(
+        self: SubgameWorker, numbers: Sequence[int], /, *arguments: P.args, **named: P.kwargs
+    ) -> tuple[list[R], float]:
+        began = perf_counter()
+        return list(work(self, numbers, *arguments, **named)), perf_counter() - began
+
+    return listed
 
 
 class SubgameWorker:
@@ -70,16 +93,13 @@ class SubgameWorker:
         Whole numbers to a chip.
     averaging : bool
         Whether averages are kept too.
-    numbers : sequence of int
-        Its subgames.
     """
 
-    def __init__(
-        self, make: Callable[[Game], Subgames], game: Game, scale: float, averaging: bool, numbers: Sequence[int]
-    ) -> None:
+    def __init__(self, make: Callable[[Game], Subgames], game: Game, scale: float, averaging: bool) -> None:
         self.make, self.cut = make, make(game)
+        self._means: SubgameShares | None = None  # where players see buckets, when it was asked for
         folder = _own_folder()
-        self.solver, self.numbers = DiskCfr(self.cut, folder, scale=scale, averaging=averaging), numbers
+        self.solver = DiskCfr(self.cut, folder, scale=scale, averaging=averaging)
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
         self._held = ExitStack()
         self._held.enter_context(self.solver.store.claimed())  # for as long as it lives
@@ -90,37 +110,55 @@ class SubgameWorker:
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
-    def learn(self, player: int, passes: int, trunk: Table) -> tuple[list[Values], float]:
-        """Let a player learn, after some passes; what the subgames are worth, and the seconds that it took."""
-        began = perf_counter()
+    @_timed
+    def learn(self, numbers: Sequence[int], passes: int, trunk: Table) -> Iterable[Values]:
+        """Let the player learn whose turn it is after some passes; what the subgames are worth.
+
+        A subgame that has been through the pass before is not worked on: what it was worth is in its file.
+        """
         self.solver.passes, self.solver.trunk = passes, trunk
-        return list(self.solver.worths(player, self.numbers)), perf_counter() - began
+        return self.solver.worths(passes % 2, numbers)
 
-    def walk(self, passes: int, trunk: Table, averaged: bool, real: bool) -> tuple[list[Values], float]:
-        """What the subgames are worth to who follows the strategy and to who responds, and the seconds."""
-        began = perf_counter()
-        strategy = DiskStrategy(self.real if real else self.cut, self.solver.store, passes, trunk, averaged)
-        return list(strategy.walk(self.numbers)), perf_counter() - began
+    @_timed
+    def replay(self, numbers: Sequence[int], passes: int, trunk: Table) -> Iterable[None]:
+        """Do what `learn` does, when the head knows already what the subgames are worth."""
+        self.solver.passes, self.solver.trunk = passes, trunk
+        return (None for _ in self.solver.worths(passes % 2, numbers))
 
-    def shares(self, passes: int, trunk: Table, averaged: bool, abstract: SharedCards) -> tuple[list[Any], float]:
-        """What a blueprint has in the subgames, as `SubgameShares.of` gives it, and the seconds."""
-        began, tables = perf_counter(), self.cut.scratch()
-        assert isinstance(self.cut, BucketedSubgames)
-        means = SubgameShares(self.cut, abstract.of(self.cut.game.game))
-        reads = (
-            read_subgame(self.cut, self.solver.store, number, trunk, tables, passes, averaged=averaged)
-            for number in self.numbers
-        )
-        return [means.of(subgame) for subgame in reads], perf_counter() - began
+    @_timed
+    def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
+        """What the subgames are worth to who follows the strategy and to who responds."""
+        return DiskStrategy(self.real if real else self.cut, self.solver.store, passes, trunk, averaged).walk(numbers)
 
-    def save(self, folder: Path) -> None:
-        """Give the files to a folder."""
-        copy_files(self.solver.store.files(self.numbers), folder)
+    @_timed
+    def shares(
+        self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
+    ) -> Iterable[list[Array]]:
+        """What a blueprint has in the subgames, as `SubgameShares.of` gives it."""
+        tables = self.cut.scratch()
+        if self._means is None:
+            assert isinstance(self.cut, BucketedSubgames)
+            self._means = SubgameShares(self.cut, cards.of(self.cut.game.game))
+        for number in numbers:
+            yield self._means.of(
+                read_subgame(self.cut, self.solver.store, number, trunk, tables, passes, averaged=averaged)
+            )
 
-    def restore(self, folder: Path) -> None:
-        """Take the files from a folder in which they were saved."""
-        saved = SubgameStore.opened(folder, self.cut.fingerprint)
-        copy_files(saved.files(self.numbers), self.solver.store.folder)
+    @_timed
+    def save(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
+        """Give the files of the subgames to a folder."""
+        for number in numbers:
+            copy_files(self.solver.store.files([number]), folder)
+            yield
+
+    @_timed
+    def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
+        """Take the files of the subgames from a folder; those that are here are not older than those there."""
+        saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.solver.store
+        for number in numbers:
+            there = [file for file in saved.files([number]) if not (here.folder / file.name).exists()]
+            copy_files(there, here.folder)
+            yield
 
     def leave(self) -> None:
         """Take the files away."""
@@ -158,6 +196,32 @@ def _own_folder() -> Path:
     return Path(mkdtemp(prefix=PREFIX))
 
 
+class SentTrunks:
+    """The strategies of the trunk that went to workers since a pass: in memory, or on disk where they are many."""
+
+    def __init__(self) -> None:
+        self.since, self._file = 0, SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, it is closed below
+        finalize(self, self._file.close)
+
+    def begin(self, since: int) -> None:
+        """Forget all, and begin at a pass."""
+        self.since = since
+        self._file.seek(0)
+        self._file.truncate()
+
+    def keep(self, passes: int, trunk: Table) -> None:
+        """Keep the strategy of a pass."""
+        with os_errors(f"strategies of the trunk in {gettempdir()}"):
+            self._file.seek((passes - self.since) * trunk.nbytes)
+            self._file.write(trunk.tobytes())
+
+    def of(self, passes: int, like: Table) -> Table:
+        """The strategy of a pass, of the shape and the type of another one."""
+        with os_errors(f"strategies of the trunk in {gettempdir()}"):
+            self._file.seek((passes - self.since) * like.nbytes)
+            return np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
+
+
 class SharedDiskCfr(TrunkCfr):
     """CFR+ on a public tree, with the regrets of subgames on the disks of workers.
 
@@ -182,110 +246,164 @@ class SharedDiskCfr(TrunkCfr):
         scale: float | None = None,
         averaging: bool = False,
     ) -> None:
-        super().__init__(subgames, scale, averaging)
         if not 1 <= workers <= subgames.count:
             raise RunError(f"{workers} workers are to share {subgames.count} subgames: use 1 to {subgames.count}")
         self.engine, self.share_of = engine, shared_out(subgames.sizes, workers)
-        self.workers: list[Worker] = []
-        self.busy, self.wall = np.zeros(workers), 0.0
-        self._hire()
+        self.busy, self.wall, self.losses = np.zeros(workers), 0.0, 0
+        self._behind = set[int]()  # subgames that are not with the worker who has them, or not at the last pass
+        self._lost: dict[int, WorkerLost] = {}  # workers to be replaced
+        self._sent = SentTrunks()  # since the files that are in the folder
+        self._rounds = 0  # in which some were lost, one after another
+        super().__init__(subgames, None, scale, averaging)
+        self.workers = engine.hire([self._job] * workers)
 
-    def _hire(self) -> None:
+    @property
+    def _job(self) -> Job:
         cut = self.subgames
-        said = self.recipe(), cut.game.game, self.scale, self.averaging
         memory = cut.memory * (1 + self.averaging)
-        jobs = [Job(SubgameWorker, (*said, share), memory, cut.game.threads) for share in self.share_of]
-        self.workers = self.engine.hire(jobs)
+        return Job(SubgameWorker, (self.recipe(), cut.game.game, self.scale, self.averaging), memory, cut.game.threads)
 
     def recipe(self) -> Callable[[Game], Subgames]:
         """What cuts the game into these subgames on another machine."""
         cut = self.subgames
         return partial(cut_game, cut.dtype.str, cut.size, cut.trunk_rounds, cut.game.threads)
 
+    # ── the folder ──
+
+    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None) -> None:
+        """Let workers give all that is learnt to a folder that they see, or go on from what is there."""
+        began = self.passes == 0
+        super().open(folder.absolute(), warn)
+        self._sent.begin(self.passes)
+        if self.passes and began:
+            self._behind = set(range(self.subgames.count))
+
+    def store_in(self, folder: Path, *said: Any) -> SubgameStore:
+        """Files in a folder, which are those of workers when somebody reads them."""
+        return SharedStore(self.settle, folder, *said)
+
+    def settle(self) -> None:
+        """Let workers give their files to the folder, if they have come further."""
+        if self.passes > self._sent.since:
+            with self.store.claimed():
+                if self.store.read_trunk().passes != self._sent.since:
+                    raise RunError(f"another process has gone on in {self.store.folder}: begin there again")
+                self.give_to(self.store)
+            self._sent.begin(self.passes)
+
+    def give_to(self, store: SubgameStore) -> None:
+        """Let workers give their files to a folder."""
+        self._ask("save", store.coming())
+        store.take_over(self.passes, self.tables)
+
+    # ── workers ──
+
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations, each of them a pass for player 0 and one for player 1."""
         last = 2 * (self.iterations + iterations)
         while self.passes < last:
-            player = self.passes % 2
-            self.take_in(player, self._worths("learn", player, self.passes, self.trunk))
+            self._sent.keep(self.passes, self.trunk)
+            self.take_in(self.passes % 2, self._ask("learn", self.passes, self.trunk))
 
-    def _worths(self, method: str, *arguments: Any) -> list[Any]:
-        """What all subgames are worth, in their order, from all workers; or what else they say of them."""
-        began = perf_counter()
-        answers = [worker.ask(method, *arguments) for worker in self.workers]
-        found: dict[int, Any] = {}
-        for place, (share, answer) in enumerate(zip(self.share_of, answers, strict=True)):
-            worths, seconds = answer.get()
-            found.update(zip(share, worths, strict=True))
-            self.busy[place] += seconds
+    def _ask(self, method: str, *arguments: Any) -> list[Any]:
+        """What workers say of all subgames, in their order; those of lost workers are brought back, and asked again."""
+        began, found, self._rounds = perf_counter(), dict[int, Any](), 0
+        while len(found) < self.subgames.count:
+            self._bring_back()
+            left = [[number for number in share if number not in found] for share in self.share_of]
+            found |= self._answers(left, method, *arguments)
         self.wall += perf_counter() - began
         return [found[number] for number in range(self.subgames.count)]
 
+    def _answers(self, asked: list[list[int]], method: str, *arguments: Any) -> dict[int, Any]:
+        """What workers say of subgames, [worker] those that it is asked about; nothing from those who are lost."""
+        found, waiting = dict[int, Any](), dict[int, Answer]()
+        for place, numbers in enumerate(asked):
+            with self._watched(place):
+                if numbers:
+                    waiting[place] = self.workers[place].ask(method, numbers, *arguments)
+        for place, answer in waiting.items():
+            with self._watched(place):
+                said, seconds = answer.get()
+                found.update(zip(asked[place], said, strict=True))
+                self.busy[place] += seconds
+        return found
+
+    @contextmanager
+    def _watched(self, place: int) -> Iterator[None]:
+        """Know a worker that is lost meanwhile, and that its subgames are."""
+        try:
+            yield
+        except WorkerLost as error:
+            self._lost[place] = WorkerLost(place, error.why)  # it may have been hired as the first of others
+            self._behind.update(self.share_of[place])
+
+    def _bring_back(self) -> None:
+        """Bring subgames that were lost to the last pass that is complete, from the folder and what was sent since."""
+        while self._behind:
+            lost, self._lost = self._lost, {}
+            self._rounds += bool(lost)
+            for place, error in lost.items():
+                if self._rounds > LOSSES:
+                    raise EngineError(
+                        f"{error}, {LOSSES} times in a row: see that machines have memory, or use fewer workers"
+                    )
+                self._replace(place, error, set(lost))
+            behind = [[number for number in share if number in self._behind] for share in self.share_of]
+            if self._sent.since:
+                self._answers(behind, "restore", self.store.folder)
+            for passes in range(self._sent.since, self.passes):
+                if not self._lost:
+                    self._answers(behind, "replay", passes, self._sent.of(passes, self.trunk))
+            if not self._lost:
+                self._behind = set()
+
+    def _replace(self, place: int, error: WorkerLost, lost: set[int]) -> None:
+        """Give the subgames of a worker to a new one or, where there is no room for it, to those who are not lost."""
+        mine, since = self.share_of[place], self._sent.since // 2
+        said = f"{error}; its {len(mine):,} subgames are worked on again from iteration {since:,} on"
+        self.losses += 1
+        self.engine.dismiss([self.workers[place]])
+        try:
+            (self.workers[place],) = self.engine.hire([self._job])
+        except WorkerLost as another:
+            self._lost[place] = WorkerLost(place, another.why)
+        except EngineError as full:
+            others = [other for other, share in enumerate(self.share_of) if share and other not in lost]
+            if not others:
+                raise
+            self.share_of[place] = []
+            shares = shared_out(self.subgames.sizes[mine], min(len(others), len(mine)))
+            for other, some in zip(others, shares, strict=False):
+                self.share_of[other] = self.share_of[other] + [mine[number] for number in some]
+            said += f", by others: {full}"
+        self.warn(said)
+
     def _walked(self, strategy: DiskStrategy) -> list[Values]:
         real = strategy.subgames is not self.subgames
-        return self._worths("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
+        return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
         """The strategy that the workers have now, with weights of the trunk: walks are theirs."""
-        return DiskStrategy(self.subgames, SharedStore(self), self.passes, trunk, averaged, walked=self._walked)
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The trunk, and the number of passes: all else is with the workers."""
-        return {"passes": np.asarray(self.passes), "trunk": self.trunk, "average_trunk": self.average_trunk}
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go back to what `state` gave."""
-        self.restart()
-        self.passes = int(state["passes"])
-        self.trunk, self.average_trunk = (
-            np.array(state[name], self.subgames.dtype) for name in ("trunk", "average_trunk")
-        )
-
-    @property
-    def size(self) -> int:
-        """Bytes that all files take, at most about."""
-        return 4 * self.subgames.numbers * (1 + self.averaging) // PACKED
-
-    def save_parts(self, folder: Path) -> None:
-        """Let all workers give their files to a folder."""
-        with os_errors(f"{folder} cannot be written"):
-            folder.mkdir(parents=True, exist_ok=True)
-        SharedStore(self).copy_to(folder, self.subgames.fingerprint)
-
-    def restore_parts(self, folder: Path) -> None:
-        """Let all workers take their files from a folder that they were given to."""
-        self.ask_all("restore", folder)
-
-    def ask_all(self, method: str, *arguments: Any) -> None:
-        """Ask all workers to do something, and wait until it is done."""
-        for answer in [worker.ask(method, *arguments) for worker in self.workers]:
-            answer.get()
-
-    def mend(self) -> None:
-        """Replace all workers by new ones, at the state before the first iteration."""
-        for worker in self.workers:
-            with suppress(EngineError):  # one that is lost
-                worker.ask("leave").get()
-        self.engine.dismiss(self.workers)
-        self._hire()
-        self.restart()
+        return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
     def parts(self) -> list[tuple[str, float]]:
         """Where each worker is, and the share of the time that it has been at work."""
-        wall = max(self.wall, 1e-9)
-        return [
-            (worker.where, min(1.0, float(busy) / wall)) for worker, busy in zip(self.workers, self.busy, strict=True)
-        ]
+        wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
+        return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def spent(self) -> str:
         """Where the time went, in a line."""
         shares = ", ".join(f"{busy:.0%}" for _, busy in self.parts())
-        return f"{len(self.workers)} workers ({self.engine.name}) were at work {shares} of the time of passes"
+        lost = f"; {self.losses} were lost on the way" if self.losses else ""
+        return f"{len(self.workers)} workers ({self.engine.name}) were at work {shares} of the time{lost}"
 
     def close(self) -> None:
         """Let the workers take their files away, and close the engine."""
-        with suppress(EngineError):
-            self.ask_all("leave")
+        for worker, share in zip(self.workers, self.share_of, strict=True):
+            with suppress(EngineError):  # one that is lost
+                if share:
+                    worker.ask("leave").get()
         self.engine.close()
 
 
@@ -325,20 +443,22 @@ class SharedBucketedDiskCfr(SharedDiskCfr):
 
     def _shares(self, *, averaged: bool) -> Array:
         trunk = self.average_trunk if averaged else self.trunk
-        return self.shares.whole(self._worths("shares", self.passes, trunk, averaged, self.cards))
+        return self.shares.whole(self._ask("shares", self.passes, trunk, averaged, self.cards))
 
 
 class SharedStore(SubgameStore):
-    """The files of all workers, which can be given to a folder."""
+    """A folder that workers give their files to before somebody reads them, which `settle` does."""
 
-    def __init__(self, solver: SharedDiskCfr) -> None:
-        self.solver, cut = solver, solver.subgames
-        self.said = SubgameStore.about(cut.fingerprint, solver.scale, solver.averaging)
-        self.count, self.folder = cut.count, Path("the disks of workers")
+    def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
+        super().__init__(folder, *said)
+        self.settle = settle
+
+    def open(self, number: int, player: int, passes: int) -> KeptNumbers:
+        """What is kept of a player in a subgame."""
+        self.settle()
+        return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Let all workers give their files to a folder, which they have to see, and the trunk beside them."""
-        self.describe(folder, game)
-        whole = SubgameStore.opened(folder, game)
-        self.solver.ask_all("save", folder.absolute())
-        whole.write_trunk(self.solver.passes, self.solver.tables)
+        """Give all files to another folder, for the game with the fingerprint `game`."""
+        self.settle()
+        super().copy_to(folder, game)

@@ -45,10 +45,24 @@ class Solver(Protocol):
 
 
 @runtime_checkable
-class InParts(Protocol):
-    """A solver of which most is somewhere else: see `distributed`."""
+class WithWorkers(Protocol):
+    """A solver whose work is done somewhere else."""
 
     size: int  # bytes of all that it keeps
+
+    def parts(self) -> list[tuple[str, float]]:
+        """Where each worker is, and the share of the time that it has been at work."""
+
+    def spent(self) -> str:
+        """Where the time went, in a line."""
+
+    def close(self) -> None:
+        """Let go of all that is somewhere else."""
+
+
+@runtime_checkable
+class InParts(WithWorkers, Protocol):
+    """A solver of which most is in the memory of workers: see `distributed`."""
 
     def save_parts(self, folder: Path) -> None:
         """Write what is somewhere else, as it is when `state` says how the rest is."""
@@ -58,15 +72,6 @@ class InParts(Protocol):
 
     def mend(self) -> None:
         """Begin with nothing, when a part was lost."""
-
-    def parts(self) -> list[tuple[str, float]]:
-        """Where each part is, and the share of the time that it has been at work."""
-
-    def spent(self) -> str:
-        """Where the time went, in a line."""
-
-    def close(self) -> None:
-        """Let go of all that is somewhere else."""
 
 
 @runtime_checkable
@@ -86,8 +91,11 @@ class OnDisk(Protocol):
 
     size: int  # bytes that the folder will take, about
 
-    def open(self, folder: Path) -> None:
-        """Keep all that is learnt in a folder, or go on from what is there."""
+    def open(self, folder: Path, warn: Callable[[str], None] = ...) -> None:
+        """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
+
+    def settle(self) -> None:
+        """Bring the folder to where the solver is: workers may have come further."""
 
 
 class TableState:
