@@ -349,7 +349,7 @@ def test_what_is_refused(tmp_path):
         Subgames(VectorGame(game_of("kuhn")))
 
 
-def test_runs_on_disk(tmp_path):
+def test_runs_on_disk(tmp_path, monkeypatch):
     """Gone on with after a kill, a run ends in the same files, from which it is judged; one process works at a time."""
     whole = new_run("leduc", "cfr+disk:average", budget=Budget(iterations=6), folder=tmp_path / "whole").finish()
     first = new_run("leduc", "cfr+disk:average", budget=Budget(iterations=3), folder=tmp_path / "run")
@@ -358,10 +358,25 @@ def test_runs_on_disk(tmp_path):
     store = first.solver.store
     with store.claimed(), pytest.raises(RunError, match="another process is at work"):
         continued_run(tmp_path / "run", budget=Budget(iterations=6)).finish()
-    first.solver.step(1)  # and killed before a checkpoint
+    write, written = SubgameStore._write, []
+
+    def killed(self, file, content):
+        written.append(file)
+        if len(written) == 11:  # the third of the fifth iteration
+            raise KeyboardInterrupt
+        write(self, file, content)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(SubgameStore, "_write", killed)
+        first.solver.step(2)
     assert {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()} == files
     last = continued_run(tmp_path / "run", budget=Budget(iterations=6)).finish()
     assert last[2:5] == whole[2:5]
+    steps, expected = (
+        {step.iterations: step.exploitability for step in RunFolder.open(tmp_path / name).steps()}
+        for name in ("run", "whole")
+    )
+    assert set(steps) == {1, 2, 3, 6} and steps.items() <= expected.items()  # half of an iteration is not measured
     for name in ("0-1.zst", "2-2.zst", "trunk.zst"):
         same = {(tmp_path / run / SUBGAMES / name).read_bytes() for run in ("run", "whole")}
         assert len(same) == 1

@@ -191,7 +191,7 @@ class RunFolder:
     ) -> tuple[float, float]:
         """Bring a new solver to the last checkpoint, to go on to a budget; seconds of work and of CPU time so far.
 
-        The log is cut back to before the checkpoint: what follows is measured again. Lines that cannot be read stay
+        The log is cut back to before what can be measured again: the checkpoint. Lines that cannot be read stay
         where they are, and `warn` hears of them.
         """
         assert self._log is not None
@@ -215,7 +215,8 @@ class RunFolder:
         lines = _read_log(self._log.read())
         if said := _unreadable(self.path, lines):
             warn(said)
-        kept = [line.end for line in lines if line.step and line.step.iterations < solver.iterations]
+        again = solver.iterations + (isinstance(solver, OnDisk) and solver.interrupted)
+        kept = [line.end for line in lines if line.step and line.step.iterations < again]
         self._log.truncate(kept[-1] if kept else 0)
         if budget != self.budget:
             self.budget = budget

@@ -82,6 +82,7 @@ class TrunkCfr(ABC):
     """
 
     store: SubgameStore
+    interrupted: bool  # whether an iteration was begun: of what was there before, some is gone
 
     def __init__(
         self,
@@ -119,6 +120,7 @@ class TrunkCfr(ABC):
             tables = kept.values.astype(self.subgames.dtype)
             self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
             self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
+        self.interrupted = self.passes % 2 == 1 or store.begun(self.passes % 2, self.passes)
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
         """Files in a folder; `said` is what `SubgameStore` takes beside it."""
@@ -256,6 +258,7 @@ class DiskCfr(TrunkCfr):
             last = 2 * (self.iterations + iterations)
             while self.passes < last:
                 self._pass(self.passes % 2)
+            self.interrupted = False
 
     def _pass(self, player: int) -> None:
         """One pass over all subgames, in which a player learns."""

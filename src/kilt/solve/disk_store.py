@@ -36,6 +36,8 @@ ABOUT, TRUNK, LOCK = "about.json", "trunk.zst", ".lock"
 COMING = ".coming"  # files of a later pass, which are to take the place of those that are there
 LEVEL = 1  # of compression: see docs/disk.md
 HEAD = "<u8"  # of each number before what is packed
+FILES = "[!.]*.zst"  # but for drafts of those who were killed
+UNREADABLE = ZstdError, ValueError, TypeError, IndexError
 
 
 class KeptNumbers(NamedTuple):
@@ -158,6 +160,17 @@ class SubgameStore:
             raise _damaged(file, said)
         return kept
 
+    def begun(self, player: int, passes: int) -> bool:
+        """Whether the pass of a player that follows some passes has written a file, of which heads alone are read."""
+        for file in self.folder.glob(f"[0-9]*-{player + 1}.zst"):
+            # What is damaged is found when it is read.
+            with os_errors(f"{file} cannot be read"), file.open("rb") as data, suppress(*UNREADABLE):
+                data.seek(len(MARK) + 8)
+                data.seek(8 * int(np.frombuffer(data.read(8), HEAD)[0]), os.SEEK_CUR)
+                if int(np.frombuffer(ZstdDecompressor().stream_reader(data).read(8), HEAD)[0]) > passes:
+                    return True
+        return False
+
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
         """Keep the numbers of a player in a subgame, in place of those before."""
         self._write(self._file(number, player), kept)
@@ -192,14 +205,14 @@ class SubgameStore:
         folder = self.folder / COMING
         with os_errors(f"{self.folder} cannot be written"):
             if (folder / TRUNK).exists():
-                for file in sorted(folder.glob("*.zst"), key=lambda file: file.name == TRUNK):  # which comes last
+                for file in sorted(folder.glob(FILES), key=lambda file: file.name == TRUNK):  # which comes last
                     file.replace(self.folder / file.name)
         shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.stat().st_size for file in self.folder.glob("*.zst"))
+        return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
         """Give all files to another folder as they are now: by links where the disk has them, else by copies.
@@ -207,7 +220,7 @@ class SubgameStore:
         The folder says that it is for the game with the fingerprint `game`, whose payoffs may be others.
         """
         self.describe(folder, game)
-        copy_files(self.folder.glob("*.zst"), folder)
+        copy_files(self.folder.glob(FILES), folder)
 
     def describe(self, folder: Path, game: str) -> None:
         """Write to another folder that it holds subgames of this kind, for the game with the fingerprint `game`."""
@@ -264,7 +277,7 @@ class SubgameStore:
             first = ZstdDecompressor().decompress(pieces[0])
             passes, *shape, width = np.frombuffer(first, HEAD, 4).tolist()
             values = np.frombuffer(first, f"<f{width}", -1, 32).reshape(shape).copy()
-        except (ZstdError, ValueError, TypeError, IndexError) as error:
+        except UNREADABLE as error:
             raise _damaged(file, error) from error
         return KeptNumbers(passes, values, tuple(pieces[1:]))
 

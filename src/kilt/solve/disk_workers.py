@@ -304,6 +304,7 @@ class SharedDiskCfr(TrunkCfr):
         while self.passes < last:
             self._sent.keep(self.passes, self.trunk)
             self.take_in(self.passes % 2, self._ask("learn", self.passes, self.trunk))
+        self.interrupted = False
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
         """What workers say of all subgames, in their order; those of lost workers are brought back, and asked again."""

@@ -90,6 +90,7 @@ class OnDisk(Protocol):
     """A solver that keeps all that it learns in a folder as it goes: see `disk`."""
 
     size: int  # bytes that the folder will take, about
+    interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
     def open(self, folder: Path, warn: Callable[[str], None] = ...) -> None:
         """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
