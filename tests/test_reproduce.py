@@ -32,7 +32,6 @@ from kilt.reproduce import (
     convergence,
     differences,
     figure_2_6,
-    figure_4_11,
     figure_5_2,
     figure_11_1,
     fine_bets,
@@ -55,6 +54,7 @@ from kilt.reproduce.reproduction import ReproductionResult, Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
 from kilt.runs import loop
 from kilt.runs.budget import Budget
+from kilt.runs.subject import Subject
 from kilt.solve import forms
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
@@ -466,16 +466,16 @@ def test_mistakes(tiny, tmp_path, arguments, words):
     assert not any((tmp_path / "here").iterdir())
 
 
-def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
+def test_cfr_br_with_few_buckets(tmp_path):
     """Rows of another game have no figure of the paper beside them, and decide nothing about it."""
     file = tmp_path / "small.game"
     file.write_text(library()["holdem.3-1"].replace("numRanks = 13", "numRanks = 3").replace("0 3 1", "0 1 1"))
-    monkeypatch.setattr(figure_4_11, "FLOPS", 3)
     asked = Request(("PR-2",), str(file), 0.001, 1, tmp_path / "kept")
     found = REPRODUCTIONS["figure-4.11"].reproduce(asked, Quiet())
     (row,) = found.rows
-    assert (row.name, row.paper, row.more["flops"]) == ("PR-2", None, "3 of 3")
-    assert row.ours > 0 and row.margin is not None
+    assert (row.name, row.paper, row.margin) == ("PR-2", None, None)
+    judge, strategy, _ = Subject.of_run(tmp_path / "kept" / "PR-2").load(1)
+    assert 0 < row.ours == pytest.approx(judge.problem.mbb(judge.exploitability(strategy)))
     assert all(verdict.verdict == OPEN for verdict in REPRODUCTIONS["figure-4.11"].verdicts(found))
 
 

@@ -1,7 +1,8 @@
 """[Johanson16 figure 11.1]: CFR-BR with trunks of one, two and three rounds, in [4-2] hold'em.
 
 The thesis has [4-2] hold'em, which is limit hold'em with two bets a round, and 9,000 buckets a round by clusters of
-histograms; in the last round a histogram is one strength, and percentiles stand for it here. All trunks have the same
+histograms. There are 500 here, so that several runs can have clusters of their own; in the last round a histogram is
+one strength, and percentiles stand for it. All trunks have the same
 time, on a CPU that of all cores together, and are compared at three points of it. Measuring does not count, nor does
 the first iteration, in which kernels may be compiled. Each run has buckets and seeds of its own; where there are many
 flops, it is measured on some that are drawn, the same for all trunks. What was found is kept, so that the command goes
@@ -41,7 +42,7 @@ SOURCE, GAME = "[Johanson16 figure 11.1]", "holdem.4-2"
 WHAT = f"{SOURCE}: CFR-BR with trunks of one, two and three rounds, in [4-2] hold'em"
 TRUNKS = (1, 2, 3)
 POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of the time
-BUCKETS, FEWER = 9000, 104  # a round: in the game of the thesis, in others
+BUCKETS, FEWER = 500, 104  # a round: in the game of the thesis, in others
 MINUTES, RUNS, FLOPS = 10.0, 5, 100  # of a run of one trunk; runs; flops that are drawn, where there are more
 WITHIN = 0.05  # what counts as ending alike: the thesis says "exactly", of a picture
 FOLDER = Path("kilt-figure-11.1")
@@ -141,7 +142,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
 FIRST, *_, END = POINTS
 FIGURE = Reproduction(
     what=WHAT,
-    time=f"on a GPU {MINUTES:g} min for each of {RUNS} runs of {len(TRUNKS)} trunks, and hours to build and measure",
+    time=f"on a GPU {MINUTES:g} min for each of {RUNS} runs of {len(TRUNKS)} trunks, and minutes to build and measure",
     rows=tuple(_row(trunk, point) for trunk in TRUNKS for point in POINTS),
     run=_reproduce,
     options=("only", "game", "minutes", "threads", "runs", "out", "device"),
