@@ -5,6 +5,7 @@ import resource
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,14 +46,14 @@ def shares(run):
 def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     """The folder of a run does not say how many blades there must be."""
     engine = "--engine", "local", "--batch", 64
-    said = kilt("solve", config, *engine, "--blades", 2, "--out", tmp_path / "short", "--iterations", 3000).stderr
+    said = kilt("solve", config, *engine, "--blades", 2, "--out", tmp_path / "short", "--iterations", 1000).stderr
     assert "2 blades (local) with 2, 2 classes of boards, 1 of each class for each deal; batches of 64 deals" in said
     assert "messages and the head took" in said
-    found = answer("solve", "--resume", tmp_path / "short", "--iterations", 6000, "--blades", 3)
-    assert found["iterations"] == 6016
-    kilt("solve", config, *engine, "--blades", 1, "--out", tmp_path / "long")
+    found = answer("solve", "--resume", tmp_path / "short", "--iterations", 2000, "--blades", 3)
+    assert found["iterations"] == 2048
+    kilt("solve", config, *engine, "--blades", 1, "--out", tmp_path / "long", "--iterations", 2000)
     assert np.array_equal(shares(tmp_path / "short"), shares(tmp_path / "long"))
-    assert [place.name for place in (tmp_path / "short" / "parts").iterdir()] == ["6016"]
+    assert [place.name for place in (tmp_path / "short" / "parts").iterdir()] == ["2048"]
     log = "--log", tmp_path / "hands.log"
     assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200, "--way", "played", *log).stdout
     asked = *log, "--player", "always-fold", "-n", 64, "--out", tmp_path / "answer"
@@ -105,8 +106,7 @@ def closed_port():
         (["--engine", "cloud"], ["unknown engine 'cloud'", "local, ray"]),
         (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades are to share 4 classes", "use 1 to 4"]),
-        (["--engine", "local", "--blades", "2x2"], ["share classes of the boards of round 3, which has none"]),
-        (["--engine", "local", "--blades", "2x2x2"], ["runs have two at most"]),
+        (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none of its own", "use fewer levels"]),
         (["--blades", 2], ["--blades is about blades", "add --engine"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
@@ -136,9 +136,24 @@ def test_a_whole_game_has_no_blades():
     assert "give a CONFIG" in refused("solve", "--game", "leduc", "--engine", "local")
 
 
-def test_another_way_to_go_on(config, tmp_path):
-    kilt("solve", config, "--engine", "local", "--out", tmp_path / "run", "--iterations", 500)
-    (tmp_path / "run" / "config.toml").write_text(
-        (tmp_path / "run" / "config.toml").read_text().replace('name = "local"', 'name = ""')
-    )
-    assert "external in parts" in refused("solve", "--resume", tmp_path / "run", "--iterations", 900)
+def test_three_levels_and_another_way_to_go_on(config, tmp_path):
+    """A run of three levels goes on with other numbers of blades on each, and not with fewer levels."""
+    changed = {"numRounds = 2": "numRounds = 4", "= 0 1\n": "= 0 1 1 1\n", "Player = 2 1": "Player = 2 1 1 1"}
+    changed |= {"= 20 20": "= 6 6", "Suits = 3": "Suits = 1", "Ranks = 4": "Ranks = 6"}
+    game = GAME
+    for old, new in changed.items():
+        game = game.replace(old, new)
+    (tmp_path / "small.game").write_text(game)
+    rounds = [replace(this, recall=False) for this in plan_named("IR-PHS-PHS 3-2-2-2", (*BOARDS, 1, 1)).rounds]
+    classes = [PublicPlan(r, 2, codes=0, base="IR-PHS-PHS 3-2-2-2") for r in (2, 3, 4)]
+    (tmp_path / "cards.toml").write_text(Plan(tuple(rounds), tuple(classes), bins=6, opponents=2).toml())
+    run, asked = tmp_path / "run", ("--engine", "local", "--batch", 64, "--iterations", 128)
+    said = kilt("solve", config, *asked, "--blades", "2x1x2", "--out", run).stderr
+    assert "1 below each with 2 classes of the next board inside these, 2 below each with 2 classes" in said
+    found = answer("solve", "--resume", run, "--iterations", 256, "--blades", "1x2x1")
+    assert found["iterations"] == 256 and (run / "parts" / "256" / "class-2-1-2").is_dir()
+    place = run / "config.toml"
+    for before, after in (("below = [\n    1,\n    2,\n]", "below = 2"), ('name = "local"', 'name = ""')):
+        assert before in place.read_text()
+        place.write_text(place.read_text().replace(before, after))
+        assert "external in parts of parts of parts" in refused("solve", "--resume", run, "--iterations", 900)

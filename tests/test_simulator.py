@@ -143,22 +143,27 @@ def test_waiting_becomes_less_with_larger_batches():
     assert 0 < large < small
 
 
-def test_two_levels():
-    """Half of the work is done before the second classes; the other half once in each of 4 of these."""
-    given = costs(below=4, trunk=0.5)
+def test_several_levels():
+    """Half of the work is done before the second classes; the other half once in each of 4 of these, or of 4 x 2."""
+    given = costs(inside=(4, 2), before=(0.5, 0.75))
     found = forecast(given, (8, 2), batch=64)
     assert found.iteration_seconds == pytest.approx(0.5e-5 + 2 * 0.5e-5)
     assert found.visits_per_second == pytest.approx(800 * (0.5 + 0.5 * 4) / found.iteration_seconds)
     assert found.idle_share == pytest.approx(1 / 3)  # those below wait for those above
     late = forecast(given, (8, 2), latency=1e-4, batch=64)
     assert late.iteration_seconds == pytest.approx(found.iteration_seconds + 2e-4 / 64)
+    three = forecast(given, (8, 2, 2), batch=64)
+    assert three.iteration_seconds == pytest.approx(0.5e-5 + 2 * 0.25e-5 + 2 * 0.25e-5)
+    assert three.visits_per_second == pytest.approx(800 * (0.5 + 0.25 * 4 + 0.25 * 8) / three.iteration_seconds)
     with pytest.raises(RunError, match="5 blades are to share 4 classes of boards"):
         forecast(given, (8, 5))
+    with pytest.raises(RunError, match="4 levels of blades are asked for, and boards have 3 of classes"):
+        forecast(given, (8, 2, 2, 2))
 
 
 def test_curves_end_with_all_blades():
     assert list(doubled(1)) == [1] and list(doubled(60)) == [1, 2, 4, 8, 16, 32, 60]
-    assert [found.blades for found in curve(costs(below=4, trunk=0.5), (6, 2), batch=64)] == [
+    assert [found.blades for found in curve(costs(inside=(4,), before=(0.5,)), (6, 2), batch=64)] == [
         (1, 2),
         (2, 2),
         (4, 2),
@@ -282,7 +287,7 @@ def sane(found, classes=3):
 def test_costs_are_measured_before_there_are_cards(config):
     found = measure_costs(game_of(read_config(config)), together=2, seconds=0.05)
     sane(found)
-    assert found.synthetic and found.below == 1 and found.trunk == 1
+    assert found.synthetic and found.inside == found.before == ()
 
 
 def test_costs_of_cards_that_are_there(config, problem):
@@ -325,7 +330,7 @@ def test_where_walks_come(problem):
 
 
 def game_of_problem(problem):
-    from kilt.solve.distributed.blades import SharedGame
+    from kilt.solve.distributed.shared import SharedGame
 
     abstract = problem.abstract
     rules = abstract.actions, abstract.fingerprint, problem.options

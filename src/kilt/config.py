@@ -20,6 +20,7 @@
     [engine]
     name = "ray"                            # or local; left out: no blades
     blades = 4                              # that share the classes of boards
+    below = []                              # blades below each of these, and so on
     address = ""                            # of a cluster that is there already
     batch = 0                               # deals in a message; 0: as latency asks for
     boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
@@ -115,8 +116,9 @@ class EngineConfig(Record):
         ``"local"`` or ``"ray"``; empty for no blades.
     blades : int
         Number of workers that share the classes of boards [Brown15 algorithm 4], or the subgames of ``cfr+disk``.
-    below : int
-        Number of workers below each of them, which share the classes of the next board; 0: none.
+    below : sequence of int
+        Number of workers below each of them, which share the classes of the next board; then of those below each of
+        these, and so on. A number stands for one level; none, or 0: no level.
     address : str
         HOST:PORT of a Ray cluster that is there already; empty starts one here.
     batch : int
@@ -136,12 +138,34 @@ class EngineConfig(Record):
     batch: int = bounded(0, 0, MOST_DEALS)
     boards: int = 0
     samples: int = 0
-    below: int = bounded(0, 0)
+    below: tuple[int, ...] = ()
+
+    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+
+        def __init__(
+            self,
+            name: str = "",
+            blades: int = 2,
+            address: str = "",
+            batch: int = 0,
+            boards: int = 0,
+            samples: int = 0,
+            below: int | Sequence[int] = (),
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        below: object = self.below
+        if isinstance(below, int) and not isinstance(below, bool):
+            below = (below,) if below else ()
+        object.__setattr__(self, "below", tuple(below) if isinstance(below, list) else below)
+        super().__post_init__()
+        if any(isinstance(number, bool) or number < 1 for number in self.below):
+            raise RunError(f"`below` in [engine] is {list(self.below)}: give 1 or more for each level below the first")
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Number of blades, and of those below each of them where there are some."""
-        return (self.blades, self.below) if self.below else (self.blades,)
+        """Number of blades, and of those below each of them on each further level."""
+        return (self.blades, *self.below)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,9 @@ def solve(
     blades: Annotated[
         str | None,
         typer.Option(
-            "--blades", metavar="N", help="How many blades, each with --threads; 4x3: 3 below each. Left out: 2."
+            "--blades",
+            metavar="N",
+            help="How many blades, each with --threads; 4x3: 3 below each; 4x3x2: 2 below each of those. Left out: 2.",
         ),
     ] = None,
     address: Annotated[
@@ -185,15 +187,12 @@ def solve(
 
 def _blades(asked: str | None) -> dict[str, Any]:
     """Numbers of blades and of those below each as [engine] has them; none where nobody asks for them."""
-    from kilt.errors import RunError
     from kilt.runs.cluster import blades_of
 
     if asked is None:
         return {"blades": None}
     blades, *below = blades_of(asked)
-    if len(below) > 1:
-        raise RunError(f"--blades {asked} has {1 + len(below)} levels of blades: runs have two at most, such as 4x3")
-    return {"blades": blades} | ({"below": below[0]} if below else {})
+    return {"blades": blades} | ({"below": below} if below else {})
 
 
 def is_configured(folder: Path) -> bool:

@@ -29,7 +29,7 @@ from kilt.play.agent import Agent, Fixed
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import EXPECTED, Match, ahead, require_processes, units_of
-from kilt.solve.distributed.blades import StrategyPart
+from kilt.solve.distributed.shared import StrategyPart
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
 from kilt.solve.solver import StrategyInParts

@@ -33,7 +33,7 @@ from kilt.reproduce.agents import visit
 from kilt.reproduce.claims import Claim, Row, contrast, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.distributed.blades import SharedGame
+from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import SamplingOptions
 from kilt.tree.vector import VectorGame

@@ -33,7 +33,7 @@ from kilt.games.holdem import Holdem
 from kilt.reproduce.agents import checkpoints, game_in_buckets, won_by
 from kilt.reproduce.claims import Claim, Row, every, positive
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
-from kilt.solve.distributed.blades import SharedGame
+from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import External, SamplingOptions
 from kilt.viz.lines import plot_lines

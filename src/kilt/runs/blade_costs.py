@@ -25,9 +25,10 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import subsets
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
-from kilt.solve.distributed.blades import Child, Head, SharedGame
+from kilt.solve.distributed.blades import Child, Head
 from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, trunk_of
+from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import TRIED, limits
 from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
@@ -67,8 +68,8 @@ class BladeCosts:
     answered: float = 0.0  # bytes that it sends back
     most: int = MOST  # deals of a batch that the head has room for
     fresh: int = MOST  # deals of a batch that keep the trunk's strategy fresh
-    below: int = 1  # classes of later boards, inside each class
-    trunk: float = 1.0  # share of a class's work that comes before those
+    inside: tuple[int, ...] = ()  # classes of later boards inside each class, level by level
+    before: tuple[float, ...] = ()  # share of a class's work that comes before those of each level
     synthetic: bool = False  # whether buckets mean nothing, because the cards are not built yet
 
     @property
@@ -142,9 +143,6 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
     many = looks[TRIED[1]]
     starts = float(np.mean([look.starts for look in many])) / TRIED[1]
     plan = game.identity.plan if isinstance(game, _UnbuiltGame) else partition.abstract.cards.each[0].identity.plan
-    below, trunk = 1, 1.0
-    if len(plan.public) > 1:
-        below, trunk = plan.public[1].classes, share_before(partition, plan.public[1].round - 1)
     return BladeCosts(
         work=work[:, np.arange(classes) % walked],
         fixed=each.fixed,
@@ -154,8 +152,8 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
         told=8 + 5 * starts,
         answered=8 * starts,
         **dict(zip(("most", "fresh"), limits(partition), strict=True)),
-        below=below,
-        trunk=trunk,
+        inside=tuple(public.classes for public in plan.public[1:]),
+        before=tuple(share_before(partition, public.round - 1) for public in plan.public[1:]),
         synthetic=isinstance(game, _UnbuiltGame),
     )
 

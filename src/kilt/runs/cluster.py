@@ -33,8 +33,8 @@ from kilt.errors import RunError
 from kilt.jit import cores as available
 from kilt.runs.blade_costs import BETTER, BladeCosts, measure_costs
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.distributed.blades import SharedGame
 from kilt.solve.distributed.partition import samples_for, shared_out
+from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import TRIED, Chosen, Distributed, Times, batch_size, start
 
 SLICES = 12  # of a real run
@@ -43,10 +43,10 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def blades_of(text: str) -> tuple[int, ...]:
-    """Parse numbers of blades: those of the first level, and those under each of them.
+    """Parse numbers of blades: those of the first level, and those under each of them, level by level.
 
-    >>> blades_of("60"), blades_of("4x3")
-    ((60,), (4, 3))
+    >>> blades_of("60"), blades_of("4x3x2")
+    ((60,), (4, 3, 2))
     """
     if not re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8})*", text.strip()):
         raise RunError(f"{text!r} is no number of blades: give one such as 60, or 4x3 for 3 more under each of 4")
@@ -95,7 +95,7 @@ def forecast(
     costs : BladeCosts
         What the parts of a batch cost on one core.
     blades : sequence of int
-        Number of blades, and of those under each of them where there are two levels.
+        Number of blades, and of those under each of them on each further level.
     cores : int
         Of each blade.
     latency : float
@@ -112,19 +112,21 @@ def forecast(
     ClusterForecast
         Seconds per deal, shares of the time, nodes per second.
     """
-    first, under = blades[0], blades[1] if len(blades) > 1 else 1
-    for what, value in (("cores of a blade", cores), ("bytes per second", bandwidth), ("blades under each", under)):
+    first, *below = blades
+    fewest = min(below, default=1)
+    for what, value in (("cores of a blade", cores), ("bytes per second", bandwidth), ("blades under each", fewest)):
         if value <= 0:
             raise RunError(f"{value:g} {what} are asked for: give 1 or more")
     for what, value in (("a latency in seconds", latency), ("the number of cores of the machine", machine_cores)):
         if not 0 <= value < inf:
             raise RunError(f"{what} is {value:g}: give 0 or more")
-    if len(blades) > 1 + (costs.below > 1):
+    if len(below) > len(costs.inside):
         raise RunError(
-            f"{len(blades)} levels of blades are asked for, and boards have {1 + (costs.below > 1)} of classes"
+            f"{len(blades)} levels of blades are asked for, and boards have {1 + len(costs.inside)} of classes"
         )
-    if under > costs.below:
-        raise RunError(f"{under} blades are to share {costs.below} classes of boards: use 1 to {costs.below}")
+    for under, classes in zip(below, costs.inside, strict=False):
+        if under > classes:
+            raise RunError(f"{under} blades are to share {classes} classes of boards: use 1 to {classes}")
     labels = shared_out(costs.work.mean(axis=0), first)
     samples = samples or samples_for(cores, min(map(len, labels)))
     cluster = _Cluster(costs, labels, tuple(blades), cores, latency, machine_cores, samples)
@@ -135,7 +137,7 @@ def forecast(
     slowest, busy = cluster.seconds(drawn / looks @ costs.work, deals)
     times = _simulated(cluster, slowest, busy, deals, bandwidth)
     each = times.wall / (BATCHES - 1) / deals
-    walked = costs.visits * (costs.trunk + (1 - costs.trunk) * costs.below if len(blades) > 1 else 1)
+    walked = costs.visits * sum(share * times for share, times, _ in cluster.levels)
     shares = times.communication, times.idle
     return ClusterForecast(tuple(blades), samples, chosen, each, *shares, samples * walked / each)
 
@@ -172,15 +174,26 @@ class _Cluster:
     machine_cores: int
     samples: int
 
+    @property
+    def levels(self) -> list[tuple[float, int, int]]:
+        """For each level its share of a class's work, how often that is done, and by a blade that has most of them."""
+        below = self.blades[1:]
+        bounds, often = [0.0, *self.costs.before[: len(below)], 1.0], np.cumprod([1, *self.costs.inside[: len(below)]])
+        most = np.cumprod([1, *(-(-n // under) for n, under in zip(self.costs.inside, below, strict=False))])
+        shares = np.diff(bounds).tolist()
+        return list(zip(shares, often.tolist(), most.tolist(), strict=True))
+
     def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
-        """From `work` [batch, class], seconds of a deal: [batch, blade] seconds to the answer, and of work below it."""
-        costs, below = self.costs, -(-self.costs.below // self.blades[1]) if len(self.blades) > 1 else 1
-        deeper = len(self.blades) > 1
-        own = self._busy(work * (costs.trunk if deeper else 1.0), deals, 1)
-        if not deeper:
-            return own, own
-        under = self._busy(work * (1 - costs.trunk), deals, below)
-        return own + 2 * self.latency + under, under * (costs.below / self.blades[1] / below)
+        """From `work` [batch, class], seconds of a deal: [batch, blade] seconds to the answer, and of the last level.
+
+        The latter is the mean over the blades of that level: those above wait for them.
+        """
+        answer, busy = np.zeros((len(work), len(self.labels))), np.zeros(0)
+        for level, (share, times, own) in enumerate(self.levels):
+            busy = self._busy(work * share, deals, own)
+            answer += busy + (2 * self.latency if level else 0.0)
+            busy = busy * (times / np.prod(self.blades[1 : level + 1]) / own)
+        return answer, busy
 
     def _busy(self, work: FloatArray, deals: int, times: int) -> FloatArray:
         """[batch, blade] Seconds until each is done with its classes, each of which is worked on `times` times."""

@@ -27,7 +27,7 @@ equities = false                        # an all-in before the last round is wor
 [engine]
 name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
 blades = 2                              # each has the threads that [solver] says
-below = 0                               # blades below each, which share the classes of the next board
+below = []                              # blades below each, which share the classes of the next board, and so on
 address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
 batch = 0                               # deals in a message; 0: as many as latency asks for
 boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class

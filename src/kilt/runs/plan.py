@@ -309,9 +309,9 @@ class RunPlan:
     def identity(self, problem: AbstractProblem) -> RunIdentity:
         """What makes the run what it is."""
         solver = self.config.solver
-        parts = " in parts of parts" if self.config.engine.below else " in parts"
+        parts = " of ".join("parts" for _ in self.config.engine.levels)
         apart = self.config.engine.name and not self.algorithm.disk  # files of subgames are the same wherever they are
-        algorithm = f"{solver.algorithm}{parts}" if apart else solver.algorithm
+        algorithm = f"{solver.algorithm} in {parts}" if apart else solver.algorithm
         name = f"{problem.name}, {problem.abstract.cards.name}"
         return RunIdentity(name, algorithm, solver.seed, problem.form, problem.fingerprint)
 

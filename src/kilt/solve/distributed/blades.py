@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb
 from pathlib import Path
 from queue import SimpleQueue
@@ -34,111 +34,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, SlotLayout, join_parts
-from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import load_abstractions
-from kilt.arrays import Array, BoolArray, ByteArray, FloatArray, IntArray
-from kilt.draws import numbered
-from kilt.errors import RunError
+from kilt.abstraction.abstract_game import SlotLayout, join_parts
+from kilt.arrays import Array, ByteArray, IntArray
 from kilt.games.game import CHANCE
-from kilt.games.holdem import Holdem
 from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import RegretTable, SamplingOptions, WalkWorkspace, weight_beyond
+from kilt.solve.distributed.shared import Batch, BatchResult, BoardDraw, SharedGame, StrategyPart
+from kilt.solve.external import RegretTable, SamplingOptions, WalkWorkspace
 from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts, Words
-from kilt.solve.solver import scheduled
 
-STEPS = 20  # linear weighting begins at 2^10 deals, since each is worth as many as there are classes: see `external`
 KIND, SHARES = "regrets and counts of a class of boards", "strategy of a class of boards"
 R = TypeVar("R")
-
-
-@dataclass(frozen=True)
-class SharedGame:
-    """The game to be solved as head and children are told it; it is small, and is pickled."""
-
-    game: Holdem
-    cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
-    actions: ActionAbstraction | None
-    fingerprint: str  # of the abstract game
-    options: SamplingOptions
-    seed: int
-    batch: int  # deals in a message
-    samples: int = 1  # boards that each class draws for a deal, where `boards` is 0
-    boards: int = 0  # boards for a deal, of all classes together
-    weighted: bool = (
-        True  # whether what a class adds to its own tables weighs |F(n,h)|; algorithm 4 has no weight there
-    )
-    depth: int = 1  # levels of blades
-
-    def open(self) -> Partition:
-        """The abstract game in its parts; RunError where the folder of the cards belongs to another game."""
-        abstract = AbstractGame(self.game, load_abstractions(self.cards), self.actions)
-        if abstract.fingerprint != self.fingerprint:
-            places = " and ".join(map(str, self.cards))
-            raise RunError(
-                f"the buckets in {places} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
-                "give all machines the same folder"
-            )
-        return Partition.of(abstract, self.cards, self.depth)
-
-    def key(self, *numbers: int) -> np.uint64:
-        """The key of a stream of random numbers: of the whole game, or of a part of it given by numbers."""
-        key = np.uint64(self.seed % 2**64)
-        with np.errstate(over="ignore"):
-            for number in numbers:
-                key = np.uint64(numbered(key, np.uint64(number + 1)))
-        return key
-
-    def whole(self, ways: int) -> int:
-        """Sum of the weights of all boards of a deal: Σ |F(n,h)| for each sample, or 1 for each board."""
-        return self.boards or self.samples * ways
-
-    def discounts(self, number: int) -> bool:
-        """Whether regrets and counts are discounted before a batch, for linear weighting."""
-        first = number * self.batch
-        return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
-
-    def weight(self, number: int) -> float:
-        """Total weight of the deals before a batch, less their number, when the next deal weighs 1."""
-        return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
-
-
-class Batch(NamedTuple):
-    """A message to children: the number of a batch, and where the walks over its deals left the trunk."""
-
-    number: int
-    starts: Starts
-
-
-class BatchResult(NamedTuple):
-    """A child's answer to a batch."""
-
-    sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
-    seconds: float  # of work
-    decisions: int  # visited
-    visits: int  # nodes visited, leaves included
-    work: FloatArray  # [class] seconds, 0 for those of others
-
-
-class BoardDraw(NamedTuple):
-    """Boards of a class that were drawn for some deals of a batch."""
-
-    batch: Batch  # the starts of these deals
-    which: IntArray | slice  # [start] which they are of all of the batch
-    ways: IntArray  # [deal] how much a board weighs: |F(n,h)|, or 1 where boards are spread over classes
-    key: np.uint64
-    board: IntArray  # [deal] which of the boards of the class it is
-    likely: Singles  # [deal] in proportion to how often boards of the class go with these hands
-
-
-class StrategyPart(NamedTuple):
-    """A strategy as far as it is played on some boards: that of the trunk, and of one class of boards."""
-
-    slots: AbstractPart
-    shares: Array  # [slot]
-    owns: Callable[[IntArray], BoolArray]  # from boards [deal, card], of the last round, to whether it is about them
 
 
 class UnderWay(NamedTuple):
@@ -322,8 +229,7 @@ class BoardClass:
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
         self.regrets = RegretTable(self.part, options, rules)
-        if partition.inner:
-            cut_off(self.regrets.rules, self.part, partition.later)
+        cut_off(self.regrets.rules, self.part, partition.end(1))
         self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
         self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
         self.counted = counted_in(self.boards, deck)
@@ -344,6 +250,15 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
     within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
     kernels.count_within(boards, choose, within)
     return size, choose, within
+
+
+def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
+    """The starts of some deals as if there were no others, and [start] which of all they are."""
+    most = int(np.diff(starts.begin)[deals].sum())
+    node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
+    picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
+    kernels.pick_starts(starts, deals, picked, index)
+    return picked, index
 
 
 class Child(ClassOwner):
@@ -432,12 +347,7 @@ class Child(ClassOwner):
         ways, often = self.spread(own, hands, batch.number * self.game.batch)
         for turn in range(int(often.max())):
             mine = np.flatnonzero(often > turn)
-            most = int(np.diff(batch.starts.begin)[mine].sum())
-            picked = Starts(
-                np.empty(len(mine) + 1, dtype=np.int64), np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
-            )
-            index = np.empty(most, dtype=np.int64)
-            kernels.pick_starts(batch.starts, mine, picked, index)
+            picked, index = picked_starts(batch.starts, mine)
             some, key = Batch(batch.number, picked), self.game.key(own.label, turn)
             board = self._draw(own, workspace, key, some, hands[mine], ways[mine])
             workspace.tally[: len(mine)] = 1

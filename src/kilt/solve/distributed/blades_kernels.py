@@ -152,14 +152,16 @@ def draw_next(
     cards: IntArray,
     ways: IntArray,
     tally: Words,
+    drawn: IntArray,
 ) -> None:
     """Draw the cards of the next board for deals number `first` and following, so that its class is `label`.
 
     Reads what was `seen` [deal, card], hands and then the board, the number of that board [deal], and the `labels`
     [board, set] of boards with each of the `sets` [set, card] of cards, whose `bits` there are too; −1 where they share
-    a card. Writes `cards` [deal, card] to the last board; `ways` [deal], how many sets make a board of the class; and
-    `tally` [deal], 0 or 1, which is 1 as often as these are of all sets, times how `likely` [deal] it was before. With
-    `spread`, a set is drawn from all that are left: there is one way if it makes a board of the class, and none if not.
+    a card. Writes `cards` [deal, card] to the last board; `ways` [deal], how many sets make a board of the class;
+    `tally` [deal], 0 or 1, which is 1 as often as these are of all sets, times how `likely` [deal] it was before; and
+    to `drawn` [deal] the number of the next board, as `labels` number them. With `spread`, a set is drawn from all that
+    are left: there is one way if it makes a board of the class, and none if not.
     """
     known, size = seen.shape[1], sets.shape[1]
     for deal in range(len(seen)):
@@ -185,6 +187,7 @@ def draw_next(
             ways[deal] = np.int64(labels[board[deal], chosen] == label)
             tally[deal] = np.uint32(1)
         here, draw = known, np.uint64(2)
+        drawn[deal] = board[deal] * len(bits) + max(chosen, 0)
         if chosen >= 0:
             for k in range(size):
                 cards[deal, here] = sets[chosen, k]

@@ -1,11 +1,11 @@
 """Blades below blades: a class of boards ends with its round, and classes of the next board go on [Brown15 §3].
 
-A blade of the first level is then to the blades below it what the head is to it. It draws boards of its classes, walks
-over its own rounds and notes where walks leave them; each class m of the next board, inside the class n, goes on with a
+A blade is then to the blades below it what the head is to the first level. It draws boards of its classes, walks over
+its own rounds and notes where walks leave them; each class m of the next board, inside the class n, goes on with a
 board of its own, drawn from the G(m,f,h) that the hands h and the board f leave; what that is worth is the mean over
 these classes, weighted by |G(m,f,h)|. What is added to the tables of a class below carries both weights, |F(n,h)| and
-|G(m,f,h)|. Where `boards` says how many boards a deal has, each of them goes on with one next board, drawn from all
-that are left: whoever has its class walks on.
+|G(m,f,h)|; on a third level, that of the third board too, and so on. Where `boards` says how many boards a deal has,
+each of them goes on with one next board, drawn from all that are left: whoever has its class walks on.
 
 A blade below is told all that it has to know of a deal, and draws from keys that it is told: what is found does not
 depend on who has which class.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from math import comb
 from time import perf_counter
 from typing import NamedTuple
 
@@ -28,20 +27,19 @@ from kilt.engines import Worker
 from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.blades import (
-    Batch,
-    BatchResult,
     BoardClass,
-    BoardDraw,
     Child,
     ClassOwner,
+    OwnedClass,
     R,
-    SharedGame,
-    StrategyPart,
+    cut_off,
+    picked_starts,
     places_in,
 )
 from kilt.solve.distributed.partition import Partition
+from kilt.solve.distributed.shared import Batch, BatchResult, BoardDraw, SharedGame, StrategyPart
 from kilt.solve.external import RegretTable, WalkWorkspace
-from kilt.solve.external_kernels import PLACE, Exits, Records, Singles, Starts
+from kilt.solve.external_kernels import PLACE, Exits, Records, Singles, Starts, Words
 
 APART = 1 << 32  # from which on keys are numbered that next boards are drawn from
 
@@ -49,11 +47,11 @@ APART = 1 << 32  # from which on keys are numbered that next boards are drawn fr
 class Onward(NamedTuple):
     """A message to a blade below: where walks over some deals, with a board of a class each, left its rounds."""
 
-    label: int  # the class
+    path: tuple[int, ...]  # to the class
     key: np.uint64
     starts: Starts
     seen: ByteArray  # [deal, card] hands, and the board
-    board: IntArray  # [deal] which of the boards of the class it is
+    board: IntArray  # [deal] its number: see `Partition.next_boards`
     share: Singles  # [deal] what it weighs
     likely: Singles  # [deal] see `BoardDraw`
 
@@ -69,7 +67,7 @@ class LowerResult(NamedTuple):
 class Passing(NamedTuple):
     """State of a blade between its two passes over deals with boards of one class."""
 
-    own: BoardClass
+    regrets: RegretTable
     drawn: BoardDraw
     begin: IntArray  # [deal + 1] where the places of each deal begin in `queue`
     place: IntArray  # [start below] the place that waits for its value
@@ -79,11 +77,96 @@ class Passing(NamedTuple):
     visits: int
 
 
-def next_ways(partition: Partition) -> int:
-    """Σ |G(m,f,h)|: number of sets of cards that make the next board, whatever was dealt."""
-    rules = partition.abstract.game.rules
-    board, following = rules.board_size(partition.trunk), rules.board_size(partition.later)
-    return comb(rules.deck.size - 2 * rules.hole_cards - board, following - board)
+class BladesBelow:
+    """The blades below one of a level, which share the classes of next boards inside its own, and both passes there."""
+
+    def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
+        self.partition, self.level, self.workers = partition, level, workers
+        self._most = places_in(partition, partition.end(level - 1), partition.end(level))
+
+    def descend(
+        self,
+        game: SharedGame,
+        own: OwnedClass,
+        workspace: WalkWorkspace,
+        drawn: BoardDraw,
+        seen: tuple[Words, Singles],
+        weight: float = 0.0,
+    ) -> Passing:
+        """First pass over deals with the cards, shares and tallies in `workspace`; `seen` is what `settle` gives."""
+        deals = len(drawn.ways)
+        most = deals * self._most
+        queue, begin = np.empty(most, dtype=PLACE), np.empty(deals + 1, dtype=np.int64)
+        node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
+        exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
+        left, decisions, end = walks.descend_deals(
+            drawn.key,
+            drawn.batch.number * game.batch,
+            own.regrets.rules,
+            drawn.batch.starts,
+            *seen,
+            workspace.share,
+            workspace.tally,
+            *own.regrets.views,
+            game.options.prune,
+            weight,
+            walks.NOBODY,
+            queue,
+            begin,
+            exits,
+        )
+        known = 2 * workspace.held + workspace.sizes[self.partition.end(self.level - 1)]
+        onward = Onward(
+            own.path,
+            drawn.key,
+            Starts(exits.begin, node[:left].copy(), player[:left].copy()),
+            workspace.cards[:deals, :known].astype(np.int8),
+            drawn.board,
+            workspace.share[:deals].copy(),
+            drawn.likely,
+        )
+        kept = begin, exits.place[:left].copy(), queue[:end].copy()
+        return Passing(own.regrets, drawn, *kept, onward, decisions, end)
+
+    def go_on(self, game: SharedGame, number: int, passing: Sequence[Passing]) -> tuple[list[IntArray], int, int]:
+        """Let the blades below go on with deals of batch `number`, and take what they say up again.
+
+        Returns what `ascend` does for each of `passing`, and the numbers of decisions and nodes visited in both passes.
+        """
+        answers = [worker.ask("work", number, [one.onward for one in passing]) for worker in self.workers]
+        found: list[LowerResult] = [answer.get() for answer in answers]
+        whole, sums = 1 if game.boards else self.partition.next_ways(self.level + 1), []
+        for place, one in enumerate(passing):
+            below = sum((answer.sums[place] for answer in found), np.zeros(len(one.place), dtype=np.int64))
+            sums.append(self.ascend(game, one, (below / (kernels.FINE * whole)).astype(np.float32)))
+        decisions = sum(one.decisions for one in passing) + sum(answer.decisions for answer in found)
+        return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
+
+    def ascend(self, game: SharedGame, one: Passing, value: Singles) -> IntArray:
+        """Second pass: [start] the values weighted by `ways`, from those [start below] of what follows."""
+        starts, below = one.drawn.batch.starts, one.onward.starts
+        worth: Singles = np.empty(len(starts.node), dtype=np.float32)
+        exits = Exits(below.begin, below.node, below.player, one.place)
+        regret, _ = one.regrets.views
+        pruned, share = game.options.prune, one.onward.share
+        walks.ascend_deals(one.queue, one.begin, exits, value, share, regret, pruned, walks.NOBODY, starts, worth)
+        sums = np.zeros(len(starts.node), dtype=np.int64)
+        kernels.add_values(starts.begin, one.drawn.ways, worth, sums)
+        return sums
+
+    def echo(self, batch: Batch) -> None:
+        """Wait for an answer without any work, to measure how long messages take."""
+        for answer in [worker.ask("echo", batch) for worker in self.workers]:
+            answer.get()
+
+    def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
+        """What `work` makes of the average strategy on boards of each class inside one: see `LowerChild.over`."""
+        partition, path = self.partition, own.path
+        slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
+        shares = np.zeros(slots.slots, dtype=upper.dtype)
+        join_parts([(partition.played(*path[:-1]), np.array(upper)), (partition.part(*path), mine)], slots, shares)
+        answers = [worker.ask("over", work, path, shares) for worker in self.workers]
+        return [found for answer in answers for found in answer.get()]
 
 
 class MiddleChild(Child):
@@ -91,8 +174,7 @@ class MiddleChild(Child):
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
-        self.below = below
-        self._most = places_in(self.partition, self.partition.trunk, self.partition.later)
+        self.below = BladesBelow(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
         """Walk over the rounds of this blade, on boards of all its classes; let the blades below go on; and back up."""
@@ -101,15 +183,10 @@ class MiddleChild(Child):
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
         walked = self._pool.map(lambda item: self._down(item[0], item[1], hands, batch, weight), items)
         passing = [one for some in walked for one in some]
-        answers = [worker.ask("work", batch.number, [one.onward for one in passing]) for worker in self.below]
-        found: list[LowerResult] = [answer.get() for answer in answers]
-        whole = 1 if game.boards else next_ways(self.partition)
+        found, decisions, visits = self.below.go_on(game, batch.number, passing)
         sums = np.zeros(len(batch.starts.node), dtype=np.int64)
-        for number, one in enumerate(passing):
-            below = sum((answer.sums[number] for answer in found), np.zeros(len(one.place), dtype=np.int64))
-            sums[one.drawn.which] += self.ascend(one, (below / (kernels.FINE * whole)).astype(np.float32))
-        decisions = sum(one.decisions for one in passing) + sum(answer.decisions for answer in found)
-        visits = sum(one.visits for one in passing) + sum(answer.visits for answer in found)
+        for one, mine in zip(passing, found, strict=True):
+            sums[one.drawn.which] += mine
         seconds = perf_counter() - began
         work = np.zeros(self.classes)
         work[[own.label for own in self.own]] = seconds / len(self.own)
@@ -126,95 +203,46 @@ class MiddleChild(Child):
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> Passing:
         """First pass over deals with the cards in `workspace`."""
-        deals = len(drawn.ways)
-        bucket, outcome = self.settled(own, workspace, drawn.ways)
-        most = deals * self._most
-        queue, begin = np.empty(most, dtype=PLACE), np.empty(deals + 1, dtype=np.int64)
-        node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
-        exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
-        left, decisions, end = walks.descend_deals(
-            drawn.key,
-            drawn.batch.number * self.game.batch,
-            own.regrets.rules,
-            drawn.batch.starts,
-            bucket,
-            outcome,
-            workspace.share,
-            workspace.tally,
-            *own.regrets.views,
-            self.game.options.prune,
-            weight,
-            walks.NOBODY,
-            queue,
-            begin,
-            exits,
-        )
-        known = 2 * workspace.held + own.boards.shape[1]
-        onward = Onward(
-            own.label,
-            drawn.key,
-            Starts(exits.begin, node[:left].copy(), player[:left].copy()),
-            workspace.cards[:deals, :known].astype(np.int8),
-            drawn.board,
-            workspace.share[:deals].copy(),
-            drawn.likely,
-        )
-        kept = begin, exits.place[:left].copy(), queue[:end].copy()
-        return Passing(own, drawn, *kept, onward, decisions, end)
-
-    def ascend(self, one: Passing, value: Singles) -> IntArray:
-        """Second pass: [start] the sums of |F(n,h)| · v, from the values [start below] of what follows."""
-        starts, below = one.drawn.batch.starts, one.onward.starts
-        worth: Singles = np.empty(len(starts.node), dtype=np.float32)
-        exits = Exits(below.begin, below.node, below.player, one.place)
-        regret, _ = one.own.regrets.views
-        pruned, share = self.game.options.prune, one.onward.share
-        walks.ascend_deals(one.queue, one.begin, exits, value, share, regret, pruned, walks.NOBODY, starts, worth)
-        sums = np.zeros(len(starts.node), dtype=np.int64)
-        kernels.add_values(starts.begin, one.drawn.ways, worth, sums)
-        return sums
+        seen = self.settled(own, workspace, drawn.ways)
+        return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def echo(self, batch: Batch) -> BatchResult:
         """An answer to a batch without any work, by the blades below too, to measure how long messages take."""
-        for answer in [worker.ask("echo", batch) for worker in self.below]:
-            answer.get()
+        self.below.echo(batch)
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
         """What `work` makes of the average strategy on boards of each class of the blades below, one after another."""
-        found: list[R] = []
-        for own in self.own:
-            slots, mine = self.partition.played(own.label), own.regrets.quantised(trunk.dtype, self.threads)
-            shares = np.zeros(slots.slots, dtype=trunk.dtype)
-            join_parts([(self.partition.head, np.array(trunk)), (own.part, mine)], slots, shares)
-            for answer in [worker.ask("over", work, own.label, shares) for worker in self.below]:
-                found += answer.get()
-        return found
+        return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
     """A class of next boards on a blade below."""
 
-    label: int  # the class of the first level that it is inside of
-    inner: int
+    path: tuple[int, ...]
+    number: int  # among all of its level
     regrets: RegretTable
-
-    @property
-    def path(self) -> tuple[int, ...]:
-        """Both."""
-        return self.label, self.inner
 
 
 class LowerChild(ClassOwner):
-    """A blade below another: the owner of some classes of next boards, inside each class of the blade above."""
+    """A blade below another: the owner of some classes of next boards, inside each class of the blade above.
 
-    def __init__(self, game: SharedGame, labels: Sequence[int], inner: Sequence[int], threads: int = 1) -> None:
-        self.partition, self.own = game.open(), list[LowerClass]()
-        for label, one in product(labels, inner):
-            rules = self.own[0].regrets.rules if self.own else None
-            self.own.append(LowerClass(label, one, RegretTable(self.partition.part(label, one), game.options, rules)))
-        self._next = {label: self.partition.next_boards(label) for label in labels}
-        self._ways = next_ways(self.partition)
+    `classes` has for each level from the first on which classes these are, inside each of the level above. Where there
+    are blades `below` this one, they have what follows its round.
+    """
+
+    def __init__(
+        self, game: SharedGame, classes: Sequence[Sequence[int]], threads: int = 1, below: Sequence[Worker] = ()
+    ) -> None:
+        self.partition, self.level, self.own = game.open(), len(classes), list[LowerClass]()
+        self.below = BladesBelow(self.partition, self.level, below) if self.level < self.partition.depth else None
+        for path in product(*classes):
+            rules, part = self.own[0].regrets.rules if self.own else None, self.partition.part(*path)
+            regrets = RegretTable(part, game.options, rules)
+            cut_off(regrets.rules, part, self.partition.end(self.level))
+            self.own.append(LowerClass(path, self.partition.number(*path), regrets))
+        self._next = {label: self.partition.next_boards(label, self.level) for label in classes[0]}
+        self._ways = self.partition.next_ways(self.level)
         super().__init__(game, self.own, threads)
         self.begin(game.batch, game.samples, game.boards)
 
@@ -238,87 +266,105 @@ class LowerChild(ClassOwner):
         ]
         if game.discounts(number):
             for own in self.own:
-                own.regrets.discount(game.key(number, own.label, APART + own.inner), self.threads)
+                first, *inner = own.path
+                own.regrets.discount(game.key(number, first, *(APART + one for one in inner)), self.threads)
 
-        def walk(own: LowerClass) -> list[tuple[int, IntArray, int, int]]:
-            workspace = self._workspaces.get()
+        def walk(own: LowerClass) -> list[tuple[int, BoardDraw, Passing | tuple[IntArray, int, int]]]:
+            workspace, found = self._workspaces.get(), []
             try:
-                return [
-                    (place, *self._walk(own, workspace, one, number, weight))
-                    for place, one in enumerate(messages)
-                    if one.label == own.label and len(one.starts.node)
-                ]
+                for place, one in enumerate(messages):
+                    if one.path == own.path[:-1]:
+                        some, drawn = self._draw(own, workspace, one, number)
+                        if len(drawn.ways):
+                            found.append((place, drawn, self.walk_over(own, workspace, some, drawn, weight)))
             finally:
                 self._workspaces.put(workspace)
+            return found
 
         sums, decisions, visits = [np.zeros(len(one.starts.node), dtype=np.int64) for one in messages], 0, 0
-        for walked in self._pool.map(walk, self.own):
-            for place, mine, met, seen in walked:
-                sums[place] += mine
+        passing = list[tuple[int, Passing]]()
+        for place, drawn, found in (one for some in self._pool.map(walk, self.own) for one in some):
+            if isinstance(found, Passing):
+                passing.append((place, found))
+            else:
+                mine, met, seen = found
+                sums[place][drawn.which] += mine
                 decisions, visits = decisions + met, visits + seen
+        if self.below:
+            above, decisions, visits = self.below.go_on(game, number, [one for _, one in passing])
+            for (place, one), mine in zip(passing, above, strict=True):
+                sums[place][one.drawn.which] += mine
         return LowerResult(sums, decisions, visits)
 
-    def _walk(
-        self, own: LowerClass, workspace: WalkWorkspace, one: Onward, number: int, weight: float
-    ) -> tuple[IntArray, int, int]:
-        """Walk over some deals with next boards of one class; returns as `Child.walk_over` does."""
+    def _draw(self, own: LowerClass, workspace: WalkWorkspace, one: Onward, number: int) -> tuple[Onward, BoardDraw]:
+        """Draw next boards of a class, to `workspace`; returns a message of those deals alone that have some."""
         game, deals, spread = self.game, len(one.board), bool(self.game.boards)
-        ways, first = np.empty(deals, dtype=np.int64), number * game.batch
-        labels, sets = self._next[own.label]
+        ways, board = np.empty((2, deals), dtype=np.int64)
+        labels, sets = self._next[own.path[0]]
         bits = np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+        inner = own.path[-1]
         with np.errstate(over="ignore"):
-            drawing = np.uint64(numbered(one.key, np.uint64(APART + (0 if spread else 1 + own.inner))))
-            walking = np.uint64(numbered(one.key, np.uint64(2 * APART + own.inner)))
+            drawing = np.uint64(numbered(one.key, np.uint64(APART + (0 if spread else 1 + inner))))
+            walking = np.uint64(numbered(one.key, np.uint64(2 * APART + inner)))
         kernels.draw_next(
             drawing,
-            first,
+            number * game.batch,
             workspace.deck,
             one.seen,
             one.board,
             labels,
             sets,
             bits,
-            own.inner,
+            own.number,
             spread,
             one.likely,
             workspace.cards[:deals],
             ways,
             workspace.tally,
+            board,
         )
-        return self.walk_over(own, workspace, one, ways, walking, first, weight)
+        walked = np.flatnonzero((ways > 0) & (one.share > 0) & (np.diff(one.starts.begin) > 0))
+        picked, index = picked_starts(one.starts, walked)
+        for array in (workspace.cards, workspace.tally):
+            array[: len(walked)] = array[walked]
+        likely = one.likely if spread else one.likely * (ways / self._ways).astype(np.float32)
+        some = one._replace(starts=picked, share=one.share[walked])
+        return some, BoardDraw(Batch(number, picked), index, ways[walked], walking, board[walked], likely[walked])
 
     def walk_over(
-        self,
-        own: LowerClass,
-        workspace: WalkWorkspace,
-        one: Onward,
-        ways: IntArray,
-        key: np.uint64,
-        first: int = 0,
-        weight: float = 0.0,
-    ) -> tuple[IntArray, int, int]:
-        """Walk over deals with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
-        deals, part = len(ways), self.partition.part(*own.path)
+        self, own: LowerClass, workspace: WalkWorkspace, one: Onward, drawn: BoardDraw, weight: float = 0.0
+    ) -> Passing | tuple[IntArray, int, int]:
+        """Walk over deals with the cards in `workspace`; values and updates are weighted by the ways of `drawn`.
+
+        What `ClassOwner.walked` gives; or, where there are blades below, the state after the first pass.
+        """
+        deals, part, ways = len(drawn.ways), self.partition.part(*own.path), drawn.ways
         bucket, outcome = workspace.settle(deals, part)
         part.require_own(bucket, (ways > 0) & (one.share > 0))
         workspace.share[:deals] = one.share * (ways / (1 if self.game.boards else self._ways))
-        return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, key, first, weight)
+        if self.below:
+            return self.below.descend(self.game, own, workspace, drawn, (bucket, outcome), weight)
+        first = drawn.batch.number * self.game.batch
+        return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """No answer, to measure how long messages take."""
+        """No answer, to measure how long messages take; by the blades below too."""
+        if self.below:
+            self.below.echo(batch)
 
-    def over(self, work: Callable[[StrategyPart], R], label: int, upper: Array) -> list[R]:
+    def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
         """What `work` makes of the average strategy on boards of each class inside another: see `Child.over`.
 
-        `upper` [slot] is that of the trunk and of the class of the first level.
+        `upper` [slot] is that of the other, which `path` leads to, and of all above it.
         """
-        partition = self.partition.real
+        partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
+        if self.below:
+            return [found for own in inside for found in self.below.over(work, own, upper, self.threads)]
 
         def some(own: LowerClass) -> R:
-            path = own.path
-            slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype)
+            slots, mine = partition.played(*own.path), own.regrets.quantised(upper.dtype)
             shares = np.zeros(slots.slots, dtype=upper.dtype)
-            join_parts([(partition.played(label), np.array(upper)), (partition.part(*path), mine)], slots, shares)
-            return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, *path)))
+            join_parts([(partition.played(*path), np.array(upper)), (partition.part(*own.path), mine)], slots, shares)
+            return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, *own.path)))
 
-        return list(self._pool.map(some, [own for own in self.own if own.label == label]))
+        return list(self._pool.map(some, inside))

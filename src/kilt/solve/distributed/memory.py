@@ -8,6 +8,7 @@ written; the whole strategy is nowhere in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ TREE = 37 + 2 * 8 + NODE.itemsize  # bytes of a node of betting: the tree, its s
 WALKED = 2 * PLACE.itemsize  # … in the queue of a thread
 LISTED = 24  # … where decisions are listed, to go through all tables
 MEASURED = 2 * WALKED + 2 * NODE.itemsize + 62  # … while a thread measures: see `evaluate.head_to_head`
+LABEL = 4  # bytes of the class of a board: see `Partition.next_boards`
 WRITTEN = 1 << 24  # bytes that are on their way to a file
 PER_DEAL = 320  # bytes of a deal of a batch: its cards, buckets and outcomes, and what is known of its boards
 MOST, ROOM = 16_384, 500_000_000  # deals of a batch, and bytes that the head may keep of them
@@ -102,13 +104,16 @@ class PartsMemory(NamedTuple):
         trunk, whole, classes = found[0].slots, sum(size.slots), 1
         passing = max(batch * places[0] * UNDER_WAY, size.nodes * LISTED + trunk * byte)
         head = size.nodes * (TREE + WALKED) + batch * PER_DEAL + passing
-        each = []
+        each, labels = list[PartMemory](), 0  # bytes of the classes of all next boards, on a blade below another
         kept = [*places[1:], 0]  # of deals that blades below go on with
         for level, public, under, between in zip(found[1:], plan.public, blades, kept, strict=False):
+            r = public.round - 1
+            sets = comb(deal.deck.size, deal.sizes[r] - deal.sizes[r - 1])
+            labels = labels * sets if each else LABEL * sets * -(-public.classes // under) // public.classes
             classes *= public.classes
             together = min(threads, -(-public.classes // under))  # classes that are measured at once
             played = trunk + -(-(whole - trunk) // classes)  # on the boards of a class
-            work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL
+            work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL + (labels if each else 0)
             measuring = together * (size.nodes * MEASURED + 2 * played * byte)
             passing = threads * batch * between * UNDER_WAY
             each.append(PartMemory(level.memory(words), work + max(measuring, passing, WRITTEN)))

@@ -4,8 +4,9 @@ The *trunk* is all that is played before anybody has seen a board. From then on 
 and no information set belongs to two classes: a class with all its rounds can live on another machine. Several classes
 may share a blade.
 
-A second level is the same once more [Brown15 §6]: where boards of a later round have classes of their own, a blade
-keeps the rounds up to there as a trunk of its own, and its classes go to blades below it.
+Further levels are the same once more [Brown15 §6]: where boards of the next round have classes of their own, a blade
+keeps the rounds up to there as a trunk of its own, and its classes go to blades below it; and so on, up to the last
+round. The head is level 0, the classes of the first board are level 1.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import comb, prod
 from pathlib import Path
 from typing import NamedTuple
@@ -32,13 +33,15 @@ from kilt.config import EngineConfig
 from kilt.errors import RunError
 
 LOOKED_AT = 50  # boards, when a game is taken apart
+AT_ONCE = 1 << 18  # boards whose classes are looked up together
 
 
 @dataclass(frozen=True)
 class Partition:
     """An abstract game in parts: the trunk, and what belongs to each class of boards.
 
-    With two levels, what belongs to a class ends before the next board: the rest belongs to classes of that one.
+    With several levels, what belongs to a class ends before the next board: the rest belongs to classes of that one.
+    A class is named by its *path*: its number, from the first level on, inside the class of the level above.
     """
 
     abstract: AbstractGame
@@ -46,17 +49,17 @@ class Partition:
     classes: int
     labels: IntArray  # [board] the class of each board, all of them as they may be dealt
     boards: ByteArray  # [board, card]
-    inner: BoardClasses | None = None  # of the next board, inside each class, where there are two levels
-    _firsts: dict[tuple[bool, bool, bool], IntArray] = field(default_factory=dict, repr=False, compare=False)
+    inner: tuple[BoardClasses, ...] = ()  # of the next boards, from level 2 on
+    _firsts: dict[tuple[bool, ...], IntArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Split an abstract game by classes of boards, of one round or two, of its cards in the folders `cards`."""
+        """Split an abstract game by classes of boards on `depth` levels, of its cards in the folders `cards`."""
         identity = shared_classes([each.identity for each in abstract.cards.each])
         trunk = trunk_of(identity.plan, identity.deal, depth)
         public = identity.plan.public[0]
         boards = subsets(identity.deal.deck.size, identity.deal.sizes[trunk])
-        inner = load_classes(cards[0], identity, identity.plan.public[1]) if depth > 1 else None
+        inner = tuple(load_classes(cards[0], identity, later) for later in identity.plan.public[1:depth])
         labels, *others = (
             load_classes(folder, each.identity, public).of(boards.astype(np.int64)).astype(np.int64)
             for folder, each in zip(cards, abstract.cards.each, strict=False)
@@ -71,14 +74,26 @@ class Partition:
         return found
 
     @property
-    def later(self) -> int:
-        """The first round that belongs to classes of the second level; with one level, the number of rounds."""
-        return self.trunk + 1 if self.inner else len(self.abstract.buckets[0])
+    def depth(self) -> int:
+        """Number of levels of blades."""
+        return 1 + len(self.inner)
 
     @property
-    def below(self) -> int:
-        """Number of classes of the second level inside each of the first; 1 where there is none."""
-        return self.inner.number // self.classes if self.inner else 1
+    def inside(self) -> list[int]:
+        """[level − 1] Number of classes inside each class of the level above."""
+        numbers = [1, self.classes, *(classes.number for classes in self.inner)]
+        return [number // above for above, number in pairwise(numbers)]
+
+    def end(self, level: int) -> int:
+        """The round after the last one that a level has."""
+        return self.trunk + level if level < self.depth else self._rounds
+
+    def number(self, *path: int) -> int:
+        """The number of a class among all of its level."""
+        found = 0
+        for number, place in zip(self.inside, path, strict=False):
+            found = found * number + place
+        return found
 
     def _check(self) -> None:
         """Raise RunError where hands on boards of a class have buckets of another: look at some of them."""
@@ -87,10 +102,11 @@ class Partition:
         for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
             rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
             hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
-            inner = int(self.inner.of(np.array([cards[: deal.sizes[self.later]]]))[0]) if self.inner else 0
+            known = [(self.classes, label)]  # [level − 1] how many classes, and which it is
+            known += [(inner.number, int(inner.of(np.array([cards]))[0])) for inner in self.inner]
             for cards_of, r in product(self.abstract.cards.each, range(self.trunk, len(deal.sizes))):
                 bucket = cards_of.bucket(hand, cards[: deal.sizes[r]])
-                classes, wanted = (self.classes * self.below, inner) if r >= self.later else (self.classes, label)
+                classes, wanted = known[min(r - self.trunk, self.depth - 1)]
                 if bucket * classes // cards_of.numbers[r] != wanted:
                     raise RunError(
                         f"bucket {bucket} of round {r + 1} has boards of several classes: build the cards again"
@@ -105,56 +121,67 @@ class Partition:
     @property
     def head(self) -> AbstractPart:
         """The head's part: the slots of the trunk."""
-        return self._part((True, False, False))
+        return self.part()
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """All parts but the head's: the class of the first level, and where there are two, of the second inside it."""
-        first = [(label,) for label in range(self.classes)]
-        return [*first, *(product(range(self.classes), range(self.below)) if self.inner else ())]
+        """Those of all classes, level by level: all parts but the head's."""
+        numbers = [range(number) for number in self.inside]
+        return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
-    def part(self, label: int, inner: int | None = None) -> AbstractPart:
-        """The part of a class: in each round beyond the trunk and before the next level, a range of buckets."""
-        return self._part((False, inner is None, inner is not None), label, inner or 0)
+    def part(self, *path: int) -> AbstractPart:
+        """The part of a class: in each round of its level, a range of buckets. Without a path, the head's."""
+        return self._part(path, range(len(path), len(path) + 1))
 
-    def played(self, label: int, inner: int | None = None) -> AbstractPart:
-        """All that is played on boards of a class: the trunk, and the parts of the class and of one inside it."""
-        return self._part((True, True, inner is not None), label, inner or 0)
+    def played(self, *path: int) -> AbstractPart:
+        """All that is played on boards of a class up to the end of its level: its part, and those of all above it."""
+        return self._part(path, range(len(path) + 1))
 
-    def _part(self, there: tuple[bool, bool, bool], label: int = 0, inner: int = 0) -> AbstractPart:
-        """Buckets of a class in rounds that are `there`: of the trunk, of the first level, of the second."""
-        level = np.array([0 if r < self.trunk else 1 if r < self.later else 2 for r in range(self._rounds)])
-        classes, place = np.array([1, self.classes, self.classes * self.below]), [0, label, label * self.below + inner]
-        own = np.array(self.abstract.buckets) // classes[level] * np.array(there)[level]
+    def _part(self, path: tuple[int, ...], there: range) -> AbstractPart:
+        """Buckets of a class, and of those that it is inside of, on the levels that are `there`."""
+        level = np.array([max(0, min(r - self.trunk + 1, self.depth)) for r in range(self._rounds)])
+        classes = np.cumprod([1, *self.inside])
+        place = [self.number(*path[:n]) if n <= len(path) else 0 for n in range(self.depth + 1)]
+        mine = np.array([n in there for n in range(self.depth + 1)])
+        own = np.array(self.abstract.buckets) // classes[level] * mine[level]
         first, second, *offset = (tuple(each) for each in [*own.tolist(), *(own * np.array(place)[level]).tolist()])
         plan = self.abstract.cards.each[0].identity.plan
         known = [
             place[n] if n and plan.public_at(r) == plan.public[n - 1] else None for r, n in enumerate(level.tolist())
         ]
         found = AbstractPart(self.abstract, (offset[0], offset[1]), (first, second), known)
-        if there in self._firsts:  # classes have as many buckets: what a slot's number is goes for all
-            vars(found)["first"] = self._firsts[there]
+        if (key := tuple(mine.tolist())) in self._firsts:  # classes have as many buckets: a slot's number goes for all
+            vars(found)["first"] = self._firsts[key]
         else:
-            self._firsts[there] = found.first
+            self._firsts[key] = found.first
         return found
 
     @property
     def _rounds(self) -> int:
         return len(self.abstract.buckets[0])
 
-    def next_boards(self, label: int) -> tuple[Labels, ByteArray]:
-        """[board of a class, set] The class, inside it, of the next board with each set of cards; and [set, card].
+    def next_boards(self, label: int, level: int = 2) -> tuple[Labels, ByteArray]:
+        """[board, set] The class, by its number on a level, of the board with each set of cards; and [set, card].
 
-        −1 where a card is on the board already.
+        Boards are those of the level above: all of class `label` of the first level, each with every set of cards that
+        may follow on the levels between, those of the last level next to each other. −1 where a card is there twice.
         """
-        assert self.inner is not None
         deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
-        sets = subsets(deal.deck.size, deal.sizes[self.later] - boards.shape[1])
-        both = np.concatenate([np.repeat(boards, len(sets), axis=0), np.tile(sets, (len(boards), 1))], axis=1)
-        apart = (np.diff(np.sort(both, axis=1), axis=1) > 0).all(axis=1)
-        labels = np.full(len(both), -1, dtype=np.int32)
-        labels[apart] = self.inner.of(both[apart].astype(np.int64)) - label * self.below
-        return labels.reshape(len(boards), len(sets)), sets
+        sizes = deal.sizes[self.trunk : self.trunk + level]
+        following = np.zeros((1, 0), dtype=np.int8)  # [set of all cards that follow, card]
+        for before, after in pairwise(sizes):
+            sets = subsets(deal.deck.size, after - before)
+            following = np.column_stack([np.repeat(following, len(sets), axis=0), np.tile(sets, (len(following), 1))])
+        labels = np.full((len(boards), len(following)), -1, dtype=np.int32)
+        some = max(1, AT_ONCE // len(following))
+        for first in range(0, len(boards), some):
+            mine = boards[first : first + some]
+            both = np.column_stack([np.repeat(mine, len(following), axis=0), np.tile(following, (len(mine), 1))])
+            apart = (np.diff(np.sort(both, axis=1), axis=1) > 0).all(axis=1)
+            found = np.full(len(both), -1, dtype=np.int32)
+            found[apart] = self.inner[level - 2].of(both[apart].astype(np.int64))
+            labels[first : first + some] = found.reshape(len(mine), -1)
+        return labels.reshape(-1, len(sets)), sets
 
     def labels_of(self, boards: IntArray) -> IntArray:
         """[deal] The class of the first level of each of some boards, [deal, card]; of later rounds, too."""
@@ -169,19 +196,22 @@ class Partition:
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
-    def owns(self, boards: IntArray, label: int, inner: int | None = None) -> BoolArray:
-        """[deal] Whether boards [deal, card] of the last round are of a class, and of one inside it."""
-        mine: BoolArray = self.labels_of(boards) == label
-        if inner is not None:
-            assert self.inner is not None
-            mine &= self.inner.of(boards) == label * self.below + inner
+    def owns(self, boards: IntArray, *path: int) -> BoolArray:
+        """[deal] Whether boards [deal, card] of the last round are of a class."""
+        found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
+        mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
         """Σ |F(n,h)|: number of boards that any two private hands leave."""
-        rules = self.abstract.game.rules
-        return comb(rules.deck.size - 2 * rules.hole_cards, self.boards.shape[1])
+        return self.next_ways(1)
+
+    def next_ways(self, level: int) -> int:
+        """Number of sets of cards that make a board of a level, whatever was dealt before: Σ |G(m,f,h)| on level 2."""
+        rules, there = self.abstract.game.rules, self.trunk + level - 1
+        before = rules.board_size(there - 1)
+        return comb(rules.deck.size - 2 * rules.hole_cards - before, rules.board_size(there) - before)
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
@@ -206,13 +236,13 @@ def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
             raise RunError(
                 f"round {r + 1} does not know the class of its board, so that blades would share it: {remedy}"
             )
-    if depth > 2:
-        raise RunError(f"{depth} levels of blades are asked for: runs have two at most, plans may have more")
-    if depth > 1 and (len(plan.public) < 2 or plan.public[1].round != first.round + 1):
-        raise RunError(
-            f"blades below blades share classes of the boards of round {first.round + 1}, which has none of its own: "
-            f"add them to the plan of the cards ([[public]], round = {first.round + 1})"
-        )
+    for later in range(first.round + 1, first.round + depth):
+        if all(public.round != later for public in plan.public):
+            there = later <= len(plan.rounds)
+            remedy = f"add them to the plan of the cards ([[public]], round = {later})" if there else "use fewer levels"
+            raise RunError(
+                f"blades below blades share classes of the boards of round {later}, which has none of its own: {remedy}"
+            )
     return trunk
 
 

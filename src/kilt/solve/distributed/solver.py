@@ -8,8 +8,10 @@ the size of batches and the number of boards, and not on the engine or the numbe
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -22,21 +24,11 @@ from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
-from kilt.solve.distributed.blades import (
-    SHARES,
-    Batch,
-    BatchResult,
-    Child,
-    Head,
-    SharedGame,
-    StrategyPart,
-    UnderWay,
-    place_of,
-    places_in,
-)
+from kilt.solve.distributed.blades import SHARES, Child, Head, UnderWay, place_of, places_in
 from kilt.solve.distributed.lower import LowerChild, MiddleChild
 from kilt.solve.distributed.memory import PartsMemory, most_deals
 from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
+from kilt.solve.distributed.shared import Batch, BatchResult, SharedGame, StrategyPart
 from kilt.solve.external import words_of
 from kilt.solve.external_kernels import Starts
 
@@ -112,9 +104,9 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Places that walks of a deal may come to on the head, and on a blade with others below it: see `places_in`."""
-    middle = [places_in(partition, partition.trunk, partition.later)] if partition.inner else []
-    return [Head.places(partition), *middle]
+    """Places that walks of a deal may come to on the head, and on blades with others below them: see `places_in`."""
+    bounds = [0, *(partition.end(level) for level in range(partition.depth))]
+    return [places_in(partition, first, later) for first, later in pairwise(bounds)]
 
 
 def limits(partition: Partition) -> tuple[int, int]:
@@ -145,7 +137,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
-    depth = 2 if asked.below else 1
+    depth = len(asked.levels)
     trunk_of(identity.plan, identity.deal, depth)
     classes = identity.plan.public[0].classes
     fewest = min(map(len, shared_out(np.ones(classes), asked.blades)))
@@ -174,23 +166,22 @@ class Distributed:
         threads: int = 1,
         dtype: npt.DTypeLike = np.uint16,
         partition: Partition | None = None,
-        below: int = 0,
+        below: Sequence[int] = (),
     ) -> None:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
-        self.below = below  # blades below each
+        self.below = tuple(below)  # blades below each, and below each of these, and so on
         self.partition = partition or game.open()
         self.dtype = np.dtype(dtype)  # of probabilities
         self.chosen: Chosen | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] nodes visited so far, by the time they took
         self.labels = shared_out(self.work, blades)  # [blade] its classes
-        self.workers: list[Worker] = []  # of the first level
-        self.lower: list[list[Worker]] = []  # [blade] those below it
+        self.levels: list[list[Worker]] = [[] for _ in (blades, *below)]  # [level] those below one follow each other
         identity = self.partition.abstract.cards.each[0].identity
         self._memory = PartsMemory.of(
             self.partition.abstract.size,
             identity.plan,
             identity.deal,
-            (blades, below) if below else (blades,),
+            (blades, *below),
             words=words_of(game.options),
             dtype=self.dtype,
             threads=threads,
@@ -209,31 +200,39 @@ class Distributed:
 
     def _hire(self, *, again: bool = False) -> None:
         """Find blades for the classes in `labels`; `again`: on the machines where they are now."""
-        inner = shared_out(np.ones(self.partition.below), self.below) if self.below else []
-        lower = [
-            [self._job(LowerChild, (mine, some), len(mine) * len(some), 1) for some in inner] for mine in self.labels
-        ]
-        kind = MiddleChild if self.below else Child
-        jobs = [self._job(kind, (mine,), len(mine), 0) for mine in self.labels]
-        if again:
-            lower = [[*map(_at, *both)] for both in zip(lower, self.lower, strict=True)]
-            jobs = [*map(_at, jobs, self.workers)]
-        self.lower = [self.engine.hire(some) for some in lower]
-        if self.below:
-            above = zip(jobs, self.lower, strict=True)
-            jobs = [replace(job, arguments=(*job.arguments, below)) for job, below in above]
-        self.workers = self.engine.hire(jobs)
+        which: list[list[tuple[list[int], ...]]] = [[(mine,) for mine in self.labels]]  # [level][blade] its classes
+        for number, under in zip(self.partition.inside[1:], self.below, strict=True):
+            inner = shared_out(np.ones(number), under)
+            which.append([(*above, some) for above in which[-1] for some in inner])
+        for level in reversed(range(len(which))):  # whoever has others below is told of them
+            jobs = [self._job(level, classes) for classes in which[level]]
+            if again:
+                jobs = [*map(_at, jobs, self.levels[level])]
+            if level < len(self.below):
+                under, lower = self.below[level], self.levels[level + 1]
+                jobs = [
+                    replace(job, arguments=(*job.arguments, lower[n * under : (n + 1) * under]))
+                    for n, job in enumerate(jobs)
+                ]
+            self.levels[level] = self.engine.hire(jobs)
         self.seen = np.zeros((self.blades, 2))  # nodes and seconds of each since classes were dealt out
 
-    def _job(self, make: Callable[..., Any], which: tuple[Any, ...], classes: int, level: int) -> Job:
-        """A blade of a level that has some classes; `which` they are."""
-        part = self.partition.part(0, 0 if level else None)
-        held = self._memory.blades[level]._replace(tables=4 * words_of(self.game.options) * part.slots * classes)
-        return Job(make, (self.game, *which, self.threads), held.process, self.threads)
+    def _job(self, level: int, classes: tuple[list[int], ...]) -> Job:
+        """A blade of a level, from 0 on, that has some classes: see `LowerChild`."""
+        part, first = self.partition.part(*(0 for _ in classes)), (Child, MiddleChild)[bool(self.below)]
+        tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
+        held = self._memory.blades[level]._replace(tables=tables)
+        make, own = (LowerChild, classes) if level else (first, classes[0])
+        return Job(make, (self.game, own, self.threads), held.process, self.threads)
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The blades of the first level."""
+        return self.levels[0]
 
     @property
     def _everybody(self) -> list[Worker]:
-        return [*self.workers, *(worker for below in self.lower for worker in below)]
+        return [worker for level in self.levels for worker in level]
 
     def _all(self, method: str, *arguments: object) -> list[object]:
         """Call a method of all blades, and wait for their answers."""
@@ -442,8 +441,8 @@ class Distributed:
         """Blades, classes and size of batches, in a line or two."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
-        if self.below:
-            said += f", {self.below} below each with {self.partition.below} classes of the next board inside these"
+        for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
+            said += f", {under} below each with {classes} classes of the next board inside these"
         game = self.game
         each = f"{game.boards} for each deal" if game.boards else f"{game.samples} of each class for each deal"
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
