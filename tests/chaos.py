@@ -198,6 +198,11 @@ WORKS = {
         ["solve", "--resume", "run"],
         "run",
     ),
+    "workers": Work(  # which go on in one process
+        ["solve", "--game", "leduc", "-a", "cfr+disk:average", "-n", "4", "--engine", "local", "--out", "run"],
+        ["solve", "--resume", "run"],
+        "run",
+    ),
     "cards": Work(["abstraction", "build", "PR-KE-PHS 2-2", "--game", "small.game", "--out", "cards"], [], "cards"),
     "export": Work(
         ["export", "made", "agent"], [], "agent", lambda home: shutil.copytree(home.parent / "made", home / "made")

@@ -606,6 +606,10 @@ def test_the_bench_and_the_counts():
     figures = {figure.key: figure.value for figure in bench.run(game=game_of("leduc"), iterations=3, dtype=np.float64)}
     assert {"compression_ratio", "overhead", "peak_gb"} < set(figures)
     assert figures["rounding_cost"] == pytest.approx(0, abs=0.1)
+    (memory, *costs) = bench.run(game=game_of("leduc"), iterations=3, dtype=np.float64, bits=[18])
+    assert memory.value == pytest.approx(figures["exploitability"] - figures["rounding_cost"])
+    assert [cost.value for cost in costs] == [figures["rounding_cost"], figures["compression_ratio"]]  # bit for bit
+    assert "8 to 26" in refused("bench", "disk", "--bits", "18,3x")
     larger = {figure.key: figure.value for figure in bench.larger_game("leduc", 1e-3)}
     assert larger["larger_iterations"] >= 1 and larger["larger_exploitability"] > 0 < larger["larger_peak_gb"]
     found = REPRODUCTIONS["storage"]

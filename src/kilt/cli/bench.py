@@ -120,15 +120,23 @@ def disk(
     minutes: Annotated[
         float, typer.Option("--minutes", metavar="M", help="How long [3-1] is solved for, with --long.", min=0.01)
     ] = 120.0,
+    bits: Annotated[
+        str,
+        typer.Option("--bits", metavar="B,B", help="Of the largest regret of a walk: what these scales cost, alone."),
+    ] = "",
 ) -> None:
     """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1].
 
     With --long, on [2-4]; and how far it comes in [3-1], which memory does not hold, with at most 6 GB of memory.
     """
-    from kilt.bench.disk import run
+    from kilt.bench.disk import FEWEST_BITS, MOST_BITS, run
+    from kilt.errors import RunError
 
+    asked = bits.split(",") if bits else []
+    if not all(each.isascii() and each.isdigit() and FEWEST_BITS <= int(each) <= MOST_BITS for each in asked):
+        raise RunError(f"--bits {bits}: give numbers from {FEWEST_BITS} to {MOST_BITS}, such as 17,18")
     with waiting("measuring, a minute; with --long, three hours …"):
-        figures = run(long=long, minutes=minutes)
+        figures = run(long=long, minutes=minutes, bits=[int(each) for each in asked])
     _print("kilt bench disk", figures, as_json=as_json)
 
 
