@@ -463,15 +463,15 @@ def test_sanity_of_a_tree():
 
 
 class FullEngine(LocalEngine):
-    """An engine that has room for a number of workers, and for no more when some of them are lost."""
+    """An engine that has no room when it is asked for workers for the times of some numbers, counted from 0."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, full: set[int]) -> None:
         super().__init__()
-        self.room = room
+        self.asked, self.full = -1, full
 
     def hire(self, jobs):
-        self.room -= len(jobs)
-        if self.room < 0:
+        self.asked += 1
+        if self.asked in self.full:
             raise EngineError("there is no room")
         return super().hire(jobs)
 
@@ -531,26 +531,29 @@ def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
     """They are worked on again from the last checkpoint, whoever takes them, and whoever is lost meanwhile."""
     monkeypatch.setattr(disk_workers, "IN_MEMORY", 1000)  # bytes of strategies
     fatal, worked = lossy
-    cut, engine, warned = Subgames(VectorGame(game_of("leduc")), size=2000), FullEngine(room=4), []
-    shared = SharedDiskCfr(cut, engine, 2, averaging=True)
+    cut, warned = Subgames(VectorGame(game_of("leduc")), size=2000), []
+    shared = SharedDiskCfr(cut, FullEngine(full={3, 4}), 3, averaging=True)
     shared.open(tmp_path / "shared", warned.append)
     shared.step(1)
     shared.settle()
-    theirs, mine = shared.share_of
-    fatal += [(5, mine[-1]), (3, mine[1])]  # in the third iteration, and while that is made good
+    first, mine, third = shared.share_of
+    fatal += [(5, mine[1]), (3, mine[0])]  # in the third iteration, and while that is made good
     shared.step(2)
-    assert not fatal and len(warned) == 2 and len(theirs) == len(mine) == 3
-    assert all(worked[passes, number] == 1 for passes, number in product(range(6), theirs))
+    assert not fatal and len(warned) == 2 and len(first) == len(mine) == len(third) == 2
+    assert all(worked[passes, number] == 1 for passes, number in product(range(6), first + third))
     replayed = {0: 1, 1: 1, 2: 3, 4: 2}  # by passes: once, and again after the two losses, as far as these came
     assert all(worked[passes, number] == often for number in mine for passes, often in replayed.items())
     shared.settle()
     fatal += [(7, mine[0])]
-    shared.step(1)  # nobody has room for a new worker: others take its subgames
-    assert shared.share_of[1] == [] and sorted(shared.share_of[0]) == list(range(cut.count))
+    shared.step(1)  # there is no room for a new worker: others take its subgames
+    assert shared.share_of[1] == [] and len(shared.share_of[0]) == len(shared.share_of[2]) == 3
     assert warned[2].endswith("from iteration 3 on, by others: there is no room")
     assert all(worked[6, number] == 1 + (number in mine) for number in range(cut.count))
+    fatal += [(9, third[0]), (7, third[1])]  # and again, and whoever takes them is lost: what it has said was in vain
+    shared.step(1)
+    assert not fatal and sorted(shared.share_of[0]) == list(range(cut.count))
     alone = DiskCfr(cut, tmp_path / "alone", averaging=True)
-    alone.step(4)
+    alone.step(5)
     assert shared.average().exploitability() == alone.average().exploitability()
     moved = []
 
@@ -566,12 +569,11 @@ def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
         patch.setattr(SubgameStore, "take_over", killed)
         shared.settle()
     again = DiskCfr(cut, tmp_path / "shared", averaging=True)
-    assert again.iterations == 4 and same_files(tmp_path / "shared", tmp_path / "alone")
-    shared._sent.begin(8)
-    engine.room = 9
+    assert again.iterations == 5 and same_files(tmp_path / "shared", tmp_path / "alone")
+    shared._sent.begin(10)
     (tmp_path / "shared" / COMING).mkdir()  # of somebody who was killed before all files were there
-    assert DiskCfr(cut, tmp_path / "shared", averaging=True).iterations == 4
-    fatal += [(8, 0)] * 6
+    assert DiskCfr(cut, tmp_path / "shared", averaging=True).iterations == 5
+    fatal += [(10, 0)] * 6
     with pytest.raises(EngineError, match="was lost: its machine is gone, 5 times in a row"):
         shared.step(1)
     shared.close()

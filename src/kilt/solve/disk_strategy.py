@@ -39,7 +39,7 @@ class DiskStrategy:
     store : SubgameStore
         Where the subgames are.
     passes : int
-        Passes that are complete: what was written after them is not looked at.
+        Passes that are complete. Files of a later pass are read as they are: see `DiskCfr.interrupted`.
     trunk : ndarray, shape (rows, hands)
         Weights of the actions of the trunk.
     averaged : bool

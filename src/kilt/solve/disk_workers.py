@@ -252,6 +252,7 @@ class SharedDiskCfr(TrunkCfr):
         self.busy, self.wall, self.losses = np.zeros(workers), 0.0, 0
         self._behind = set[int]()  # subgames that are not with the worker who has them, or not at the last pass
         self._lost: dict[int, WorkerLost] = {}  # workers to be replaced
+        self._said: dict[int, Any] = {}  # by workers of subgames, to the question that they are asked
         self._sent = SentTrunks()  # since the files that are in the folder
         self._rounds = 0  # in which some were lost, one after another
         super().__init__(subgames, None, scale, averaging)
@@ -308,13 +309,13 @@ class SharedDiskCfr(TrunkCfr):
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
         """What workers say of all subgames, in their order; those of lost workers are brought back, and asked again."""
-        began, found, self._rounds = perf_counter(), dict[int, Any](), 0
-        while len(found) < self.subgames.count:
+        began, self._said, self._rounds = perf_counter(), {}, 0
+        while len(self._said) < self.subgames.count:
             self._bring_back()
-            left = [[number for number in share if number not in found] for share in self.share_of]
-            found |= self._answers(left, method, *arguments)
+            left = [[number for number in share if number not in self._said] for share in self.share_of]
+            self._said.update(self._answers(left, method, *arguments))
         self.wall += perf_counter() - began
-        return [found[number] for number in range(self.subgames.count)]
+        return [self._said[number] for number in range(self.subgames.count)]
 
     def _answers(self, asked: list[list[int]], method: str, *arguments: Any) -> dict[int, Any]:
         """What workers say of subgames, [worker] those that it is asked about; nothing from those who are lost."""
@@ -332,12 +333,14 @@ class SharedDiskCfr(TrunkCfr):
 
     @contextmanager
     def _watched(self, place: int) -> Iterator[None]:
-        """Know a worker that is lost meanwhile, and that its subgames are."""
+        """Know a worker that is lost meanwhile, and that its subgames are, even where it has said something of them."""
         try:
             yield
         except WorkerLost as error:
             self._lost[place] = WorkerLost(place, error.why)  # it may have been hired as the first of others
             self._behind.update(self.share_of[place])
+            for number in self.share_of[place]:
+                self._said.pop(number, None)
 
     def _bring_back(self) -> None:
         """Bring subgames that were lost to the last pass that is complete, from the folder and what was sent since."""
@@ -395,9 +398,9 @@ class SharedDiskCfr(TrunkCfr):
 
     def spent(self) -> str:
         """Where the time went, in a line."""
-        shares = ", ".join(f"{busy:.0%}" for _, busy in self.parts())
-        lost = f"; {self.losses} were lost on the way" if self.losses else ""
-        return f"{len(self.workers)} workers ({self.engine.name}) were at work {shares} of the time{lost}"
+        shares = [f"{busy:.0%}" for _, busy in self.parts()]
+        lost = f"; lost on the way: {self.losses}" if self.losses else ""
+        return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 
     def close(self) -> None:
         """Let the workers take their files away, and close the engine."""
