@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,3 +19,15 @@ SingleArray: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 ByteArray: TypeAlias = npt.NDArray[np.int8]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def data_type(like: npt.DTypeLike) -> np.dtype[Any]:
+    """The data type that a name, a class of numbers or a data type stands for: what `np.dtype` returns.
+
+    A type checker tries each overload of `np.dtype` with each of the types of `DTypeLike`, for up to a second a call.
+
+    >>> data_type("float32").itemsize
+    4
+    """
+    found: np.dtype[Any] = np.dtype(cast(Any, like))
+    return found

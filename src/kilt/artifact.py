@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import __version__
-from kilt.arrays import Array
+from kilt.arrays import Array, data_type
 from kilt.errors import ArtifactError, KiltError
 from kilt.machine import locked
 
@@ -122,7 +122,7 @@ class Draft:
 
         Its space on the disk is taken now: a disk that is full when mapped memory is written ends the process.
         """
-        place, dtype = self.folder / f"{name}.npy", np.dtype(dtype)
+        place, dtype = self.folder / f"{name}.npy", data_type(dtype)
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
         with place.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)

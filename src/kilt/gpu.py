@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import data_type
 from kilt.errors import RunError
 
 NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
@@ -52,7 +52,7 @@ def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: in
 
     What is `defined` are macros of the file; code that was `written` for this call follows it.
     """
-    macros = {"number": NUMBERS[np.dtype(dtype).name]} | defined
+    macros = {"number": NUMBERS[data_type(dtype).name]} | defined
     options = (*(f"-D{name}={value}" for name, value in macros.items()), "--std=c++14")
     module = require_gpu().RawModule(code=source.read_text() + written, options=options)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, require_same_cards
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
-from kilt.arrays import Array, IntArray
+from kilt.arrays import Array, IntArray, data_type
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import call_place, on_menu
@@ -41,7 +41,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
     """[bucket, action] weights [action, bucket] as shares in whole numbers; `iinfo(dtype).max` stands for 1."""
     part = np.maximum(weights.T, 0.0)
     whole = part.sum(axis=1, keepdims=True)
-    return np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(np.dtype(dtype)).max)
+    return np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(data_type(dtype)).max)
 
 
 @dataclass(frozen=True)

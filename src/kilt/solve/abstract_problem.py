@@ -20,7 +20,7 @@ from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.joint import joint_tables
-from kilt.arrays import Array
+from kilt.arrays import Array, data_type
 from kilt.cards.isomorphism import Isomorphism
 from kilt.config import EngineConfig
 from kilt.engines import Engine
@@ -281,7 +281,7 @@ class JointBlueprintCfr(JointCfr):
 
     def __init__(self, problem: AbstractProblem, variant: str, restricted: int | None = None) -> None:
         super().__init__(problem.joint, variant, None if restricted is None else problem.restriction(restricted))
-        self.dtype = np.dtype(problem.dtype)
+        self.dtype = data_type(problem.dtype)
 
     def average(self) -> Array:
         """[slot] the average strategy."""

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
-from kilt.arrays import Array
+from kilt.arrays import Array, data_type
 from kilt.cards.edges import deal_edges
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import settle
@@ -147,7 +147,7 @@ class External(TableState):
         dtype: npt.DTypeLike = np.uint8,
         restriction: Restriction | None = None,
     ) -> None:
-        self.dtype = np.dtype(dtype)  # of probabilities
+        self.dtype = data_type(dtype)  # of probabilities
         self.abstract, self.options, self.threads = abstract, options, threads
         require_options(options, abstract.game)
         self.iterations = self.decisions = self.visits = 0

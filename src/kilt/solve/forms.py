@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact, machine
+from kilt.arrays import data_type
 from kilt.config import MOST_THREADS
 from kilt.errors import ArtifactError, RunError, shortened
 from kilt.games import load_game
@@ -253,7 +254,7 @@ class _Source:
         return np.float32 if single else np.float64
 
     def _bytes(self, tables: int, dtype: npt.DTypeLike) -> int:
-        return tables * prod(self.vectors.shape) * np.dtype(dtype).itemsize
+        return tables * prod(self.vectors.shape) * data_type(dtype).itemsize
 
     def problem(self, form: str, tables: int) -> Problem:
         """The game in a form that lacks nothing."""

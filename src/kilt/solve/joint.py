@@ -270,7 +270,7 @@ class JointGame:
         after = []
         chance = np.flatnonzero(nodes.actor[begin:end] == CHANCE) + begin
         for some in self._chunks(r + 1, chance) if len(chance) else []:
-            last = int(np.searchsorted(nodes.block, nodes.first_child[some[-1]])) + 1
+            last = int(nodes.block.searchsorted(int(nodes.first_child[some[-1]]))) + 1
             after.append((put(some - begin), int(nodes.first_child[some[0]]), int(nodes.block[last])))
         parent = put(self.joint.sequences[1 - player][r + 1].parent) if after else None
         self._ranges[player, begin, end] = _Range(put(opened - begin), found, after, parent)
@@ -279,7 +279,8 @@ class JointGame:
     def _chunks(self, r: int, chance: IntArray) -> list[IntArray]:
         """Chance nodes before blocks of a round, in groups whose vectors fit the caches and memory."""
         sequences = sum(len(self.bucket(player, r)) for player in (0, 1))
-        size = max(int(np.diff(self.nodes.block)[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)
+        sizes = np.diff(self.nodes.block)
+        size = max(int(sizes[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)
         each = max(self.memory // (8 * sequences * size), 1)
         return [chance[at : at + each] for at in range(0, len(chance), each)]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import Array, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.cards.equity_kernels import board_strengths
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
@@ -111,7 +111,7 @@ class DeviceTree:
         if game.tree.nodes.rake.any() or (isinstance(game.game, Holdem) and game.game.tilts.any()):
             raise GameError("walks on a GPU know no rake and no tilt: use the CPU")
         self.cupy = require_gpu()
-        self.game, self.tree, self.dtype = game, game.tree, np.dtype(dtype)
+        self.game, self.tree, self.dtype = game, game.tree, data_type(dtype)
         self.hands = game.shape[1]
         put = self._put
         self.kernel = kernels(SOURCE, self.dtype.name)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import Array, FloatArray
+from kilt.arrays import Array, FloatArray, data_type
 from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
@@ -64,7 +64,7 @@ class CompactGame(DeviceTree):
         super().__init__(game, dtype)
         if len(self.walks) < 2:
             raise GameError(f"{game.game.name} has one round, and compact tables are for those of several")
-        self.stored, self.averaged, self._last = np.dtype(stored), averaged, len(self.walks) - 1
+        self.stored, self.averaged, self._last = data_type(stored), averaged, len(self.walks) - 1
         self._cards_and_blanks, self._lists, self._length, live = self._card_lists()
         self._each = -(-live // LANES)
         lanes = -(-live // self._each)

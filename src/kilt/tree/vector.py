@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import FloatArray
+from kilt.arrays import FloatArray, data_type
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
 from kilt.config import MOST_THREADS
@@ -121,7 +121,7 @@ class VectorGame:
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
         """Scratch memory for a walk, with vectors of a type of numbers: there is one for each thread."""
-        kind = np.dtype(dtype).name
+        kind = data_type(dtype).name
         with self._lock:
             if kind not in self._workspaces:
                 self._workspaces[kind] = SimpleQueue()
