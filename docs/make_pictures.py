@@ -95,6 +95,8 @@ THREE_ONE = """\
 16 2513 53.2
 23 3579 27.0
 33 5204 13.8
+45 6876 7.45
+61 9291 4.39
 """
 
 # Highest layer first: packages that stand side by side, and what they are for.
