@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from kilt.errors import RunError
+from kilt.runs import folder as folders
+from kilt.runs.answers import solve_answer
+from kilt.runs.run import continued_run
 
 
 class Notebook:
@@ -58,6 +61,22 @@ def dies_once(place):
         Path(place).touch()
         os._exit(1)
     return 1
+
+
+def answers_and_dies_once(folder):
+    """Solves an answer; that with p = 0.5 loses its process after some checkpoints. What was logged is kept aside."""
+    aside = folder / "before.jsonl"
+
+    def tick(iterations, _):
+        if iterations >= 20:
+            aside.write_bytes((folder / "log.jsonl").read_bytes())
+            os._exit(1)
+
+    if folder.name == "0.5" and not aside.exists():
+        folders.OFTEN, folders.SAVING = 0.0, 10.0
+        for _ in continued_run(folder).steps(tick=tick):
+            pass
+    return solve_answer(folder)
 
 
 def ones(count):

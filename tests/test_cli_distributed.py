@@ -58,7 +58,7 @@ def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     assert "wins" in kilt("match", tmp_path / "long", "always-fold", "--hands", 200, "--way", "played", *log).stdout
     asked = *log, "--player", "always-fold", "-n", 64, "--out", tmp_path / "answer"
     assert (
-        "in one process: the [engine] of the configuration is left out"
+        "is solved in one process: the [engine] of the configuration is left out"
         in kilt("counter", tmp_path / "long", *asked).stderr
     )
 

@@ -77,10 +77,12 @@ def response_when_held(tree, answer, player, fixed):
     for _ in range(20):
         profile = np.where(own, fixed + (1 - sums) * free, answer)
         value, slots = values_of(tree, profile, player)
-        better = free.copy()
-        for where in np.flatnonzero(nodes.infoset_player == player):
-            start, end = nodes.infoset_start[where : where + 2]
-            better[start:end] = np.eye(end - start)[np.argmax(slots[start:end] + 1e-9 * free[start:end])]
+        worth = slots + 1e-9 * free
+        most = np.repeat(np.maximum.reduceat(worth, nodes.infoset_start[:-1]), np.diff(nodes.infoset_start))
+        best = np.flatnonzero(worth == most)
+        _, first = np.unique(np.searchsorted(nodes.infoset_start, best, side="right"), return_index=True)
+        better = np.where(own, 0.0, free)
+        better[best[first]] = np.where(own[best[first]], 1.0, better[best[first]])
         if (better == free)[own].all():
             break
         free = better

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from commands import answer, refused
+from engine_workers import answers_and_dies_once
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Features
@@ -22,13 +23,19 @@ from kilt.play import match as matches
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
+from kilt.runs.answers import solve_answer
+from kilt.runs.budget import Budget
+from kilt.runs.run import new_run
 from kilt.runs.subject import Subject
+from kilt.solve.counter import Against
+from kilt.strategy.model import OpponentModel
 from loaders import Rooted, baseline, here_only
 from test_cli_agent import solved  # noqa: F401, a fixture
 from test_cli_solve import short  # noqa: F401, a fixture
 from test_flops import Quiet
 from test_match import LEDUC, NOLIMIT, Bound, pair
 from test_public import CASES, SHORT, features  # noqa: F401, a fixture
+from written_out import tree_of
 
 
 @pytest.fixture(scope="module", params=["local", "ray"])
@@ -247,6 +254,37 @@ def test_games_without_parts(tmp_path):
     assert "leave out the engine" in refused("evaluate", "exploitability", tmp_path / "run", "--engine", "local")
 
 
+# Counter-strategies
+
+
+def ann():
+    """A model of somebody in Leduc hold'em."""
+    tree = tree_of("leduc")
+    actions = sum(map(len, tree.actions))
+    return OpponentModel.of_tree(tree, "Ann", np.random.default_rng(3).integers(0, 9, actions).astype(float))
+
+
+@pytest.mark.parametrize("engine", ["ray"], indirect=True)  # `test_commands` has the other
+def test_answers(engine, tmp_path):
+    """Each is solved somewhere else; what was lost with a process is gone on with from its last checkpoint."""
+    model = ann()
+    folders = {place: [tmp_path / place / str(p) for p in (0.5, 0.9)] for place in ("here", "there")}
+    for places in folders.values():
+        for p, folder in zip((0.5, 0.9), places, strict=True):
+            new_run("leduc", "dbr", budget=Budget(40), against=Against(model, p), folder=folder)
+    expected = [solve_answer(folder) for folder in folders["here"]]
+    found = engine.map(answers_and_dies_once, folders["there"])
+    lost = folders["there"][0]
+    before, after = ((lost / name).read_text().splitlines() for name in ("before.jsonl", "log.jsonl"))
+    assert 0 < len(before) < len(after) and before[0] == after[0]
+    for mine, theirs, here, there in zip(found, expected, *folders.values(), strict=True):
+        assert mine[1:] == theirs[1:] and mine.last[2:5] == theirs.last[2:5]
+        assert 0 < mine.exploitability_mbb < mine.exploitation.mean
+        strategies = [np.load(folder / "strategy" / "probabilities.npy") for folder in (here, there)]
+        assert np.array_equal(*strategies)
+    assert found[0].exploitation.mean < found[1].exploitation.mean
+
+
 # Commands
 
 
@@ -266,6 +304,13 @@ def test_commands(tmp_path, short, features, monkeypatch):  # noqa: F811
         assert without_times(answer(*asked, *engine)) == without_times(answer(*asked))
     asked = ("evaluate", "exploitability", "-g", short, "--agent", "always-call", "--threads", 2)
     assert answer(*asked, *engine) == answer(*asked)
+    ann().save(tmp_path / "ann")
+    asked = ("counter", "-g", "leduc", "--model", tmp_path / "ann", "--p", 0.5, "--p", 1, "-n", 3, "--out")
+    here, there = (answer(*asked, tmp_path / place, *more)["answers"] for place, more in (("c", ()), ("d", engine)))
+    assert [one["run"] for one in here] == [str(tmp_path / "c" / "p-0.5"), str(tmp_path / "c" / "p-1")]
+    kept = [[{**one, "run": ""} for one in some] for some in (here, there)]
+    assert without_times(kept[0]) == without_times(kept[1]) and here[1]["exploitation_mbb"] > 0
+    assert "is there already: choose another folder" in refused(*asked, tmp_path / "c")
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
     asked = ("abstraction", "build", "PR-PHS-PHS 3-2", "-g", short, "--threads", 2, "--out")
     here, there = answer(*asked, tmp_path / "here"), answer(*asked, tmp_path / "there", *engine)

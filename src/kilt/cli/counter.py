@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, print_json, say
+from kilt.cli.engines import AddressOption, EngineOption, opened
+from kilt.cli.show import AsJson, print_json, print_table, say, ticking
 from kilt.cli.solve import asked_budget, configured, finish, free_folder, print_result, result_of
 
 if TYPE_CHECKING:
-    from kilt.evaluate.stats import Estimate
+    from kilt.config import Config
+    from kilt.runs.answers import SolvedAnswer
     from kilt.runs.budget import Budget
     from kilt.runs.run import Run
     from kilt.solve.counter import Against
@@ -40,16 +43,21 @@ def counter(
         typer.Option("--game", "-g", metavar="GAME", help="In place of CONFIG: a game as it is, such as leduc."),
     ] = None,
     p: Annotated[
-        float | None,
-        typer.Option("--p", metavar="P", help="Restricted Nash response: they play the model with probability P."),
+        list[float] | None,
+        typer.Option(
+            "--p",
+            metavar="P",
+            help="Restricted Nash response: they play the model with probability P. Given several times: an answer "
+            "for each, as runs inside DIR.",
+        ),
     ] = None,
     p_max: Annotated[
-        float | None,
+        list[float] | None,
         typer.Option(
             "--p-max",
             metavar="P",
             help="Data-biased response: they play it with probability P at most, where they were seen often enough. "
-            "Without --p: 0.9.",
+            "Several as with --p. Without either: 0.9.",
         ),
     ] = None,
     confidence: Annotated[
@@ -73,21 +81,26 @@ def counter(
     seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Left out: CONFIG's.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", metavar="T", help="Left out: CONFIG's.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the run.")] = None,
+    engine: EngineOption = None,
+    address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
     """Answer a model of an opponent: win more from them than an equilibrium does, without giving too much away.
 
     What comes out is a run like any other: `kilt match`, `kilt export` and `kilt agent` take it, and
-    `kilt solve --resume DIR` goes on with it when it was stopped or killed.
+    `kilt solve --resume DIR` goes on with it when it was stopped or killed. Workers of an engine solve several answers
+    at once, each in one process; what one that is lost has done up to its last checkpoint is gone on with by another.
     """
     from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
+    from kilt.runs.answers import exploitation
     from kilt.runs.folder import CONFIG
-    from kilt.runs.run import new_run, open_run
+    from kilt.runs.plan import resolve
+    from kilt.runs.run import keep_run, new_run, open_run
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
 
-    if p is not None and (p_max is not None or confidence is not None):
+    if p and (p_max or confidence is not None):
         raise RunError(
             "--p is for a restricted Nash response, --p-max and --confidence for a data-biased one: give one"
         )
@@ -95,35 +108,102 @@ def counter(
         raise RunError("say who is answered: by --model MODEL, or by --log LOG and --player NAME")
     if (config is None) == (game is None):
         raise RunError("say what is played: give a CONFIG or a RUN, or --game GAME")
-    share = (0.9 if p_max is None else p_max) if p is None else p
-    trust = (confidence or DEFAULT_CONFIDENCE) if p is None else ""
+    shares = p or p_max or [0.9]
+    if len({*shares}) < len(shares):
+        raise RunError(f"{'--p' if p else '--p-max'} has a number twice: give each once")
+    trust = "" if p else confidence or DEFAULT_CONFIDENCE
     folder = out or free_folder(f"{config.stem if config else Path(game or '').stem}-counter")
+    several = len(shares) > 1 or engine is not None
+    if several and folder.exists():
+        raise RunError(f"{folder} is there already: choose another folder for the answers")
+    folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
     budget, target = asked_budget(iterations, minutes, None), game or str(config)
     if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on a game as it is
         game, config = open_run(config).game, None
     with _opponent(model, logs or [], player or "", target, as_json=as_json) as seen:
-        against = Against(OpponentModel.load(seen, check=True), share, trust)
-        if config:
-            run = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm, folder, budget)
-        else:
-            called = against.algorithm(algorithm or DEFAULT_ALGORITHM)
-            run = new_run(
-                game or "",
-                called,
-                budget=budget,
-                seed=seed or 0,
-                threads=threads or 1,
-                against=against,
-                folder=folder,
-            )
+        found, runs = OpponentModel.load(seen, check=True), list["Run"]()
+        asked = [Against(found, share, trust) for share in shares]
+        for against, place in zip(asked, folders, strict=True):
+            if config:
+                said = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm)
+                if several:
+                    keep_run(resolve(said, place), place)
+                else:
+                    runs.append(configured(said, place, budget, going_on=False))
+            else:
+                begun = new_run(
+                    game or "",
+                    against.algorithm(algorithm or DEFAULT_ALGORITHM),
+                    budget=budget,
+                    seed=seed or 0,
+                    threads=threads or 1,
+                    against=against,
+                    folder=place,
+                )
+                runs += [] if several else [begun]
+    if several:
+        _print_answers(_solved(engine, address, shares, folders, budget), as_json=as_json)
+        return
+    (run,) = runs
     last = finish(run)
-    found = _exploitation(run)
+    won = exploitation(run)
     if as_json:
-        print_json(result_of(last, run) | {"exploitation_mbb": found.mean, "exploitation_ci95": found.interval})
+        print_json(result_of(last, run) | {"exploitation_mbb": won.mean, "exploitation_ci95": won.interval})
         return
     print_result(last, run, as_json=False)
-    exact = "" if found.margin else ", exactly"
-    say(f"it wins {found if found.margin else f'{found.mean:+.1f}'} mbb/h from the model that it answers{exact}")
+    exact = "" if won.margin else ", exactly"
+    say(f"it wins {won if won.margin else f'{won.mean:+.1f}'} mbb/h from the model that it answers{exact}")
+
+
+def _solved(
+    name: str | None, address: str, shares: list[float], folders: list[Path], budget: Budget | None
+) -> list[tuple[float, Path, SolvedAnswer]]:
+    """Several answers, by workers of an engine; without one, one after another."""
+    from kilt.jit import cores
+    from kilt.runs.answers import solve_answer, solve_answers
+
+    found: list[SolvedAnswer] = []
+    try:
+        with opened(name, address, min(len(folders), cores())) as engine, ticking() as tick:
+            if engine:
+                found = solve_answers(engine, folders, budget, lambda share: tick("answers", share))
+            else:
+                for number, folder in enumerate(folders):
+                    tick(str(folder), number / len(folders))
+                    found.append(solve_answer(folder, budget))
+    except KeyboardInterrupt:
+        say(f"stopped; each goes on by itself: kilt solve --resume {quote(str(folders[len(found)]))}")
+        raise typer.Exit(130) from None
+    return list(zip(shares, folders, found, strict=True))
+
+
+def _print_answers(found: list[tuple[float, Path, SolvedAnswer]], *, as_json: bool) -> None:
+    from math import isnan
+
+    if as_json:
+        print_json(
+            {
+                "answers": [
+                    {"p": p, "run": str(folder)}
+                    | one.last._asdict()
+                    | {"exploitability_mbb": one.exploitability_mbb}
+                    | {"exploitation_mbb": one.exploitation.mean, "exploitation_ci95": one.exploitation.interval}
+                    for p, folder, one in found
+                ]
+            }
+        )
+        return
+    rows = [
+        [
+            f"{p:g}",
+            str(one.exploitation) if one.exploitation.margin else f"{one.exploitation.mean:+.1f}",
+            "unknown" if isnan(one.exploitability_mbb) else f"{one.exploitability_mbb:.1f}",
+            f"{one.last.iterations:,}",
+            str(folder),
+        ]
+        for p, folder, one in found
+    ]
+    print_table("answers", ["p", "wins from the model, mbb/h", "exploitability, mbb/g", "iterations", "run"], rows)
 
 
 def _configured(
@@ -132,10 +212,8 @@ def _configured(
     against: Against,
     how: dict[str, int | None],
     algorithm: str | None,
-    folder: Path,
-    budget: Budget | None,
-) -> Run:
-    """A run on an abstract game; it has a copy of the model of its own."""
+) -> Config:
+    """The configuration of a run that answers a model in the abstract game of another configuration, or of a run."""
     from kilt.config import CounterConfig, EngineConfig, read_config
     from kilt.runs.folder import CONFIG
     from kilt.runs.run import with_overrides
@@ -146,11 +224,10 @@ def _configured(
         own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
         said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
     if said.engine.name:
-        say("counter-strategies are solved in one process: the [engine] of the configuration is left out")
+        say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
     called = against.algorithm(algorithm or said.solver.algorithm)
     said = with_overrides(replace(said, engine=EngineConfig()), solver={"algorithm": called, **how}, engine={})
-    asked = CounterConfig(str(model), against.p, against.confidence)
-    return configured(replace(said, counter=asked), folder, budget, going_on=False)
+    return replace(said, counter=CounterConfig(str(model), against.p, against.confidence))
 
 
 @contextmanager
@@ -169,25 +246,3 @@ def _opponent(model: Path | None, logs: list[Path], player: str, target: str, *,
     with TemporaryDirectory(prefix="kilt-model-") as folder:
         found.model.save(Path(folder) / "model")
         yield Path(folder) / "model"
-
-
-def _exploitation(run: Run) -> Estimate:
-    """What the strategy wins from the model in mbb/h, mean over both seats, with its 95% interval."""
-    import numpy as np
-
-    from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
-    from kilt.evaluate.stats import Estimate, estimate
-    from kilt.solve.abstract_problem import AbstractProblem
-
-    problem = run.judge.problem
-    opponent, answer = problem.opponent, run.strategy()
-    policy = opponent.model.policy()
-    if not isinstance(problem, AbstractProblem):  # both seats are walked
-        first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))
-        return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
-    mine, theirs = (
-        AbstractStrategy(problem.abstract, shares.astype(np.float32))  # kernels are compiled for one type
-        for shares in (answer, policy)
-    )
-    won = expected_winnings(mine, theirs, AGAINST_FIXED)
-    return estimate(won.mean(axis=1) * 1000 / problem.big_blind)

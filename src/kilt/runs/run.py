@@ -285,6 +285,22 @@ def configured_run(
     return run
 
 
+def keep_run(plan: RunPlan, folder: Path) -> None:
+    """Write the folder of a run that is to begin later, perhaps on another machine: `continued_run` does that.
+
+    Parameters
+    ----------
+    plan : RunPlan
+        What `plan.resolve` made of the configuration.
+    folder : Path
+        A new one.
+    """
+    _require_new(folder, plan)
+    plan.require_room(folder)
+    with RunFolder.claimed(folder):
+        plan.keep(folder)
+
+
 def _require_new(folder: Path, plan: RunPlan) -> None:
     """Raise RunError unless a run can begin in a folder: it may hold what one left that was killed as it began."""
     if (folder / CONFIG).is_file():

@@ -1,0 +1,75 @@
+"""Several answers to a model of an opponent at once: each is a run of its own, solved by a worker of an engine.
+
+A run begins here, which writes its folder, and is finished by whoever is free. A worker that is lost leaves the last
+checkpoint there: another one goes on from it, and comes to the same strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.engines import Engine
+from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
+from kilt.evaluate.stats import Estimate, estimate
+from kilt.runs.budget import Budget, Step
+from kilt.runs.run import Run, continued_run
+from kilt.solve.abstract_problem import AbstractProblem
+
+
+class SolvedAnswer(NamedTuple):
+    """What came out of a run that answers a model."""
+
+    last: Step
+    exploitability_mbb: float  # of its average strategy, in mbb/g; nan where not known
+    exploitation: Estimate  # what it wins from the model: see `exploitation`
+
+
+def solve_answers(
+    engine: Engine,
+    folders: Sequence[Path],
+    budget: Budget | None = None,
+    tick: Callable[[float], None] = lambda share: None,
+) -> list[SolvedAnswer]:
+    """Finish runs that answer a model, several at once.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where they are solved, each in one process.
+    folders : sequence of Path
+        Of the runs, which have begun (`keep_run`, `new_run`) and may have been stopped; all machines see them there.
+    budget : Budget, optional
+        Of each of them, in total. Left out: their own.
+    tick : callable
+        Hears what share of them is done.
+    """
+    return engine.map(partial(solve_answer, budget=budget), [folder.resolve() for folder in folders], tick)
+
+
+def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
+    """Finish the run in a folder, from its last checkpoint if it has one."""
+    run = continued_run(folder, budget=budget)
+    last = run.finish()
+    mbb = run.problem.mbb(last.exploitability)
+    return SolvedAnswer(last, np.nan if mbb is None else mbb, exploitation(run))
+
+
+def exploitation(run: Run) -> Estimate:
+    """What the strategy of a run wins from the model that it answers in mbb/h, mean over both seats."""
+    problem = run.judge.problem
+    opponent, answer = problem.opponent, run.strategy()
+    policy = opponent.model.policy()
+    if not isinstance(problem, AbstractProblem):  # both seats are walked
+        first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))
+        return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
+    mine, theirs = (
+        AbstractStrategy(problem.abstract, shares.astype(np.float32))  # kernels are compiled for one type
+        for shares in (answer, policy)
+    )
+    won = expected_winnings(mine, theirs, AGAINST_FIXED)
+    return estimate(won.mean(axis=1) * 1000 / problem.big_blind)
