@@ -7,11 +7,17 @@ is the time of any number of threads that are always at work.
 As printed, each deal has a board of each class, and what a class adds to its own tables has no weight, though a class
 leaves other hands with other numbers of boards. With weights that is unbiased; and with fewer boards than classes, one
 for each thread, the trunk learns from more deals (see `solve.distributed.blades`).
+
+Blades below blades [Brown15 §3] are unbiased too: runs of one, two and three levels are told apart by exploitability
+after as many deals, in a game of three boards. Messages are short there: a blade with others below it learns from a
+batch when these have answered, and the strategies of a long one would be older on more levels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -30,7 +36,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import GameDef, library
 from kilt.games.holdem import Holdem
 from kilt.reproduce.agents import visit
-from kilt.reproduce.claims import Claim, Row, contrast, lower
+from kilt.reproduce.claims import Claim, Row, contrast, every, lower
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.distributed.shared import SharedGame
@@ -42,6 +48,9 @@ SOURCE = "[Brown15 algorithm 4]"
 RANKS = (3, 6, 12)  # of the deck, and so classes of boards
 NODES, RUNS, BATCH = 4_000_000, 5, 128  # visited by each run; deals of a message
 BIAS = 1.0  # mbb/g that may be put down to chance
+LEVELS = (1, 2, 3)  # of blades, in a game with as many boards as the last of these
+SHORT, DEALS, MORE_RUNS = 32, 8_000, 20  # deals of a message and of a run with levels; how many of these runs
+ALIKE = 50.0  # mbb/g that runs of several levels may be apart
 PRINTED, WEIGHTED, MORE, ONE = "as printed", "a board of each class", "4 boards of each class", "1 board a deal"
 
 
@@ -51,6 +60,7 @@ class BoardSampling(NamedTuple):
     samples: int = 1
     boards: int = 0
     weighted: bool = True
+    depth: int = 1
 
 
 WAYS = {
@@ -65,32 +75,56 @@ def _row(classes: int, way: str) -> str:
     return f"{classes} classes, {way}"
 
 
+def _level(depth: int) -> str:
+    return f"{depth} of 3 levels of blades, {ONE}"
+
+
 @dataclass
 class RankedLeduc:
-    """Leduc hold'em with some ranks, to be solved by head and blades, without abstraction."""
+    """Leduc hold'em with some ranks, to be solved by head and blades, without abstraction.
+
+    With several `boards`, each in a round of its own, rounds have one raise. Each board is a class of its own, inside
+    that of the boards before it; for classes to have as many boards, there is one suit then.
+    """
 
     ranks: int
     folder: Path
     suits: int = 2
+    boards: int = 1
 
     def __post_init__(self) -> None:
         rules = library()["leduc"].replace("numRanks = 3", f"numRanks = {self.ranks}")
+        if self.boards > 1:
+            more = 1 + self.boards
+            changes = {"numRounds = 2": f"numRounds = {more}", "firstPlayer = 1 1": "firstPlayer =" + more * " 1"}
+            changes |= {"numBoardCards = 0 1": "numBoardCards = 0" + self.boards * " 1"}
+            changes |= {"raiseSize = 2 4": "raiseSize = 2" + self.boards * " 4"}
+            changes |= {"maxRaises = 2 2": "maxRaises =" + more * " 1"}
+            for before, after in changes.items():
+                rules = rules.replace(before, after)
         game = Holdem(GameDef.parse(rules.replace("numSuits = 2", f"numSuits = {self.suits}")), "leduc")
         deal = Deal.of(game)
         plan = plan_named(LOSSLESS, deal.board_cards)
         rounds = tuple(replace(this, recall=False) for this in plan.rounds)
-        classes = PublicPlan(2, self.ranks, base=LOSSLESS, codes=0)
-        spec = AbstractionSpec(LOSSLESS, deal, replace(plan, rounds=rounds, public=(classes,)))
+        classes = tuple(PublicPlan(2 + n, self.ranks - n, base=LOSSLESS, codes=0) for n in range(self.boards))
+        spec = AbstractionSpec(LOSSLESS, deal, replace(plan, rounds=rounds, public=classes))
         self.abstract = AbstractGame(game, build(spec, self.folder))
         self.seen = BucketedGame.by(VectorGame(game), self.abstract.cards)
 
     def solved(self, seed: int, nodes: int, way: BoardSampling) -> tuple[float, int]:
-        """Exploitability in mbb/g when `nodes` nodes were visited, and after how many deals that was."""
+        """Exploitability in mbb/g when `nodes` nodes were visited, and after how many deals that was.
+
+        With several boards, after `DEALS` deals: blades of each level count the nodes that they begin at.
+        """
         fingerprint, options = self.abstract.fingerprint, SamplingOptions()
-        shared = SharedGame(self.abstract.game, (self.folder,), None, fingerprint, options, seed, BATCH, *way)
-        solver = Distributed(shared, LocalEngine(), blades=1)
+        batch = BATCH if self.boards == 1 else SHORT
+        shared = SharedGame(self.abstract.game, (self.folder,), None, fingerprint, options, seed, batch, *way)
+        solver = Distributed(shared, LocalEngine(), blades=1, below=(1,) * (way.depth - 1))
         try:
-            visit(solver, nodes)
+            if self.boards == 1:
+                visit(solver, nodes)
+            else:
+                solver.step(DEALS)
             return self.exploitability(solver.average()), solver.iterations
         finally:
             solver.close()
@@ -102,33 +136,42 @@ class RankedLeduc:
 
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
-    rows, runs = list[Row](), RUNS if asked.runs is None else asked.runs
-    for classes in RANKS:
-        wanted = {way: how for way, how in WAYS.items() if _row(classes, way) in (asked.only or ROWS)}
+    rows, wanted = list[Row](), asked.only or ROWS
+    for ranks, suits, boards, ways in _games():
+        chosen = {row: how for row, how in ways.items() if row in wanted}
+        runs = (RUNS if boards == 1 else MORE_RUNS) if asked.runs is None else asked.runs
         with TemporaryDirectory() as folder:
-            game = RankedLeduc(classes, Path(folder)) if wanted else None
-            for way, how in wanted.items():
+            game = RankedLeduc(ranks, Path(folder), suits, boards) if chosen else None
+            for row, how in chosen.items():
                 began, found = process_time(), list[tuple[float, int]]()
                 for seed in range(runs):
                     if watcher.stopped():
                         return ReproductionResult(TABLE.what, rows)
-                    watcher.show(_row(classes, way), seed / runs, None)
+                    watcher.show(row, seed / runs, None)
                     assert game
                     found.append(game.solved(seed, NODES, how))
-                more = {"deals": round(np.mean([deals for _, deals in found])), "nodes": NODES}
+                more = {"deals": round(np.mean([deals for _, deals in found]))}
+                more |= {"nodes": NODES} if boards == 1 else {}
                 ends = [exploitability for exploitability, _ in found]
-                rows.append(Row.of_runs(_row(classes, way), ends, "mbb/g", process_time() - began, more))
+                rows.append(Row.of_runs(row, ends, "mbb/g", process_time() - began, more))
     return ReproductionResult(TABLE.what, rows)
 
 
-ROWS = tuple(_row(classes, way) for classes in RANKS for way, how in WAYS.items() if how.boards < classes)
+def _games() -> Iterator[tuple[int, int, int, dict[str, BoardSampling]]]:
+    """Ranks, suits and boards of each game, and how it is solved in each row."""
+    for ranks in RANKS:
+        yield ranks, 2, 1, {_row(ranks, way): how for way, how in WAYS.items() if how.boards < ranks}
+    yield 5, 1, LEVELS[-1], {_level(depth): BoardSampling(boards=1, depth=depth) for depth in LEVELS}
+
+
+ROWS = tuple(row for *_, ways in _games() for row in ways)
 TABLE = Reproduction(
-    what="[Brown15 algorithm 4]: boards and weights as printed and as here, by exact exploitability on small games",
-    time=f"some seconds for each of {RUNS} runs of {len(ROWS)} rows",
+    what="[Brown15 algorithm 4]: boards, weights and levels as printed and as here, by exact exploitability in small",
+    time=f"some seconds for each of {RUNS} runs of {len(ROWS)} rows, {MORE_RUNS} of those about levels",
     rows=ROWS,
     run=_reproduce,
     options=("only", "runs"),
-    hint=f"Leduc hold'em with {', '.join(map(str, RANKS))} ranks; each run visits {NODES:,} nodes",
+    hint=f"Leduc hold'em with {', '.join(map(str, RANKS))} ranks; each run visits {NODES:,} nodes, or {DEALS:,} deals",
     claims=tuple(
         claim
         for classes in RANKS
@@ -149,6 +192,17 @@ TABLE = Reproduction(
                 lower(_row(classes, WEIGHTED), _row(classes, MORE)),
             ),
         )
+    )
+    + tuple(
+        Claim(
+            f"blades on {after} levels learn what those on {before} do: they are at most {ALIKE:g} mbb/g apart",
+            "[Brown15 §3]",
+            every(
+                contrast({_level(after): 1.0, _level(before): -1.0}, -ALIKE),
+                contrast({_level(after): -1.0, _level(before): 1.0}, -ALIKE),
+            ),
+        )
+        for before, after in pairwise(LEVELS)
     ),
     quick=Request(only=ROWS[:4], runs=3),
 )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.abstraction.abstract_game import join_parts
+from kilt.abstraction.abstract_game import AbstractPart, join_parts
 from kilt.arrays import Array, ByteArray, IntArray
 from kilt.draws import numbered
 from kilt.engines import Worker
@@ -221,6 +221,7 @@ class LowerClass(NamedTuple):
 
     path: tuple[int, ...]
     number: int  # among all of its level
+    part: AbstractPart
     regrets: RegretTable
 
 
@@ -240,8 +241,10 @@ class LowerChild(ClassOwner):
             rules, part = self.own[0].regrets.rules if self.own else None, self.partition.part(*path)
             regrets = RegretTable(part, game.options, rules)
             cut_off(regrets.rules, part, self.partition.end(self.level))
-            self.own.append(LowerClass(path, self.partition.number(*path), regrets))
+            self.own.append(LowerClass(path, self.partition.number(*path), part, regrets))
         self._next = {label: self.partition.next_boards(label, self.level) for label in classes[0]}
+        _, sets = self._next[classes[0][0]]
+        self._bits = np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)  # [set]
         self._ways = self.partition.next_ways(self.level)
         super().__init__(game, self.own, threads)
         self.begin(game.batch, game.samples, game.boards)
@@ -301,7 +304,6 @@ class LowerChild(ClassOwner):
         game, deals, spread = self.game, len(one.board), bool(self.game.boards)
         ways, board = np.empty((2, deals), dtype=np.int64)
         labels, sets = self._next[own.path[0]]
-        bits = np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
         inner = own.path[-1]
         with np.errstate(over="ignore"):
             drawing = np.uint64(numbered(one.key, np.uint64(APART + (0 if spread else 1 + inner))))
@@ -314,7 +316,7 @@ class LowerChild(ClassOwner):
             one.board,
             labels,
             sets,
-            bits,
+            self._bits,
             own.number,
             spread,
             one.likely,
@@ -338,7 +340,7 @@ class LowerChild(ClassOwner):
 
         What `ClassOwner.walked` gives; or, where there are blades below, the state after the first pass.
         """
-        deals, part, ways = len(drawn.ways), self.partition.part(*own.path), drawn.ways
+        deals, part, ways = len(drawn.ways), own.part, drawn.ways
         bucket, outcome = workspace.settle(deals, part)
         part.require_own(bucket, (ways > 0) & (one.share > 0))
         workspace.share[:deals] = one.share * (ways / (1 if self.game.boards else self._ways))
@@ -364,7 +366,7 @@ class LowerChild(ClassOwner):
         def some(own: LowerClass) -> R:
             slots, mine = partition.played(*own.path), own.regrets.quantised(upper.dtype)
             shares = np.zeros(slots.slots, dtype=upper.dtype)
-            join_parts([(partition.played(*path), np.array(upper)), (partition.part(*own.path), mine)], slots, shares)
+            join_parts([(partition.played(*path), np.array(upper)), (own.part, mine)], slots, shares)
             return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, *own.path)))
 
         return list(self._pool.map(some, inside))
