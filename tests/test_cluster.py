@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import wasserstein_distance
 
 import naive
 from kilt.abstraction import cluster, cluster_kernels
@@ -41,6 +40,8 @@ def mean_cost(points, weights, centroids, metric):
 @settings(max_examples=100, deadline=None)
 def test_the_cost_of_cumulative_histograms_is_the_earth_movers_distance(data):
     """Between bins, that is; SciPy's distance is between the same histograms as weights on the numbers of the bins."""
+    from scipy.stats import wasserstein_distance  # a second to import, in each process that collects tests
+
     bins = data.draw(st.integers(2, 60))
     counts = np.array(
         [data.draw(st.lists(st.integers(0, 9), min_size=bins, max_size=bins).filter(sum)) for _ in range(2)]

@@ -13,7 +13,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from commands import answer, kilt, refused
 from kilt.errors import PlayError
@@ -294,6 +293,8 @@ def test_errors():
 
 
 def test_intervals_against_naive_ones():
+    from scipy import stats  # a second to import
+
     values = np.random.default_rng(1).normal(3, 20, 500)
     mean, margin = estimate(values)
     low, high = stats.norm.interval(0.95, values.mean(), stats.sem(values))

@@ -23,16 +23,15 @@ from kilt.play.dealer import Dealer
 from kilt.runs.check import check
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import DecisionLayout, OpponentModel
-from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
+from written_out import tree_of
 
 LEDUC = load_game("leduc")
-TREE = flat_tree(LEDUC)
 
 
 def test_a_model_on_disk(tmp_path):
     """What is written is what is read; a policy adds up to 1 everywhere, and calls where nothing was seen."""
-    tree = TREE
+    tree = tree_of("leduc")
     counts = np.random.default_rng(1).integers(0, 3, int(tree.nodes.infoset_start[-1])).astype(float)
     model = OpponentModel.of_tree(tree, "Ann", counts, hands=7)
     model.save(tmp_path / "ann")
@@ -67,7 +66,7 @@ def test_tables_over_hands_have_the_same_decisions():
     policy = model.policy()
     assert model.seen.shape == (len(layout.actions), game.shape[1])
     assert np.add.reduceat(policy, layout.start[:-1], axis=0) == pytest.approx(1)
-    flat = DecisionLayout.of_tree(TREE)
+    flat = DecisionLayout.of_tree(tree_of("leduc"))
     kinds = [set(zip(*(array.tolist() for array in one), strict=True)) for one in (layout, flat)]
     assert kinds[0] == kinds[1]
 
@@ -102,7 +101,7 @@ def leduc_log():
 
 def test_counts_of_a_flat_tree(leduc_log):
     text, hands = leduc_log
-    tree = TREE
+    tree = tree_of("leduc")
     observer = FlatObserver(LEDUC, tree, "Ann")
     half = text.index("STATE:200:")
     for part in (text[:half], text[half:]):
@@ -121,7 +120,7 @@ def test_counts_of_a_flat_tree(leduc_log):
 def test_what_is_not_shown(leduc_log):
     """Hands without a showdown are left out, or count for all that they could have been."""
     text, hands = leduc_log
-    tree = TREE
+    tree = tree_of("leduc")
     models = {}
     for mucked in MUCKED:
         observer = FlatObserver(LEDUC, tree, "Ann", mucked)
@@ -144,7 +143,7 @@ def test_counts_of_an_abstract_game(leduc_log, tmp_path):
     text, hands = leduc_log
     deal = Deal.of(LEDUC)
     cards = build(AbstractionSpec.named("lossless", deal), tmp_path / "cards")
-    abstract, flat = AbstractGame(LEDUC, cards), FlatObserver(LEDUC, TREE, "Bob")
+    abstract, flat = AbstractGame(LEDUC, cards), FlatObserver(LEDUC, tree_of("leduc"), "Bob")
     observer = AbstractObserver(abstract, "Bob")
     for one in (flat, observer):
         one.add_log(text, "bob.log")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from scipy.stats import spearmanr
 
 import naive
 from kilt.abstraction import public as module
@@ -154,6 +153,8 @@ def test_heaps_of_equal_hands_give_the_exact_distance(states, features, tmp_path
 
 
 def test_gathered_hands_tell_which_boards_are_near(states, features, base):
+    from scipy.stats import spearmanr  # a second to import
+
     exactly = hand_by_hand(states, "history", features, 12)
     gathered = gather(exactly, base[1])
     pairs = list(combinations(range(len(states.boards)), 2))[::2]

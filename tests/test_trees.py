@@ -14,13 +14,10 @@ from kilt.games import load_game
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
-from kilt.jit import kernel
 from kilt.tree import betting
 from kilt.tree.betting import betting_size, betting_tree, public_tree
 from kilt.tree.flat import flat_tree
-from kilt.tree.leaf_kernels import values_of_leaves
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_kernels import arrive
 from written_out import tree_of
 
 SMALL = {
@@ -238,28 +235,19 @@ def test_size_of_the_public_tree():
     assert len(public_tree(load_game("bluff-1-1")).nodes.parent) == 2**13 - 1
 
 
-@kernel
-def arrive_with(tree, block, player, scope, depth, board, reach, work):
-    """Write the values of the leaves of a block, where the opponent comes to all of them with the same reach."""
-    work.board[depth] = board
-    visit = arrive(tree, scope, depth, work, False)
-    root = tree.nodes.place[tree.nodes.block[block]]
-    for hand in range(len(reach)):
-        work.vectors.reach[root, hand] = reach[hand]
-    for place in range(root, root + tree.nodes.block[block + 1] - tree.nodes.block[block]):
-        work.vectors.source[place], work.vectors.alive[place] = root, True
-    values_of_leaves(tree, block, player, scope, visit, work, work.vectors.reach)
-
-
 def leaf_values(game, leaf, board, reach, player):
-    """[hand] what a player's hands are worth at a leaf, by its number, on a board of the tree, by its number."""
+    """[hand] how an opponent whose hands are dealt with a `reach` comes to a leaf, and what the player wins there.
+
+    The leaf and the board are given by their numbers. Both players take all actions alike.
+    """
     tree = game.tree
+    tree.prior[1 - player] = reach
     node = int(np.flatnonzero(betting_tree(game.game).nodes.leaf == leaf)[0])
     block = int(np.searchsorted(tree.nodes.block, node, side="right")) - 1
-    depth = int(np.searchsorted(tree.board_start, board, side="right")) - 1
-    with game.workspace() as work:
-        arrive_with(tree, block, player, game.scope(player), depth, board, reach, work)
-        return work.vectors.value[tree.nodes.place[node]].copy()
+    entry = int(np.flatnonzero(tree.entry_block == block)[0])
+    found = game.look(np.ones(game.shape), [(0, 0), (entry, board)] if board else [(0, 0)])[player]
+    place = node - tree.nodes.block[block]
+    return found.reach[place], found.value[place]
 
 
 @pytest.mark.parametrize("shape", SMALL.values(), ids=SMALL)
@@ -277,8 +265,9 @@ def test_leaf_payoffs_in_linear_time(shape, betting):
         cards = tuple(game.tree.board[board, :size].tolist())
         matrix = naive.payoff_matrix(game.game, leaves[leaf], cards)
         for player, payoff in ((0, matrix), (1, -matrix.T)):
-            reach = rng.random(len(matrix))
-            np.testing.assert_allclose(leaf_values(game, leaf, board, reach, player), payoff @ reach, atol=1e-10)
+            reach, value = leaf_values(game, leaf, board, rng.random(len(matrix)), player)
+            assert np.ptp(reach) > 0.01
+            np.testing.assert_allclose(value, payoff @ reach, atol=1e-10)
 
 
 def test_rules_and_ready_made_agree():
