@@ -692,7 +692,11 @@ def test_pieces_of_tables():
 
 @pytest.mark.parametrize("window", [1 << 24, 7])
 def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, monkeypatch, window):
-    """Bit for bit as the whole is, which is never put together in memory; what is on disk opens as one."""
+    """Bit for bit as the whole is, which is never put together in memory; what is on disk opens as one.
+
+    What somebody left who was killed while the parts were removed again is in nobody's way.
+    """
+    (tmp_path / ".strategy.parts" / "class-1").mkdir(parents=True)
     monkeypatch.setattr(abstract_module, "WINDOW", window)
     monkeypatch.setattr(judge_module, "at_hand", lambda *_: False)
     abstract, cards = small

@@ -357,6 +357,7 @@ class Distributed:
         these files in one pass, where each part as it comes would go over all of it again.
         """
         self._wait()
+        shutil.rmtree(folder, ignore_errors=True)  # what is left of it where somebody was killed below
         self._all("write", folder, self.dtype)
         parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
         for path in self.partition.paths:
