@@ -27,10 +27,7 @@ IMPORTED = {
     "numba.core.codegen": {"JITCodeLibrary"},
     "numba.core.compiler": {"Compiler"},
     "numba.core.datamodel.models": {"PrimitiveModel"},
-    "numba.core.ir": {"Inst", "Loc", "Var"},
     "numba.core.runtime": {"rtsys"},
-    "numba.core.targetconfig": {"ConfigStack", "TargetConfig"},
-    "numba.core.types.functions": {"BaseFunction"},
     "ray._private": {"ray_constants", "services", "state", "worker"},
     "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
 }
@@ -45,10 +42,6 @@ USED = {
     },
     "numba.core.caching.Cache": {"_guard_against_spurious_io_errors", "_load_overload", "load_overload"},
     "numba.core.compiler.Compiler": {"define_pipelines"},
-    "numba.core.ir.Inst": {"_rec_list_vars", "list_vars"},
-    "numba.core.targetconfig.ConfigStack": {"top_or_none"},
-    "numba.core.targetconfig.TargetConfig": {"_values", "values"},
-    "numba.core.types.functions.BaseFunction": {"get_call_type"},
     "numba.core.dispatcher.Dispatcher": {"compile", "get_call_template", "get_overload"},
     "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
     "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
@@ -56,15 +49,13 @@ USED = {
     "ray._private.state": {"available_resources_per_node", "total_resources_per_node"},
     "ray._private.worker": {"print_to_stdstream"},
 }
-# Of a dispatcher of numba and of the files of its cache, of what makes machine code, and of what finds types.
+# Of a dispatcher of numba and of the files of its cache, and of what makes machine code.
 ATTRIBUTES = {
     "_cache",
     "_cache_file",
     "_code",
     "_guard_against_spurious_io_errors",
-    "_impl_keys",
     "_load_overload",
-    "_values",
     "_insert",
     "_index_path",
     "_add_module",
@@ -131,52 +122,6 @@ def test_the_files_of_a_kernel_are_where_they_were():
     files = trailing_zeros._cache._cache_file
     assert Path(files._index_path).parent.is_dir()
     assert callable(files.save) and callable(files.load)
-
-
-def test_what_is_found_more_quickly_is_what_numba_finds():
-    """Flags, and the variables of a statement, beside what numba has for them."""
-    from numba.core import ir
-    from numba.core.compiler import Flags
-
-    from kilt import jit
-
-    some, same, others = Flags(), Flags(), Flags()
-    some.nrt = same.nrt = True
-    others.nrt, others.error_model = True, "numpy"
-    assert some == same and hash(some) == hash(same) and some != others and some != 1
-    same.nrt = False
-    assert same == Flags() and same != some  # a default that is set is none the less
-    here = ir.Loc("there", 1)
-    a, b, c = (ir.Var(None, name, here) for name in "abc")
-    called = ir.Assign(ir.Expr.call(a, [b], {"key": c}, here), b, here)
-    assert jit._variables(called, called.__dict__) == called.list_vars() == [a, b, c, b]
-
-
-def test_calls_have_the_types_that_numba_finds():
-    """What is known of a call for other flags, or other constants, is not taken for it."""
-    from operator import mul, truediv
-
-    from numba import types
-    from numba.core.compiler import Flags
-    from numba.core.registry import cpu_target
-    from numba.core.targetconfig import ConfigStack
-
-    from kilt import jit
-
-    context = cpu_target.typing_context
-    cpu_target.target_context.refresh()
-    three, seven = types.literal(3), types.literal(7)
-    calls = [(types.int64, types.float32), (three, types.float64), (seven, three), (types.uint64, types.int64)]
-    for operator in (mul, truediv):
-        function = context.resolve_value_type(operator)
-        for args in [*calls, *reversed(calls)]:
-            for nrt in (True, False):
-                flags = Flags()
-                flags.nrt = nrt
-                with ConfigStack().enter(flags):
-                    found, name = function.get_call_type(context, args, {}), function._impl_keys
-                    key = name[found.args]
-                    assert found == jit._call_type(function, context, args, {}) and name[found.args] is key
 
 
 def test_kernels_of_another_version_are_compiled_anew(tmp_path):

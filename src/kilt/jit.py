@@ -16,20 +16,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
-os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # of attempts that fail, which nobody sees
-
 import numba
+import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.ir import Inst, Loc, Var
 from numba.core.runtime import rtsys
-from numba.core.targetconfig import ConfigStack, TargetConfig
-from numba.core.types.functions import BaseFunction
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
@@ -194,71 +188,6 @@ def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
         except (ImportError, AttributeError):  # it is of another version, with classes that are elsewhere now
             index.unlink(missing_ok=True)
             return method(*arguments)
-
-
-# What numba works out over and over, found more quickly: a seventh of the time in which kernels are compiled.
-
-_call_type: Any = BaseFunction.get_call_type
-_NO_VARIABLES = frozenset([str, int, bool, float, type(None), Loc])
-
-
-def _known_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
-    """The signature with which a function of numba takes some types, found once; and by which name it is compiled."""
-    key = context, tuple(args), tuple(kws.items()), ConfigStack.top_or_none()
-    known = function.__dict__.setdefault("_known_call_types", {})
-    if key not in known:
-        signature = _call_type(function, context, args, kws)
-        known[key] = signature, function._impl_keys[signature.args]
-    signature, implementation = known[key]
-    function._impl_keys[signature.args] = implementation
-    return signature
-
-
-def _same_flags(flags: Any, others: Any) -> Any:
-    """Whether flags of the compiler are the same: all others have their defaults where those that are set agree."""
-    if flags is others:
-        return True
-    if not isinstance(others, TargetConfig):
-        return NotImplemented
-    return flags._values == others._values or flags.values() == others.values()
-
-
-def _hash_of_flags(flags: Any) -> int:
-    """A number that is the same for equal flags: that of their class, as with numba, which takes the names of all."""
-    return hash(type(flags))
-
-
-def _variables(statement: Any, value: Any) -> list[Any]:
-    """The variables that a statement of a kernel, or a part of one, reads or writes."""
-    found: list[Any] = []
-    _add_variables(value, found)
-    return found
-
-
-def _add_variables(value: Any, found: list[Any]) -> None:
-    kind = type(value)
-    if kind is Var:
-        found.append(value)
-    elif kind in _NO_VARIABLES:
-        return
-    elif isinstance(value, Inst):
-        found.extend(value.list_vars())
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            _add_variables(part, found)
-    elif isinstance(value, dict):
-        for part in value.values():
-            _add_variables(part, found)
-
-
-_QUICKER: list[tuple[Any, str, Callable[..., Any]]] = [
-    (BaseFunction, "get_call_type", _known_call_type),
-    (TargetConfig, "__eq__", _same_flags),
-    (TargetConfig, "__hash__", _hash_of_flags),
-    (Inst, "_rec_list_vars", _variables),
-]
-for _owner, _name, _method in _QUICKER:
-    setattr(_owner, _name, _method)
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
