@@ -49,8 +49,8 @@ RANKS = (3, 6, 12)  # of the deck, and so classes of boards
 NODES, RUNS, BATCH = 4_000_000, 5, 128  # visited by each run; deals of a message
 BIAS = 1.0  # mbb/g that may be put down to chance
 LEVELS = (1, 2, 3)  # of blades, in a game with as many boards as the last of these
-SHORT, DEALS, MORE_RUNS = 32, 8_000, 20  # deals of a message and of a run with levels; how many of these runs
-ALIKE = 50.0  # mbb/g that runs of several levels may be apart
+SHORT, DEALS, MORE_RUNS = 32, 64_000, 8  # deals of a message and of a run with levels; how many of these runs
+ALIKE = 20.0  # mbb/g that runs of several levels may be apart
 PRINTED, WEIGHTED, MORE, ONE = "as printed", "a board of each class", "4 boards of each class", "1 board a deal"
 
 
