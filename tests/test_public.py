@@ -13,14 +13,14 @@ from scipy.spatial.distance import cdist
 import naive
 from kilt.abstraction import public as module
 from kilt.abstraction.boards import pair_seconds
-from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_classes, load_round
 from kilt.abstraction.classes import BoardClasses, describe
 from kilt.abstraction.estimate import estimate, estimate_in_codes
 from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.holdings_kernels import look_up_hands
 from kilt.abstraction.partition import partition
-from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check
+from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check, sorts_alike
 from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
 from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
 from kilt.cards.boards import card_permutations
@@ -189,6 +189,30 @@ def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, mo
     assert (np.diagonal(whole) == 0).all()
 
 
+def test_distances_are_found_once_for_all_plans_that_compare_alike(features, tmp_path, monkeypatch):
+    """Not the seed, nor the number of classes or buckets, changes distances; what tells hands apart does."""
+    asked, moved = [], module.moved
+    monkeypatch.setattr(module, "moved", lambda *boards: asked.append(0) or moved(*boards))
+    first = PublicPlan(2, 4, method="schmid", base="IR-KE-KO 10-9-9-9")
+    others = {
+        "first": plan("IR-KE-KO 10-3-3-2", first),
+        "seeds": plan("IR-KE-KO 10-4-3-2", replace(first, classes=3, seed=1, until=2), seed=1),
+        "ground": plan("IR-KE-KO 10-3-3-2", replace(first, ground="histogram")),
+        "base": plan("IR-KE-KO 10-3-3-2", replace(first, base="IR-KE-KO 10-2-9-9")),
+        "bins": replace(plan("IR-KE-KO 10-3-3-2", first), bins=11),
+    }
+    counts, found = {}, {}
+    for name, wanted in others.items():
+        identity, before = AbstractionSpec(name, SHORT, replace(wanted, rounds=())), len(asked)
+        build_rounds(identity, tmp_path / name, [], features)
+        counts[name] = len(asked) - before
+        found[name] = load_classes(tmp_path / name, identity, wanted.public[0]).distances
+    pairs = comb(len(SHORT.holdings((2,)).boards), 2)
+    assert counts == dict.fromkeys(others, pairs) | {"seeds": 0}
+    same = {name for name in others if np.array_equal(found[name], found["first"])}
+    assert same == {"first", "seeds"}
+
+
 def test_an_honest_estimate(states, features):
     seconds, pairs = pair_seconds(AbstractionSpec("", SHORT, Plan((), (PublicPlan(2, 3),))), PublicPlan(2, 3), features)
     assert pairs == comb(len(states.boards), 2)
@@ -291,6 +315,31 @@ def built(features, tmp_path_factory):
         return found[name]
 
     return get
+
+
+def test_rounds_that_are_sorted_alike_are_taken_from_another_abstraction(built, features, tmp_path):
+    """The buckets are those that would have been made; a round that only looks alike is not taken."""
+    asked = CASES["the second round alone"]
+    twin, _ = built("the second round alone")
+    plain, there = replace(asked, public=()), tmp_path / "plain"
+    build(AbstractionSpec("plain", SHORT, plain), there, cache=features.folder)
+    found = build(AbstractionSpec("inside", SHORT, asked), tmp_path / "inside", cache=features.folder, like=there)
+    for mine, theirs in zip(found.rounds, twin.rounds, strict=True):
+        assert np.array_equal(mine.table, theirs.table) and np.array_equal(mine.sizes, theirs.sizes)
+    seconds = [
+        load_round(folder, AbstractionSpec.read(folder), r).figures["seconds"]
+        for folder in (there, tmp_path / "inside")
+        for r in range(4)
+    ]
+    assert [mine == theirs for mine, theirs in zip(seconds[:4], seconds[4:], strict=True)] == [True, False, True, True]
+    for other in (
+        replace(plain, seed=1),
+        replace(plain, bins=11),
+        plan("IR-PA-KO 10-3-12-9"),
+        plan("PR-KE-KO 10-3-4-3"),
+    ):
+        alike = [sorts_alike(AbstractionSpec("", SHORT, plain), AbstractionSpec("", SHORT, other), r) for r in range(4)]
+        assert not any(alike[1:])
 
 
 def known_classes(case, found, out, boards):

@@ -1,6 +1,7 @@
 """Heavy stages on engines: matches, clusters of hands, best responses. All come out as they do without one."""
 
 import os
+import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -172,6 +173,7 @@ def test_exact_distances_of_boards(engine, features, tmp_path):  # noqa: F811
     """Pair by pair of boards; what travels is the hands of both."""
     identity = AbstractionSpec("boards", SHORT, Plan((), (PublicPlan(2, 4, "schmid", exact=True),), bins=12))
     for name, used in (("here", None), ("there", engine)):
+        shutil.rmtree(features.folder / "distances", ignore_errors=True)  # nobody finds those of others
         build(identity, tmp_path / name, cache=features.folder, engine=used)
     mine, theirs = (
         artifact.read(tmp_path / name / "boards-2", "classes of boards").arrays for name in ("here", "there")

@@ -7,6 +7,7 @@ from functools import partial
 from math import comb
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
 MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
+
+
+class Base(NamedTuple):
+    """The abstraction whose buckets tell boards apart."""
+
+    fingerprint: str  # empty where boards are compared without it
+    rounds: Callable[[int], RoundBuckets]  # the buckets of a round, which may be built for that
 
 
 def check_public(identity: AbstractionSpec, place: int) -> None:
@@ -82,11 +90,12 @@ def build_classes(
     public: PublicPlan,
     before: BoardClasses | None,
     features: Features,
-    base: Callable[[int], RoundBuckets],
+    base: Base,
 ) -> BoardClasses:
     """Sort the boards of a round into classes: inside each class of an earlier round, if there is one.
 
-    `base` gives the buckets of a round of the base abstraction. What is there already is not made again.
+    What is there already is not made again. Distances that take long are kept as far as they are known: in the cache,
+    for all plans that compare boards alike, whatever their seeds and numbers of buckets; without one, in the folder.
     """
     try:
         return load_classes(out, identity, public)
@@ -102,6 +111,8 @@ def build_classes(
     parent = before.of(holdings.tables.cards) if before else np.zeros(len(holdings.boards), dtype=np.int32)
     labels, error = np.empty(len(parent), dtype=np.int32), 0.0
     arrays: dict[str, Array] = {}
+    by = distances_fingerprint(identity, public, base)
+    cached = features.folder / "distances" / by if features.folder else out / f"distances-{public.round}"
     for group in range(before.number if before else 1):
         chosen = np.flatnonzero(parent == group)
         if len(chosen) > MOST:
@@ -114,8 +125,8 @@ def build_classes(
                 f"{public.classes} classes are asked for; a class before them has {len(chosen)} boards: ask for fewer"
             )
         states, said = States(deal, r, holdings, chosen), partial(features.tick, f"boards of round {public.round}")
-        kept = out / f"distances-{public.round}" if before is None else None
-        comparing = Comparing(states, public, base, features, identity.plan.bins, kept, identity.fingerprint, said)
+        kept = cached if before is None else None
+        comparing = Comparing(states, public, base.rounds, features, identity.plan.bins, kept, by, said)
         distances = METHODS[public.method](comparing)
         way = public.clustering or WAY_OF[public.method]
         found = partition(distances, public.classes, way=way, restarts=public.restarts, seed=public.seed)
@@ -130,6 +141,13 @@ def build_classes(
     figures = {"error": error, "seconds": perf_counter() - began}
     artifact.write(folder, CLASSES, {"classes": labels} | arrays, inputs=inputs, figures=figures)
     return load_classes(out, identity, public)
+
+
+def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: Base) -> str:
+    """A short name for all that distances of boards follow from: equal ones make equal distances."""
+    boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
+    how = public.round, public.method, public.ground, public.exact, base.fingerprint
+    return artifact.fingerprint(artifact.spelled(identity.deal), artifact.spelled((boards, bins, *how)))
 
 
 def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -17,7 +18,7 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import holdings_kernels
-from kilt.abstraction.boards import build_classes, check_public, require_dealt
+from kilt.abstraction.boards import Base, build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
     KIND,
@@ -123,6 +124,7 @@ def build(
     seconds: float | None = None,
     tick: Tick = lambda what, share: None,
     engine: Engine | None = None,
+    like: Path | None = None,
 ) -> CardAbstraction:
     """Build a card abstraction in a folder, or what is missing of it, round by round.
 
@@ -143,6 +145,8 @@ def build(
     engine : Engine, optional
         Makes features, each by a worker of its own, and clusters hands group by group: those of each class of boards,
         or of each bucket of the round before. Left out: threads of this process.
+    like : Path, optional
+        The folder of another abstraction of these cards. Rounds that both plans sort alike are taken from there.
 
     Returns
     -------
@@ -154,14 +158,19 @@ def build(
         The plan does not fit the cards, or the folder holds something else.
     """
     features = Features(identity.deal, cache, threads, tick, engine)
-    build_rounds(identity, out, range(len(identity.plan.rounds)), features, seconds)
+    build_rounds(identity, out, range(len(identity.plan.rounds)), features, seconds, like)
     return CardAbstraction.load(out)
 
 
 def build_rounds(
-    identity: AbstractionSpec, out: Path, wanted: Iterable[int], features: Features, seconds: float | None = None
+    identity: AbstractionSpec,
+    out: Path,
+    wanted: Iterable[int],
+    features: Features,
+    seconds: float | None = None,
+    like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
-    """Build some rounds, and those that they rest on."""
+    """Build some rounds, and those that they rest on; see `build`."""
     check(identity)
     plan = identity.plan
     needed = set(wanted)
@@ -173,7 +182,8 @@ def build_rounds(
         features.ahead(asked, plan.settings)
         classes: dict[int, BoardClasses] = {}
         for public in plan.public:
-            base = partial(_base_round, public, identity.deal, features, out)
+            known = "" if public.boards or public.exact else base_spec(public, identity.deal).fingerprint
+            base = Base(known, partial(_base_round, public, identity.deal, features, out))
             before = classes[max(classes)] if classes else None
             classes[public.round] = build_classes(identity, out, public, before, features, base)
         done: dict[int, RoundBuckets] = {}
@@ -182,7 +192,8 @@ def build_rounds(
                 done[r] = load_round(out, identity, r)
             except ArtifactError:
                 share = None if seconds is None else seconds / len(needed)
-                _build_round(identity, out, r, features, done, classes, share)
+                if like is None or not _take_over(identity, out, r, like):
+                    _build_round(identity, out, r, features, done, classes, share)
                 done[r] = load_round(out, identity, r)
     return done
 
@@ -242,6 +253,35 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
         artifact.write_text(place, json.dumps(identity.data(), indent=2))
+
+
+def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
+    """Whether the buckets of a round are the same in two abstractions; False where that takes more than its own plan.
+
+    >>> from kilt.abstraction.plan import plan_named
+    >>> one, other = (plan_named(f"IR-KE-KO 9-{flop}-8-8", (0, 3, 1, 1)) for flop in (7, 6))
+    >>> [sorts_alike(AbstractionSpec("", Deal(), one), AbstractionSpec("", Deal(), other), r) for r in range(4)]
+    [True, False, True, True]
+    """
+    if one.deal != other.deal or len(one.plan.rounds) != len(other.plan.rounds):
+        return False
+    for spec in (one, other):
+        if rests_on(spec.plan, r) or spec.plan.public_at(r) or looked_at(spec, r):
+            return False
+    ours, theirs = (replace(spec.plan, rounds=spec.plan.rounds[r : r + 1], public=()) for spec in (one, other))
+    return ours == theirs
+
+
+def _take_over(identity: AbstractionSpec, out: Path, r: int, like: Path) -> bool:
+    """Copy the buckets of a round from another abstraction, where these are the same; whether that was so."""
+    there = AbstractionSpec.read(like)
+    if not sorts_alike(identity, there, r):
+        return False
+    load_round(like, there, r, check=True)
+    found = artifact.read(round_folder(like, r), KIND)
+    inputs = {"abstraction": identity.fingerprint}
+    artifact.write(round_folder(out, r), KIND, found.arrays, inputs=inputs, figures=found.figures)
+    return True
 
 
 def _build_round(

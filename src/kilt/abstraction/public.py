@@ -20,6 +20,8 @@ schmid
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
 from math import comb
 from pathlib import Path
 from time import perf_counter
@@ -87,7 +89,7 @@ class Comparing(NamedTuple):
     features: Features
     bins: int
     folder: Path | None  # for distances as far as they are known
-    fingerprint: str
+    fingerprint: str  # of all that they follow from
     tick: Share
 
 
@@ -197,8 +199,13 @@ def moved(mine: Heaps, theirs: Heaps) -> float:
 def schmid(comparing: Comparing) -> Singles:
     """[board, board] earth mover's distances of the hands [Schmid15], in bins of the histograms."""
     states, public = comparing.states, comparing.public
-    exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
-    return all_pairs((exactly if public.exact else gather(exactly, comparing.base(states.r))).heaps, comparing)
+
+    @cache
+    def hands() -> Exactly | Gathered:  # nobody asks for them where all distances are known
+        exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
+        return exactly if public.exact else gather(exactly, comparing.base(states.r))
+
+    return all_pairs(lambda board: hands().heaps(board), comparing)
 
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
@@ -239,6 +246,15 @@ def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
     """
     count = len(comparing.states.chosen)
     first, second = np.triu_indices(count, 1)
+    with artifact.alone(comparing.folder, wait=True) if comparing.folder else nullcontext():
+        known = _all_known(heaps, comparing, first, second)
+    distances = np.zeros((count, count), dtype=np.float32)
+    distances[first, second] = distances[second, first] = known
+    return distances
+
+
+def _all_known(heaps: Callable[[int], Heaps], comparing: Comparing, first: IntArray, second: IntArray) -> Singles:
+    """[pair] the earth mover's distances of pairs of boards, from where whoever was stopped left off."""
     known, done = np.zeros(len(first), dtype=np.float32), 0
     inputs = {"boards": comparing.fingerprint}
     if comparing.folder:
@@ -265,9 +281,7 @@ def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
         if comparing.folder and (done == len(first) or perf_counter() - kept >= SAVED_EVERY):
             kept = perf_counter()
             artifact.write(comparing.folder, KIND, {"distances": known}, inputs=inputs, figures={"done": done})
-    distances = np.zeros((count, count), dtype=np.float32)
-    distances[first, second] = distances[second, first] = known
-    return distances
+    return known
 
 
 METHODS: dict[str, Callable[[Comparing], Singles]] = {"tartanian7": tartanian7, "waugh": waugh, "schmid": schmid}

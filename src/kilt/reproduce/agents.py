@@ -5,6 +5,7 @@ Runs go on where they stopped when the same command is given again.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +24,14 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
+from kilt.runs.budget import time_left
+from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import External
-from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.blueprint import STRATEGY, card_folders
 
 
 class SolvedAgent(NamedTuple):
@@ -38,22 +41,34 @@ class SolvedAgent(NamedTuple):
     strategy: Array  # [slot]
     folder: Path
     seconds: float  # of solving
+    cpu_seconds: float  # of it
     iterations: int
 
 
-def solved_agent(config: Config, folder: Path, watcher: Watcher) -> SolvedAgent | None:
-    """The agent of a configuration, in a folder of its own; None where the user wishes to stop."""
+def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAgent | None = None) -> SolvedAgent | None:
+    """The agent of a configuration, in a folder of its own; None where the user wishes to stop.
+
+    Rounds whose hands are sorted as those of another agent, if one is named, are taken from it.
+    """
     name, plan = folder.name, resolve(config, folder)
 
     def building(what: str, share: float) -> None:
         watcher.show(f"{name}, {what}", share, None)
 
     def solving(iterations: int, spent: float) -> None:
-        seconds = run.budget.seconds or spent
-        watcher.show(f"{name}, {iterations:,} iterations", min(1.0, spent / seconds), max(0.0, seconds - spent))
+        left = time_left(run.budget, (), iterations, spent)
+        share = spent / (spent + left) if left else 1.0
+        watcher.show(f"{name}, {iterations:,} iterations", share, left)
 
+    if like:
+        places = (card_folders(one, len(plan.cards)) for one in (folder, like.folder))
+        for cards, own, theirs in zip(plan.cards, *places, strict=True):
+            assert isinstance(cards, AbstractionSpec)
+            kept, threads = artifact.cache_folder(), config.solver.threads
+            build(cards, own, cache=kept, threads=threads, tick=building, like=theirs)
     run = configured_run(plan, folder, budget=plan.budget, going_on=True, tick=building)
     assert isinstance(run.problem, AbstractProblem)
+    run.schedule = lambda iterations: sys.maxsize  # nobody looks at how it got there
     if not run.ended:
         watcher.say(f"solving {name}", run.budget.seconds)
         for _ in run.steps(stop=watcher.stopped, tick=solving):
@@ -61,7 +76,8 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher) -> SolvedAgent 
     if watcher.stopped():
         return None
     strategy, figures = run.problem.load(folder / STRATEGY)
-    return SolvedAgent(run.problem, strategy, folder, figures["seconds"], figures["iterations"])
+    spent = RunFolder.open(folder).steps()[-1].cpu_seconds
+    return SolvedAgent(run.problem, strategy, folder, figures["seconds"], spent, figures["iterations"])
 
 
 def game_in_buckets(
