@@ -16,11 +16,12 @@ from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopWalks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
-from kilt.reproduce import table_2_1
+from kilt.reproduce import abstracted, table_2_1
 from kilt.runs import plan
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
 from kilt.solve import abstract_problem, drawn_device, joint_device
+from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Restriction
 from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.drawn import DrawnCfr
@@ -37,6 +38,7 @@ from kilt.tree.device_flops import DeviceFlops
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
 from kilt.tree.vector_tree import flop_tree
+from test_flops import Quiet
 from test_vector import holdable
 
 TWO_CARDS = """GAMEDEF
@@ -305,6 +307,20 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
             np.testing.assert_allclose(found.regret, theirs.regret, atol=1e-7)
             np.testing.assert_allclose(found.total[:, :-1], theirs.total[:, :-1], atol=1e-9)
             np.testing.assert_allclose(found.trunk, theirs.trunk, atol=1e-7)
+
+    # Rows of reproductions: until time is over, or exploitability changes by less than some share of it.
+    problem = AbstractProblem(AbstractGame(game.game, cards), (tmp_path / "cards",), device="gpu")
+    monkeypatch.setattr(abstracted, "BRIEF", 0.0)
+    monkeypatch.setattr(abstracted, "EARLY", -1.0)
+    how = {"variant": "linear", "trunk": 2, "curve": False, "seed": 3}
+    monkeypatch.setattr(abstracted, "LEVEL", 1.0)
+    steps = abstracted.converge(problem, "cfr-br", 1e4, Quiet(), **how)
+    assert [step.iterations for step in steps] == [1, 2] and abstracted.settled(steps)
+    theirs = DrawnCfr(game, cards, "linear", trunk=2, seed=3)
+    for step in steps:
+        theirs.step(step.iterations - theirs.iterations)
+        found = problem.bucketed.exploitability(theirs.average())
+        assert step.exploitability == pytest.approx(problem.mbb(found), rel=1e-3)
 
     config = tmp_path / "small.toml"
     solver = "[solver]\nalgorithm = 'cfr-br:2:linear'\niterations = 1"

@@ -866,9 +866,12 @@ def test_abstractions_that_meet(tmp_path, monkeypatch):
     points = [
         tartanian7_figure_1.Checkpoint(9000, times, name) for times in (1, 9) for name in ("A", "the smaller one")
     ]
+    points.append(points[-1]._replace(rule="purification-after-first"))
     monkeypatch.setattr(tartanian7_figure_1, "ROWS", {str(point): point for point in points})
     found = tartanian7_figure_1.FIGURE.run(Request(out=tmp_path / "figure.png", runs=2), Quiet())
-    assert [row.name for row in found.rows][-1] == "0.009M nodes, 9 times as many cores, against the smaller one"
+    direct, purified = found.rows[-2:]
+    assert direct.name == "0.009M nodes, 9 times as many cores, against the smaller one"
+    assert purified.name == f"{direct.name}, purified" and purified.runs != direct.runs
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     first, second = (found.rows[place].ours - found.rows[place + 2].ours for place in (0, 1))
     assert first < 0 and second < 0  # nine times as many nodes are better, against whomever

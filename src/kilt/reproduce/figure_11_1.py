@@ -15,19 +15,18 @@ from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
 import numpy as np
 
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
-from kilt.arrays import Array
 from kilt.config import config_of
 from kilt.errors import RunError
-from kilt.evaluate.flops import FlopResponses, Watcher, draw_flops, flop_walks, flop_weights
+from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.reproduce.abstracted import exploitability
 from kilt.reproduce.claims import Claim, Row, every, higher, lower
 from kilt.reproduce.figure_6_holdem import KeptAnswers, StoppedError
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
@@ -69,19 +68,6 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
     return plan.build(folder / f"run-{seed}")
 
 
-def exploitability(problem: AbstractProblem, strategy: Array, seed: int, watcher: Watcher) -> float:
-    """What opponents who see all cards win from a strategy, in mbb/g: on all flops, or on `FLOPS` that are drawn."""
-    walks = flop_walks(problem, strategy, problem.device)
-    drawn = draw_flops(walks.game, FLOPS, seed) if len(flop_weights(walks.game)) > FLOPS else None
-    with TemporaryDirectory() as folder:
-        found = FlopResponses.begun(walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn)
-        found.go_on(watcher, "best responses")
-    if not found.complete:
-        raise StoppedError
-    chips = sum(found.won()) / 2 if drawn is None else found.estimate().mean
-    return 1000 * chips / problem.big_blind
-
-
 def converge(problem: AbstractProblem, trunk: int, seconds: float, seed: int, watcher: Watcher) -> list[float]:
     """Exploitability in mbb/g of CFR-BR's average strategy at all `POINTS`, then its iterations there."""
     solver = make_solver(problem, f"cfr-br:{trunk}", seed)
@@ -97,7 +83,7 @@ def converge(problem: AbstractProblem, trunk: int, seconds: float, seed: int, wa
             took = clock() - began
             pace, spent = took / (solver.iterations - before), spent + took
             watcher.show(f"trunk {trunk}", min(1.0, spent / seconds), max(0.0, seconds - spent))
-        found.append(exploitability(problem, solver.average(), seed, watcher))
+        found.append(exploitability(problem, solver.average(), watcher, FLOPS, seed))
         iterations.append(solver.iterations)
     return found + iterations
 
