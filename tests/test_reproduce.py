@@ -53,7 +53,6 @@ from kilt.reproduce import (
 from kilt.reproduce.claims import OPEN, Claim, Row
 from kilt.reproduce.reproduction import ReproductionResult, Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
-from kilt.runs import loop
 from kilt.runs.budget import Budget
 from kilt.runs.subject import Subject
 from kilt.solve import forms
@@ -397,7 +396,7 @@ def test_time_is_that_of_solving(monkeypatch):
         return slow
 
     problem = forms.load_problem("leduc", "cfr+", form="vector")
-    monkeypatch.setattr(loop, "clock", lambda: now)
+    monkeypatch.setattr(convergence, "process_time", lambda: now)
     monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, lambda iterations: 10.0 * iterations))
     evaluate = passing(VectorJudge.evaluate, lambda table: 1000.0)
     monkeypatch.setattr(VectorJudge, "evaluate", evaluate)

@@ -1,16 +1,17 @@
 """Figures that show how solvers converge on a game: exploitability against iterations and seconds of solving.
 
-All run on one thread for the same time, with vectors of hands. Measuring does not count as
-solving, so that every point of the run loop's schedule can be measured.
+All run on one thread for the same CPU time, with vectors of hands. Measuring does not count as solving, so that every
+point of the run loop's schedule can be measured. What draws nothing is run once: another seed would change nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import inf, nan
 from pathlib import Path
-from time import monotonic, thread_time
-from typing import NamedTuple
+from time import monotonic, process_time
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from kilt.evaluate.judge import UNIT, judge_of
 from kilt.reproduce.claims import Claim, Row
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.budget import Budget, Step, time_left
-from kilt.runs.loop import CHUNK, run
+from kilt.runs.loop import CHUNK
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver, scheduled
+from kilt.solve.vector import VectorCfr
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 
@@ -90,20 +92,19 @@ def race(
             break
         problem = load_problem(game, algorithm, form=VECTOR)
         unit, scale = (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
-        found = list[list[Step]]()
-        for seed in range(runs):
+        found, seeds = list[list[Step]](), runs if draws(problem, algorithm) else 1
+        for seed in range(seeds):
             if seed == 0 or not watcher.stopped():
                 watcher.say(
-                    f"{algorithm} on {game}, run {seed + 1} of {runs}: {budget} of solving, and time to measure"
+                    f"{algorithm} on {game}, run {seed + 1} of {seeds}: {budget} of solving, and time to measure"
                 )
                 steps = converge(problem, algorithm, budget, watcher, seed)
                 found.append([_scaled(step, scale) for step in steps])
-        curves[algorithm] = mean_curve(found)
-        curve = [step._asdict() for step in curves[algorithm].steps]
+        mean = curves[algorithm] = mean_curve(found)
         ends = [steps[-1] for steps in found]
-        more = {"iterations": round(np.mean([last.iterations for last in ends])), "curve": curve}
-        seconds = sum(last.seconds for last in ends)
-        rows.append(Row.of_runs(algorithm, [last.exploitability for last in ends], unit, seconds, more))
+        more = {"iterations": round(np.mean([last.iterations for last in ends])), "curve": mean.figures()}
+        row = Row.of_runs(algorithm, [last.exploitability for last in ends], unit, sum(e.seconds for e in ends), more)
+        rows.append(row if seeds == runs else row._replace(margin=None, runs=()))
         if monotonic() - drawn > REDRAW:
             draw()
             drawn = monotonic()
@@ -119,6 +120,11 @@ class MeanCurve(NamedTuple):
 
     steps: list[Step]
     margins: list[float]  # of exploitability: how far its 95% interval reaches to each side; inf for a single run
+
+    def figures(self) -> list[dict[str, Any]]:
+        """All of it, point by point."""
+        reach = [{"margin": margin} if margin < inf else {} for margin in self.margins]
+        return [step._asdict() | more for step, more in zip(self.steps, reach, strict=True)]
 
 
 def mean_curve(curves: Sequence[Sequence[Step]]) -> MeanCurve:
@@ -148,45 +154,65 @@ def seldom(iterations: int) -> int:
     return due
 
 
-def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher, seed: int = 0) -> list[Step]:
-    """Where a solver stands at each point of the schedule. Seconds are those of solving alone, in the budget too.
+def draws(problem: Problem, algorithm: str) -> bool:
+    """Whether an algorithm draws anything in a game with vectors of hands, so that what it finds depends on its seed.
 
-    Brief runs are measured after 1, 8, 64, … iterations alone, and in the end.
+    >>> bluff, leduc = (load_problem(game, form=VECTOR) for game in ("bluff-1-1", "leduc"))
+    >>> draws(bluff, "pcs"), draws(leduc, "pcs"), draws(leduc, "cfr+")
+    (False, True, False)
     """
-    schedule = seldom if budget.seconds is not None and budget.seconds < BRIEF else scheduled
+    solver = make_solver(problem, algorithm)
+    return isinstance(solver, VectorCfr) and solver.draws
+
+
+def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher, seed: int = 0) -> list[Step]:
+    """Where a solver stands at each point of the schedule. Seconds are CPU time of solving alone, in the budget too.
+
+    Brief runs are measured after 1, 8, 64, … iterations alone, and in the end: by their average strategy's
+    exploitability, and nothing else.
+    """
+    brief = budget.seconds is not None and budget.seconds < BRIEF
     make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
     solver, judge, steps = make_solver(problem, algorithm, seed), judge_of(problem), list[Step]()
-    ticked, measuring = 0.0, 0.0  # seconds at the end of the last chunk of iterations; those that went into measuring
-
-    def tick(iterations: int, seconds: float) -> None:
-        nonlocal ticked
-        ticked = seconds
-        left, solving = time_left(budget, steps, iterations, ticked - measuring), ticked - measuring
-        watcher.show(algorithm, 0.0 if left is None else solving / (solving + left), left)
-
-    def stop() -> bool:
-        return watcher.stopped() or budget.spent(solver.iterations, ticked - measuring)
-
-    # With a target the loop measures at every point of its schedule.
-    target = max(budget.target or 0.0, 2 * judge.precision)
-    for step in run(
-        solver, judge, replace(budget, seconds=None, target=target), stop=stop, tick=tick, schedule=schedule
-    ):
-        steps.append(step._replace(seconds=ticked - measuring))
-        measuring += step.seconds - ticked
+    for seconds in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
+        found = (judge.exploitability(solver.average()), nan, nan) if brief else judge.measure(solver)[:3]
+        steps.append(Step(solver.iterations, seconds, *found))
     return steps
+
+
+def never(iterations: int) -> int:
+    """A schedule without points."""
+    return sys.maxsize
+
+
+def timed(
+    solver: Solver, budget: Budget, watcher: Watcher, what: str, schedule: Callable[[int], int] = never
+) -> Iterator[float]:
+    """Run a solver until its budget is spent, or the watcher stops it, and no iteration longer; but one at least.
+
+    Yields how many seconds of CPU time it has taken, in the end and at the points of a schedule. What is done
+    meanwhile does not count, nor do other processes, or times in which this one is stopped.
+    """
+    spent, pace, over = 0.0, CHUNK, False
+    while not over:
+        before = solver.iterations
+        due, left = schedule(before + 1), min(CHUNK, (budget.seconds or inf) - spent)
+        began = process_time()
+        solver.step(max(1, min(due - before, (budget.iterations or sys.maxsize) - before, int(left / pace))))
+        took = process_time() - began
+        pace, spent = max(took / (solver.iterations - before), 1e-9), spent + took
+        wanted = time_left(budget, [], solver.iterations, spent)
+        watcher.show(what, 0.0 if wanted is None else spent / (spent + wanted), wanted)
+        over = watcher.stopped() or budget.spent(solver.iterations, 0.0) or spent + pace > (budget.seconds or inf)
+        if over or solver.iterations >= due:
+            yield spent
 
 
 def solve_for(solver: Solver, seconds: float, watcher: Watcher, what: str) -> None:
     """Run a solver for some seconds of one core, whatever else the machine does; its first iteration does not count."""
     solver.step(1)  # kernels may be compiled
-    spent, pace = 0.0, min(CHUNK, seconds)
-    while spent + pace <= seconds and not watcher.stopped():
-        before, began = solver.iterations, thread_time()
-        solver.step(max(1, int(min(CHUNK, seconds - spent) / pace)))
-        took = thread_time() - began
-        pace, spent = max(took / (solver.iterations - before), 1e-9), spent + took
-        watcher.show(what, min(1.0, spent / seconds), max(0.0, seconds - spent))
+    for _ in timed(solver, Budget(seconds=seconds), watcher, what):
+        pass
 
 
 def _scaled(step: Step, scale: float) -> Step:

@@ -419,6 +419,12 @@ class VectorCfr(TableState):
         )
 
     @property
+    def draws(self) -> bool:
+        """Whether chance is drawn, so that what is found depends on the seed."""
+        scheme = self.scheme
+        return scheme.boards and (scheme.mine or scheme.theirs or len(self._tree.rows) > 1)
+
+    @property
     def regret(self) -> Table:
         """Regrets, by hand: a table like the game's."""
         return self._arranged.by_hand(self._regret)
