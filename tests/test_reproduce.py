@@ -33,6 +33,7 @@ from kilt.reproduce import (
     convergence,
     differences,
     figure_2_6,
+    figure_3_4,
     figure_5_2,
     figure_11_1,
     fine_bets,
@@ -43,6 +44,7 @@ from kilt.reproduce import (
     schmid_figure_5,
     table_2_1,
     table_4_1,
+    table_5_3,
     table_7,
     table_8,
     tartanian7_figure_1,
@@ -58,6 +60,7 @@ from kilt.runs.subject import Subject
 from kilt.solve import forms
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
+from kilt.strategy.model import DecisionLayout
 from kilt.strategy.postprocess import rule_named
 from kilt.tree.best_response import response_values
 from kilt.tree.flat import flat_tree
@@ -428,6 +431,45 @@ def test_stopped_figures_are_drawn(tmp_path):
     assert found.rows[1].more["iterations"] < 200
     assert path.exists()
     assert watcher.said[-1] == f"stopped; the curves so far are in {path}"
+
+
+def test_what_is_won_from_a_fixed_opponent(tmp_path):
+    """A player wins what the game is worth where each seat has its player's rows; PCS draws nothing in Kuhn."""
+    game, draws = VectorGame(load_game("leduc")), np.random.default_rng(5)
+    one, other = (figure_3_4.Sight(game, game.symmetrise(draws.random(game.shape))) for _ in range(2))
+    layout = DecisionLayout.of_vectors(game)
+    first = np.repeat(layout.actor == 0, layout.actions)[:, None]
+    seats = [np.where(first, mine.table, theirs.table) for mine, theirs in ((one, other), (other, one))]
+    worth = [game.expected_value(table) for table in seats]
+    assert figure_3_4.won_from(game, one, other) == pytest.approx((worth[0] - worth[1]) / 2)
+
+    asked = Request(game="kuhn", minutes=0.0002, runs=3, out=tmp_path / "won.png")
+    found = figure_3_4.FIGURE_3_6.reproduce(asked, Quiet())
+    assert tuple(row.name for row in found.rows) == figure_3_4.FIGURE_3_6.rows
+    assert [len(row.runs) for row in found.rows] == 3 * [3] + 3 * [0]
+    assert 0 <= found.rows[0].more["opponent_exploitability"] < 0.1
+    assert all(row.ours < row.more["opponent_exploitability"] for row in found.rows)
+    assert found.picture and found.picture.stat().st_size > 10_000
+
+
+def test_matches_of_abstractions(tmp_path, monkeypatch):
+    """Table 5.3 of [Johanson16]: what all agents win adds up to 0, and claims about others are not decided."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    file, small = tmp_path / "small.game", library()["short.4-1"]
+    file.write_text(
+        small.replace("Ranks = 5", "Ranks = 4").replace("Suits = 4", "Suits = 2").replace("0 3 1 1", "0 1 1 1")
+    )
+    for name, value in {"GAME": str(file), "NODES": 2000, "DEALS": 500}.items():
+        monkeypatch.setattr(table_5_3, name, value)
+    names = "IR-PHS-PHS 5-2-2-2", "IR-PHS-PHS 2-1-1-1", "IR-PHS-PHS 3-2-1-1"
+    found = replace(table_5_3.TABLE, rows=names).reproduce(Request(names, runs=2), Quiet())
+    won = np.array([row.runs for row in found.rows])
+    assert won.sum(axis=0) == pytest.approx(np.zeros(2), abs=1e-9) and (won[:, 0] != won[:, 1]).all()
+    for row in found.rows:
+        assert row.more["against"].keys() == set(names) - {row.name}
+        assert row.ours == pytest.approx(np.mean([*row.more["against"].values()])) and row.paper is None
+    assert {verdict.verdict for verdict in table_5_3.TABLE.verdicts(found)} == {OPEN}
+    assert sum(mean for mean in table_5_3.MEANS.values() if mean is not None) == pytest.approx(23.3)
 
 
 # The command

@@ -30,7 +30,7 @@ from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import Distributed
-from kilt.solve.external import External
+from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import STRATEGY, card_folders
 
 
@@ -109,6 +109,25 @@ def checkpoints(solver: External | Distributed, points: Iterable[int]) -> Iterat
     for nodes in points:
         visit(solver, nodes)
         yield nodes, AbstractStrategy(abstract, solver.average())
+
+
+def sampled_agent(
+    game: Holdem,
+    actions: str,
+    plan: str,
+    folder: Path,
+    nodes: int,
+    seed: int,
+    public: PublicPlan | None = None,
+    draws: int | None = None,
+) -> AbstractStrategy:
+    """What external sampling with linear weights comes to once it has visited some nodes, in memory.
+
+    Cards are clustered by a seed, and dealt by the same one unless there is another for these `draws`.
+    """
+    abstract = game_in_buckets(game, actions, plan, folder, seed, public)
+    solver = External(abstract, seed if draws is None else draws, SamplingOptions(linear=True))
+    return next(checkpoints(solver, [nodes]))[1]
 
 
 def won_by(one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int) -> float:

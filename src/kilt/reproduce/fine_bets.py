@@ -17,14 +17,13 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
+from kilt.evaluate.head_to_head import post_processed
 from kilt.evaluate.players import load_holdem
-from kilt.reproduce.agents import checkpoints, game_in_buckets, won_by
+from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, positive
 from kilt.reproduce.postprocessing import FAMILY, NOTHING, SEARCH, searched
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.reproduce.tartanian7_table_2 import CLAIMS, PURE, above
-from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.postprocess import rule_named
 
 GAME, ACTIONS = "short.nolimit.2p", "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"
@@ -35,19 +34,17 @@ VARIATIONS = tuple(rule for rule in FAMILY if rule != NOTHING)
 NODES, DEALS, RUNS = 4_000_000, 10_000, 10
 
 
-def _solved(plan: str, folder: Path, seed: int) -> AbstractStrategy:
-    abstract = game_in_buckets(load_holdem(GAME), ACTIONS, plan, folder, seed)
-    return next(checkpoints(External(abstract, seed, SamplingOptions(linear=True)), [NODES]))[1]
-
-
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
-    rows, runs = asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
+    game, rows, runs = load_holdem(GAME), asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
     found: dict[str, list[float]] = {row: [] for row in rows}
     began = process_time()
     for seed in range(runs):
         with TemporaryDirectory() as folder:
-            agent = _solved(AGENT, Path(folder) / "agent", seed)
-            others = {name: _solved(plan, Path(folder) / name, seed) for name, plan in OPPONENTS.items()}
+            agent, *met = (
+                sampled_agent(game, ACTIONS, plan, Path(folder) / name, NODES, seed)
+                for name, plan in {"agent": AGENT, **OPPONENTS}.items()
+            )
+            others = dict(zip(OPPONENTS, met, strict=True))
             for place, row in enumerate(rows):
                 watcher.show(f"run {seed + 1} of {runs}: {row}", place / len(rows), None)
                 rule, _, name = row.partition(" against ")

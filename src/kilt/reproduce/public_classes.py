@@ -17,13 +17,10 @@ from time import process_time
 
 from kilt.abstraction.plan import PublicPlan
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.evaluate.players import load_holdem
-from kilt.games.holdem import Holdem
-from kilt.reproduce.agents import checkpoints, game_in_buckets, won_by
+from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, higher, positive
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
-from kilt.solve.external import External, SamplingOptions
 
 GAME, ACTIONS = "short.nolimit.2p", "50%, 1x, a; 1x, a; a"
 CLASSES, PLAIN, INSIDE = 10, "IR-KE-KO {}-100-100-100", "IR-KE-KO {}-10-100-100"
@@ -44,22 +41,16 @@ def classes_of(row: str) -> PublicPlan:
     return PublicPlan(2, CLASSES, name, clustering, ground="histogram" if by else "history", until=2)
 
 
-def _solved(game: Holdem, plan: str, folder: Path, seed: int, public: PublicPlan | None = None) -> AbstractStrategy:
-    abstract = game_in_buckets(game, ACTIONS, plan, folder, seed, public)
-    _, found = next(checkpoints(External(abstract, seed, SamplingOptions(linear=True)), [NODES]))
-    return found
-
-
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     game, rows, runs = load_holdem(GAME), asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
     found: dict[str, list[float]] = {row: [] for row in rows}
     began = process_time()
     for seed in range(runs):
         with TemporaryDirectory() as folder:
-            plain = _solved(game, PLAIN, Path(folder) / "plain", seed)
+            plain = sampled_agent(game, ACTIONS, PLAIN, Path(folder) / "plain", NODES, seed)
             for place, row in enumerate(rows):
                 watcher.show(f"run {seed + 1} of {runs}: {row}", place / len(rows), None)
-                agent = _solved(game, INSIDE, Path(folder) / row, seed, classes_of(row))
+                agent = sampled_agent(game, ACTIONS, INSIDE, Path(folder) / row, NODES, seed, classes_of(row))
                 found[row].append(won_by(agent, plain, DEALS, seed))
                 if watcher.stopped():
                     return ReproductionResult(TABLE.what, [])

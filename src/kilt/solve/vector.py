@@ -421,8 +421,8 @@ class VectorCfr(TableState):
     @property
     def draws(self) -> bool:
         """Whether chance is drawn, so that what is found depends on the seed."""
-        scheme = self.scheme
-        return scheme.boards and (scheme.mine or scheme.theirs or len(self._tree.rows) > 1)
+        scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)  # boards of some round
+        return scheme.boards and (scheme.mine or scheme.theirs or several)
 
     @property
     def regret(self) -> Table:
