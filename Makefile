@@ -6,18 +6,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: env test test-long test-gpu chaos quick demo house tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
 # A peer without a ready-made wheel for this machine is compiled; where there is no compiler, an older wheel of it will do.
+# Python compiles what is imported, and keeps it; of most packages that is little, and all of it takes half a minute.
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kilt needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 env")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' || \
-	$(BIN)/python -m pip install --quiet --prefer-binary --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]' || \
+	$(BIN)/python -m pip install --quiet --no-compile --prefer-binary --editable '.[dev]'
 	@touch $@
 
 # Types and pages are looked at beside the tests, which leave the cores idle now and then.
@@ -39,7 +41,7 @@ quick: lint env
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not long' $(QUICK:%=tests/test_%.py)
 
 unit: env
-	$(BIN)/pytest -n 3 --dist worksteal -m 'not long'
+	$(BIN)/pytest -n 4 --dist worksteal -m 'not long'
 
 # Published figures that take a walk of the full deck, by themselves.
 test-long: env

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,23 @@ def pytest_terminal_summary(terminalreporter):
     skipped = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     for reason, count in Counter(skipped).items():
         terminalreporter.write_line(f"{count} skipped: {reason.removeprefix('Skipped: ')}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Let the first of some processes collect alone; the others then read what it has compiled of tests and sources."""
+    process = getattr(session.config, "workerinput", None)
+    if process is None:
+        return (yield)
+    collected = Path(tempfile.gettempdir()) / f"kilt-collected-{process['testrunuid']}"
+    if process["workerid"] != "gw0":
+        wait_until(collected.exists, 600)
+        return (yield)
+    try:
+        return (yield)
+    finally:
+        collected.touch()
+        session.config.add_cleanup(lambda: collected.unlink(missing_ok=True))
 
 
 def pytest_collection_modifyitems(config, items):

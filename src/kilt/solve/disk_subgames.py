@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact, machine
-from kilt.arrays import FloatArray, IntArray
+from kilt.arrays import FloatArray, IntArray, data_type
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
 from kilt.cards.equity_kernels import Ranking
@@ -86,7 +86,7 @@ class Subgames:
             raise GameError(f"{game.game.name} has one round, and so no subgames: use cfr+")
         if not tree.rows[1:].all():
             raise GameError(f"{game.game.name} was opened without tables by board, which subgames are made of")
-        self.game, self.dtype, self.size = game, np.dtype(dtype), size
+        self.game, self.dtype, self.size = game, data_type(dtype), size
         row, deepest = game.shape[1] * self.dtype.itemsize, min(MOST_TRUNK, len(tree.rows) - 1)
         enough = (rounds for rounds in range(1, deepest) if row * _rows_apart(tree, rounds).max() <= (size or SIZE))
         self.trunk_rounds = next(enough, deepest) if trunk is None else trunk

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from kilt import machine
 from kilt.abstraction.abstract_game import AbstractSize
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan
+from kilt.arrays import data_type
 from kilt.solve.distributed.partition import Level, levels
 from kilt.solve.external_kernels import NODE, PLACE
 
@@ -100,7 +100,7 @@ class PartsMemory(NamedTuple):
             Deals of a batch; 0: as many as there may be.
         """
         batch = batch or most_deals(max(places))
-        found, byte = levels(size, plan, deal, blades), np.dtype(dtype).itemsize
+        found, byte = levels(size, plan, deal, blades), data_type(dtype).itemsize
         trunk, whole, classes = found[0].slots, sum(size.slots), 1
         passing = max(batch * places[0] * UNDER_WAY, size.nodes * LISTED + trunk * byte)
         head = size.nodes * (TREE + WALKED) + batch * PER_DEAL + passing

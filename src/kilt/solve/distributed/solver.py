@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
-from kilt.arrays import Array, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
 from kilt.solve.distributed.blades import SHARES, Child, Head, UnderWay, place_of, places_in
 from kilt.solve.distributed.lower import LowerChild, MiddleChild
@@ -171,7 +171,7 @@ class Distributed:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
         self.below = tuple(below)  # blades below each, and below each of these, and so on
         self.partition = partition or game.open()
-        self.dtype = np.dtype(dtype)  # of probabilities
+        self.dtype = data_type(dtype)  # of probabilities
         self.chosen: Chosen | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] nodes visited so far, by the time they took
         self.labels = shared_out(self.work, blades)  # [blade] its classes
