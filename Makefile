@@ -41,7 +41,7 @@ quick: lint env
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not long' $(QUICK:%=tests/test_%.py)
 
 unit: env
-	$(BIN)/pytest -n 4 --dist worksteal -m 'not long'
+	$(BIN)/pytest -n 3 --dist worksteal -m 'not long'
 
 # Published figures that take a walk of the full deck, by themselves.
 test-long: env

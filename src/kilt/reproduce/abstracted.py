@@ -251,6 +251,7 @@ def cases(
                 more = {
                     "current": last.current_exploitability,
                     "iterations": last.iterations,
+                    "curve": [(step.iterations, step.exploitability) for step in drawn[row]],
                     "information_sets": infosets,
                     "limit_holdem": case.elsewhere,
                 }
