@@ -92,7 +92,8 @@ def race(
             break
         problem = load_problem(game, algorithm, form=VECTOR)
         unit, scale = (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
-        found, seeds = list[list[Step]](), runs if draws(problem, algorithm) else 1
+        found, drawing = list[list[Step]](), draws(problem, algorithm)
+        seeds = runs if drawing else 1
         for seed in range(seeds):
             if seed == 0 or not watcher.stopped():
                 watcher.say(
@@ -104,7 +105,7 @@ def race(
         ends = [steps[-1] for steps in found]
         more = {"iterations": round(np.mean([last.iterations for last in ends])), "curve": mean.figures()}
         row = Row.of_runs(algorithm, [last.exploitability for last in ends], unit, sum(e.seconds for e in ends), more)
-        rows.append(row if seeds == runs else row._replace(margin=None, runs=()))
+        rows.append(row if drawing else row._replace(margin=None, runs=()))
         if monotonic() - drawn > REDRAW:
             draw()
             drawn = monotonic()

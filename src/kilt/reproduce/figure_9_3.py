@@ -10,7 +10,7 @@ from kilt.reproduce.reproduction import Request
 FIGURE = figure(
     "figure-9.3",
     what="[Johanson16 figure 9.3]: convergence of CFR+'s current strategy and of its average, on [2-4] hold'em",
-    hint="--game holdem.2-1 for a smaller game; nothing is drawn at random, so that --runs 1 will do",
+    hint="--game holdem.2-1 for a smaller game; nothing is drawn at random, so that there is one run of each",
     game="holdem.2-4",
     algorithms=("cfr+current", "cfr+"),
     minutes=30,
