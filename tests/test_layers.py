@@ -58,7 +58,7 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "rich": ["cli"],
     "kmedoids": ["abstraction"],
     "ot": ["abstraction"],
-    "scipy": ["abstraction", "bench", "solve"],
+    "scipy": ["abstraction", "bench", "evaluate", "solve"],
     "sklearn": ["bench"],
     "tomli_w": ["records.py"],
     "zstandard": ["solve"],

@@ -60,21 +60,14 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 def student_width(number: int) -> float:
     """Half of the 95% interval of the mean of a few independent values, in their standard deviations.
 
-    By Student's distribution, in the expansion of Fisher and Cornish; inf for less than three values.
+    By Student's distribution; inf for less than three values.
 
-    >>> round(student_width(10) * sqrt(10), 3)  # 2.262 in tables, for 9 degrees of freedom
-    2.262
+    >>> [round(student_width(number) * sqrt(number), 3) for number in (3, 10)]  # as in tables
+    [4.303, 2.262]
     """
-    if number < 3:
-        return inf
-    z, free = WIDTH, number - 1
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    quantile = z + sum(term / float(free**power) for power, term in enumerate(terms, start=1))
-    return quantile / sqrt(number)
+    from scipy.special import stdtrit  # takes a tenth of a second, which commands that need none of it would wait for
+
+    return float(stdtrit(number - 1, 0.975)) / sqrt(number) if number >= 3 else inf
 
 
 def win_rate(match: Match) -> Estimate:
