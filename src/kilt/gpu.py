@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from kilt.arrays import data_type
+from kilt.arrays import Array, data_type
 from kilt.errors import RunError
 
 NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
@@ -44,6 +44,11 @@ def free_memory() -> int:
     cupy.get_default_memory_pool().free_all_blocks()
     free, _ = cupy.cuda.runtime.memGetInfo()
     return int(free)
+
+
+def by_value(record: Array) -> Array:
+    """A record as an argument of a kernel, in plain bytes: CuPy would spell out its fields at each call."""
+    return record.view(f"V{record.itemsize}")
 
 
 @cache

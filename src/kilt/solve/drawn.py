@@ -109,7 +109,9 @@ class DrawnCfr(TableState):
             raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
         self.where, self.iterations = Trunk.of(game, trunk), 0
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
-        self.bucketed = BucketedGame(game, self.draw(0).layouts, (cards.each[0].numbers, cards.each[1].numbers))
+        self.bucketed = BucketedGame(
+            game, self.draw(self.drawn_boards(0)).layouts, (cards.each[0].numbers, cards.each[1].numbers)
+        )
         self._make_tables()
 
     def _make_tables(self) -> None:
@@ -134,8 +136,8 @@ class DrawnCfr(TableState):
         """[(board, row), hand] the opponent's regrets in the trunk."""
         return self._other[: self.where.start[-1]]
 
-    def draw(self, number: int) -> Draw:
-        """Draw the boards of a walk, and look up the buckets of their hands.
+    def drawn_boards(self, number: int) -> tuple[int, ...]:
+        """Draw the boards of a walk, by their numbers through all rounds.
 
         Parameters
         ----------
@@ -144,15 +146,18 @@ class DrawnCfr(TableState):
         """
         game, rounds, scope = self.game, self.where.rounds, self.game.scope(0)
         draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
-        boards = tuple(scope.board[1 : rounds + 1].tolist())
-        part = drawn_tree(game.tree, boards)
-        return Draw(boards, part, bucket_layouts(game, self.cards, part))
+        return tuple(scope.board[1 : rounds + 1].tolist())
+
+    def draw(self, boards: tuple[int, ...]) -> Draw:
+        """Find all boards that follow those that were drawn, and look up the buckets of their hands."""
+        part = drawn_tree(self.game.tree, boards)
+        return Draw(boards, part, bucket_layouts(self.game, self.cards, part))
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations; both seats are updated."""
         for row in discounts(self.variant, self.iterations + 1, iterations, sampled=True):
             discount = Discount._make([*row.tolist(), False])
-            draws = [self.draw(2 * self.iterations + seat) for seat in (0, 1)]
+            draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
             layouts = [self.where.layout(self.game.tree, draw) for draw in draws]
             self._grow(max(int(layout.start[-1]) for layout in layouts))
             self.game.both_seats(partial(self._seat, discount, draws, layouts), Scheme(boards=True))

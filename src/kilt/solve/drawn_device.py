@@ -3,14 +3,14 @@
 The rounds before the last are walked by the kernels of `tree.device`, the last one by those of `tree.device_flops`,
 which write down what responses there do, what reaches the player's decisions and what actions are worth.
 `drawn_kernels.cu` sums that up over the hands of each bucket. While the device walks one draw, processor cores prepare
-the next ones.
+the next ones; in small games, where preparing takes longer than walking, draws stay on the device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from kilt.arrays import Array, IntArray
 from kilt.errors import RunError
-from kilt.gpu import free_memory, kernels
+from kilt.gpu import by_value, free_memory, kernels
 from kilt.solve.abstract_problem import DrawnBlueprintCfr
 from kilt.solve.drawn import Draw, DrawnCfr, Trunk
 from kilt.solve.variants import Discount, discounts
@@ -32,6 +32,7 @@ from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, Table, VectorTree
 SOURCE = Path(__file__).with_name("drawn_kernels.cu")
 WARPS = 4  # of a block that sums up
 PREPARING = 3  # threads that prepare draws: more of them only keep each other, and the one that sends kernels, waiting
+STAYING = 4096  # draws of a game that all stay on the device, where there are no more
 DTYPE = np.float32  # of reach, values and the opponent's regrets
 FOUND = 1 << 32  # bytes of what is written down of the last round at a time
 
@@ -219,7 +220,7 @@ class DeviceDraws(DeviceFlops):
 
     def _noted(self, discount: Discount) -> Array:
         """How what is found enters the tables of players."""
-        return np.array(self._numbers(discount), NOTED)
+        return by_value(np.array(self._numbers(discount), NOTED))
 
     def _with_values(self, boards: FlopOnDevice) -> DeviceRound:
         """The last round, with room for the values of its blocks."""
@@ -337,7 +338,7 @@ class DeviceDraws(DeviceFlops):
         """Raise RunError where tables, and the vectors of a draw, do not fit into the device's memory."""
         boards, size = self._most_boards(self.trunk.rounds), self.dtype.itemsize
         last = np.diff(self.tree.entry_start)[-1] * size + len(self._decisions[-1])
-        rounds = sum((sum(self._places(r)) + 2 * self._rows[r]) * boards[r] * size for r in range(self._last))
+        rounds = sum((sum(self._places[r]) + 2 * self._rows[r]) * boards[r] * size for r in range(self._last))
         tables = sum(map(len, self._decisions)) * columns * self._actions * (16 + size)
         draws = self.hands * (int(last) * boards[-1] + rounds + self.trunk.start[-1] * size)
         wanted = draws + tables + min(FOUND, self._rows[-1] * boards[-1] * self.hands * size)
@@ -365,6 +366,8 @@ class DeviceDrawnCfr(DrawnCfr):
         self._device = DeviceDraws(self.game, self.bucketed.table(), self.where, DTYPE)
         self._coming: dict[int, Future[DrawOnDevice]] = {}
         self._pool = ThreadPoolExecutor(PREPARING)
+        draws = 2 * int(np.diff(self.game.tree.board_start)[self.where.rounds])
+        self._prepared = lru_cache(STAYING if draws <= STAYING else 0)(self._prepare)
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations; both seats are updated."""
@@ -381,11 +384,11 @@ class DeviceDrawnCfr(DrawnCfr):
         """A draw on the device; those that come after it are prepared meanwhile."""
         for later in range(number, number + 2 * PREPARING):
             if later not in self._coming:
-                self._coming[later] = self._pool.submit(self._prepare, later)
+                self._coming[later] = self._pool.submit(self._prepared, self.drawn_boards(later), later % 2)
         return self._coming.pop(number).result()
 
-    def _prepare(self, number: int) -> DrawOnDevice:
-        return self._device.prepare_draw(self.draw(number), number % 2)
+    def _prepare(self, boards: tuple[int, ...], seat: int) -> DrawOnDevice:
+        return self._device.prepare_draw(self.draw(boards), seat)
 
     @property
     def regret(self) -> Table:

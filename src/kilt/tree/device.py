@@ -20,7 +20,7 @@ from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.cards.equity_kernels import board_strengths
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
-from kilt.gpu import free_memory, kernels, require_gpu
+from kilt.gpu import by_value, free_memory, kernels, require_gpu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Scope, Table, VectorTree
 
@@ -133,7 +133,7 @@ class DeviceTree:
         """Push the opponent's reach down a round, from `up` on the `before` boards before it; sum up its leaves."""
         i, walk = np.int32, here.walks[player]
         where = i(player), i(here.boards), i(before), i(self.hands), np.int64(here.first_row), i(here.rows)
-        arguments = walk.nodes, walk.begin, walk.above, here.parent, *where, up, theirs, average, learning
+        arguments = walk.nodes, walk.begin, walk.above, here.parent, *where, up, theirs, average, by_value(learning)
         grid = -(-self.hands // (HANDS * BLOCK)), here.boards, here.entries
         self.kernel("push_reach")(grid, (BLOCK,), (*arguments, here.reach))
         self._sum_leaves(here, walk)
@@ -142,7 +142,7 @@ class DeviceTree:
         """Pull the values of a round up from its leaves and chance nodes."""
         i, walk = np.int32, here.walks[player]
         where = i(player), i(task), i(here.boards), i(self.hands), np.int64(here.first_row), i(here.rows)
-        tables = own, regret, learning, here.beats, here.whole, here.chance, here.value
+        tables = own, regret, by_value(learning), here.beats, here.whole, here.chance, here.value
         grid = self._grid(here.boards, here.entries)
         self.kernel("pull_values")(grid, (BLOCK,), (walk.nodes, walk.begin, *where, *tables))
 
@@ -214,7 +214,7 @@ class DeviceTree:
     def _with_vectors(self, r: int) -> DeviceRound:
         """A round with room for its vectors."""
         here = self._round(r, self.tree)
-        room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places(r)]
+        room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places[r]]
         return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def _card_lists(self) -> CardLists:
@@ -227,11 +227,15 @@ class DeviceTree:
         length, live = (left - 1, left * (left - 1) // 2) if game.rules.hole_cards == 2 else (1, left)
         return CardLists(cards, cards - board, length, live)
 
-    def _places(self, r: int) -> list[int]:
-        """How many places each of `VECTORS` has in a round: 1 at least, since no array of a kernel may be empty."""
-        walks, openings = self.walks[r], self._openings()[r]
-        slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
-        return [max(int(places), 1) for places in (slots, leaves, leaves, len(walks[0].slot), openings, openings)]
+    @cached_property
+    def _places(self) -> list[list[int]]:
+        """[round] how many places each of `VECTORS` has: 1 at least, since no array of a kernel may be empty."""
+        found = []
+        for walks, openings in zip(self.walks, self._openings(), strict=True):
+            slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
+            counts = slots, leaves, leaves, len(walks[0].slot), openings, openings
+            found.append([max(int(places), 1) for places in counts])
+        return found
 
     def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
         """The nodes of a round as the walk of a player sees them: reach changes where the opponent acts."""
@@ -425,7 +429,7 @@ class DeviceGame(DeviceTree):
         return [
             {
                 name: self.cupy.zeros((n, 1, self.hands), self.dtype)
-                for name, n in zip(VECTORS, self._places(r), strict=True)
+                for name, n in zip(VECTORS, self._places[r], strict=True)
             }
             for r in range(len(self.walks))
         ]
@@ -456,7 +460,7 @@ class DeviceGame(DeviceTree):
     def _require_memory(self) -> None:
         """Raise RunError where the vectors and `TABLES` tables do not fit into the device's memory."""
         vectors = sum(
-            sum(self._places(r)) * count * self.hands for r, count in enumerate(np.diff(self.tree.board_start).tolist())
+            sum(self._places[r]) * count * self.hands for r, count in enumerate(np.diff(self.tree.board_start).tolist())
         )
         wanted = (vectors + TABLES * prod(self.game.shape)) * self.dtype.itemsize
         if wanted > (there := free_memory()):

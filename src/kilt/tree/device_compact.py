@@ -18,7 +18,7 @@ from kilt.arrays import Array, FloatArray, data_type
 from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
-from kilt.gpu import NUMBERS, free_memory, kernels
+from kilt.gpu import NUMBERS, by_value, free_memory, kernels
 from kilt.tree.device import IDLE, NODE, DeviceTree
 from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
 from kilt.tree.vector import VectorGame
@@ -172,7 +172,7 @@ class CompactGame(DeviceTree):
         self._compact(f"{does}_{player}")(
             (self.boards,),
             (LANES * WARPS,),
-            (*boards, self._stakes[player], up, *sizes, learning, i(seed), *tables, last.value),
+            (*boards, self._stakes[player], up, *sizes, by_value(learning), i(seed), *tables, last.value),
             shared_mem=WARPS * self._scratch(),
         )
         self._add_boards(self.rounds[-1], self._begin, last)
@@ -269,7 +269,7 @@ class CompactGame(DeviceTree):
     def wanted(self) -> int:
         """Bytes of device memory that vectors and tables of a solver take."""
         counts = np.diff(self.tree.board_start).tolist()
-        early = sum(sum(self._places(r)) * counts[r] for r in range(self._last))
+        early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
         numbers = (early + self.entries * self.boards + tables * int(self.tree.table_start[self._last])) * self.hands
         stored = self.boards * self.entries * (self._rows * self._width * self.stored.itemsize + self._decisions)

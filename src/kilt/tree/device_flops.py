@@ -85,6 +85,7 @@ class DeviceFlops(DeviceTree):
         threads = threads or THREADS
         self._lock, self._own, self._threads = Lock(), local(), threads
         self._room: dict[tuple[int, str], Any] = {}
+        self._vectors: dict[tuple[int, str, int, int], Any] = {}  # what `_room` holds, in shape
         self._last = len(self.walks) - 1
         rows = np.where(self.tree.rows > 0, self.tree.rows, np.diff(self.tree.table_start))
         self._rows: list[int] = rows.tolist()  # [round] of a table for all boards
@@ -234,7 +235,7 @@ class DeviceFlops(DeviceTree):
 
     def _with_room(self, r: int, empty: DeviceRound) -> DeviceRound:
         """A round before the last with its vectors, whose memory all flops share."""
-        places = self._places(r)
+        places = self._places[r]
         return empty._replace(
             first_row=0,
             rows=self._rows[r],
@@ -243,11 +244,14 @@ class DeviceFlops(DeviceTree):
 
     def _vector(self, r: int, name: str, places: int, boards: int) -> Any:
         """Room for [place, board, hand]; it is kept, and made larger where a flop has more boards."""
-        size = places * boards * self.hands
-        if (r, name) not in self._room or self._room[r, name].size < size:
-            self._room[r, name] = None
-            self._room[r, name] = self.cupy.zeros(size, self.dtype)
-        return self._room[r, name][:size].reshape(places, boards, self.hands)
+        key, size = (r, name, places, boards), places * boards * self.hands
+        if key not in self._vectors:
+            if (r, name) not in self._room or self._room[r, name].size < size:
+                self._vectors = {other: vector for other, vector in self._vectors.items() if other[:2] != (r, name)}
+                self._room[r, name] = None
+                self._room[r, name] = self.cupy.zeros(size, self.dtype)
+            self._vectors[key] = self._room[r, name][:size].reshape(places, boards, self.hands)
+        return self._vectors[key]
 
     def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
         """[(board, row), hand] the opponent's strategy on the boards of a round before the last."""
@@ -317,7 +321,7 @@ class DeviceFlops(DeviceTree):
         boards, entries = self._most_boards(), int(np.diff(self.tree.entry_start)[-1])
         vectors = entries * boards[-1]
         for r, number in enumerate(boards[:-1]):
-            vectors += (sum(self._places(r)) + self._rows[r]) * number
+            vectors += (sum(self._places[r]) + self._rows[r]) * number
         chances = sum(len(own) for own in self._decisions) * columns * self._actions
         wanted = (int(vectors) * self.hands + chances) * self.dtype.itemsize
         if wanted > (there := free_memory()):
