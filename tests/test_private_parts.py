@@ -24,10 +24,15 @@ BOUNDS = {"numba": "<0.69", "llvmlite": "<0.51", "ray": "<2.61"}
 IMPORTED = {
     "llvmlite": {"binding", "ir"},
     "numba.core": {"event"},
+    "numba.core.analysis": {"compute_cfg_from_blocks", "compute_use_defs"},
     "numba.core.codegen": {"JITCodeLibrary"},
     "numba.core.compiler": {"Compiler"},
+    "numba.core.compiler_machinery": {"register_pass"},
     "numba.core.datamodel.models": {"PrimitiveModel"},
+    "numba.core.ir": {"Assign"},
+    "numba.core.lowering": {"Lower"},
     "numba.core.runtime": {"rtsys"},
+    "numba.core.typed_passes": {"NativeLowering"},
     "ray._private": {"ray_constants", "services", "state", "worker"},
     "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
 }
@@ -38,10 +43,13 @@ USED = {
         "_ensure_finalized",
         "_finalize_final_module",
         "_optimize_final_module",
+        "enable_object_caching",
         "get_pointer_to_function",
     },
     "numba.core.caching.Cache": {"_guard_against_spurious_io_errors", "_load_overload", "load_overload"},
     "numba.core.compiler.Compiler": {"define_pipelines"},
+    "numba.core.lowering.Lower": {"_find_singly_assigned_variable"},
+    "numba.core.typed_passes.NativeLowering": {"lowering_class"},
     "numba.core.dispatcher.Dispatcher": {"compile", "get_call_template", "get_overload"},
     "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
     "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
@@ -51,6 +59,8 @@ USED = {
 }
 # Of a dispatcher of numba and of the files of its cache, and of what makes machine code.
 ATTRIBUTES = {
+    "_find_singly_assigned_variable",
+    "_optimize_final_module",
     "_cache",
     "_cache_file",
     "_code",

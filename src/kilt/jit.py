@@ -8,6 +8,7 @@ kernels compiles nothing: that happens at the first call.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -21,9 +22,14 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import event
+from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
+from numba.core.ir import Assign
+from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
@@ -31,9 +37,15 @@ from kilt.machine import locked
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MAKES_ARRAYS = {"empty", "zeros", "ones", "arange", "copy", "make_workspace"}  # names in kernels that allocate
+
 
 def kernel(function: F) -> F:
-    """Compile `function` to machine code at its first call."""
+    """Compile `function` to machine code at its first call.
+
+    It counts no references unless it makes arrays by one of the names in `MAKES_ARRAYS`, or calls what returns some:
+    that would take longer than short work on bundles of many arrays, and as long again to compile.
+    """
     return _compiled(function)
 
 
@@ -47,12 +59,8 @@ def kernel_of_slices(function: F) -> F:
 
 
 def subkernel(function: F) -> F:
-    """Compile `function` for calls by kernels alone, without what it does not need for that.
-
-    It cannot be called from Python, which takes code for each array of each argument; and it counts no references,
-    which takes longer than short work on bundles of many arrays. So it must neither allocate arrays nor return them.
-    """
-    return _compiled(function, no_cpython_wrapper=True, _nrt=False)
+    """Compile `function` for calls by kernels alone: from Python it takes code for each array of each argument."""
+    return _compiled(function, no_cpython_wrapper=True)
 
 
 def spliced(function: F) -> F:
@@ -60,7 +68,7 @@ def spliced(function: F) -> F:
 
     For what is called once or twice, for each board or block of a walk.
     """
-    return _compiled(function, no_cpython_wrapper=True, _nrt=False, forceinline=True)
+    return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def inlined(function: F) -> F:
@@ -69,25 +77,36 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
-    flags = {"nogil": True, "error_model": "numpy", "_nrt": True, "no_cfunc_wrapper": True, **flags}
+    counting = not MAKES_ARRAYS.isdisjoint(function.__code__.co_names)
+    flags = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **flags}
     alone = "no_cpython_wrapper"
 
     @cache
     def part() -> Any:
         """The kernel for others that call it, which nobody needs before one of them is compiled."""
-        made = numba.njit(**flags | {alone: True}, pipeline_class=_PartCompiler)(function)
+        made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made
 
     if alone in flags:
         return cast(F, part())
-    whole: Any = numba.njit(**flags, cache=True)(function)
+    whole: Any = numba.njit(**flags, _nrt=counting, cache=True, pipeline_class=_KernelCompiler)(function)
     _guard(whole)
     if slices:
         whole.compile = partial(_for_slices, whole, whole.compile)
     whole.get_call_template = lambda args, kws: part().get_call_template(args, kws)
     whole.get_overload = lambda signature: part().get_overload(signature)
     return cast(F, whole)
+
+
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code of a kernel for calls by Python: of what it calls, LLVM need not keep what others might call."""
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.linkonce_odr:
+                function.linkage = binding.Linkage.internal
+        super()._optimize_final_module()
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -114,7 +133,51 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         return 0
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
+class _Lower(Lower):  # type: ignore[misc]
+    """Makes LLVM's code of a function; variables that are assigned once get no place on the stack.
+
+    Numba gives them one where they are used in other blocks than that which assigns them. For bundles of many arrays
+    each use is a copy of all of these then, until LLVM has seen that they are not needed. Where references are counted,
+    a place on the stack also says whether they have been already.
+    """
+
+    def _find_singly_assigned_variable(self) -> None:
+        super()._find_singly_assigned_variable()
+        if self.context.enable_nrt:
+            return
+        blocks = self.func_ir.blocks
+        assigned, used = defaultdict(list), defaultdict(list)
+        for label, block in blocks.items():
+            for one in block.find_insts(Assign):
+                assigned[one.target.name].append(label)
+        for label, names in compute_use_defs(blocks).usemap.items():
+            for name in names:
+                used[name].append(label)
+        before = compute_cfg_from_blocks(blocks).dominators()
+        for name, (first, *more) in assigned.items():
+            if not more and all(first in before[label] and first < label for label in used[name]):
+                self._singly_assigned_vars.add(name)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):  # type: ignore[misc]
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return _Lower
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _KernelLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes = [(_Lowering if made is NativeLowering else made, why) for made, why in pipeline.passes]
+        return pipelines
+
+
+class _PartCompiler(_KernelCompiler):
     def define_pipelines(self) -> Any:
         self.state.library = _PartLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()

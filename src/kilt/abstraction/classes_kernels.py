@@ -82,7 +82,9 @@ def look_up_coded(
 
     Returns the largest code; one that there is not has no bucket.
     """
-    size, most = public.boards.dealt.sum(), np.int64(0)
+    size, most = np.int64(0), np.int64(0)
+    for dealt in public.boards.dealt:
+        size += dealt
     for b in range(len(boards)):
         board, turned = locate(index.boards, boards[b])
         known, _ = locate(public.boards, boards[b, :size])
@@ -107,7 +109,9 @@ def look_up_coded_hands(
     buckets: npt.NDArray[np.uint32],
 ) -> np.int64:
     """Write [deal, player] the bucket of each of some hands on a board of their own, and return as `look_up_coded`."""
-    size, most = public.boards.dealt.sum(), np.int64(0)
+    size, most = np.int64(0), np.int64(0)
+    for dealt in public.boards.dealt:
+        size += dealt
     for deal in range(len(boards)):
         board, turned = locate(index.boards, boards[deal])
         known, _ = locate(public.boards, boards[deal, :size])

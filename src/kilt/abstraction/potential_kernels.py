@@ -186,7 +186,10 @@ def assign(
         if not ground.absolute:
             for m in range(group):
                 bound[m] = np.sqrt(bound[m])
-        best = np.argmin(bound)
+        best = 0
+        for m in range(1, group):
+            if bound[m] < bound[best]:
+                best = m
         cost = greedy(count, means, first + best, ground, np.float32(np.inf), room)
         within = 0
         for m in range(group):

@@ -406,7 +406,7 @@ def quantise(
     `words` numbers. Where nothing was counted, it is what regret matching plays; where there is no regret above 0
     either, all are 0.
     """
-    top = np.float64(np.iinfo(shares.dtype).max)
+    top = 2.0 ** (8 * shares.itemsize) - 1
     for decision in range(len(first)):
         n = counts[decision]
         for bucket in range(buckets[decision]):

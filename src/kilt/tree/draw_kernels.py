@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from kilt.arrays import FloatArray
 from kilt.draws import mix, numbered, uniform
-from kilt.jit import kernel
+from kilt.jit import kernel, subkernel
 from kilt.tree.vector_arrays import Scope, VectorTree
+
+
+@subkernel
+def added_up(prior: FloatArray, player: int, hands: int) -> float:
+    """The reach of all hands of a player together."""
+    whole = 0.0
+    for hand in range(hands):
+        whole += prior[player, hand]
+    return whole
 
 
 @kernel
@@ -29,7 +39,7 @@ def draw_scope(
         if not wanted:
             continue
         prior = tree.prior[who, : tree.hands[who]]
-        whole = prior.sum()
+        whole = added_up(tree.prior, who, tree.hands[who])
         while True:
             left = uniform(key, number) * whole
             number += np.uint64(1)
@@ -45,7 +55,7 @@ def draw_scope(
         drawn += 1
     scope.reach[0] = 0.0
     if their:
-        scope.reach[0] = tree.rivals if my else tree.prior[1 - player, : tree.hands[1 - player]].sum()
+        scope.reach[0] = tree.rivals if my else added_up(tree.prior, 1 - player, tree.hands[1 - player])
 
     board = scope.board[0] = 0
     for r in range(1, len(tree.rows)):
