@@ -14,6 +14,7 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kilt
@@ -29,7 +30,7 @@ IMPORTED = {
     "numba.core.compiler": {"Compiler"},
     "numba.core.compiler_machinery": {"register_pass"},
     "numba.core.datamodel.models": {"PrimitiveModel"},
-    "numba.core.ir": {"Assign"},
+    "numba.core.ir": {"Assign", "Expr"},
     "numba.core.lowering": {"Lower"},
     "numba.core.runtime": {"rtsys"},
     "numba.core.typed_passes": {"NativeLowering"},
@@ -148,6 +149,23 @@ def test_kernels_of_another_version_are_compiled_anew(tmp_path):
         command = [sys.executable, "-c", code.replace("Pair", name)]
         subprocess.run(command, env=os.environ | environment, check=True, capture_output=True)
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_a_kernel_that_counts_no_references_is_given_no_new_arrays():
+    """They would never be given back: what it calls makes arrays, and no name in it says so."""
+    from kilt.jit import kernel
+
+    @kernel
+    def made(count):
+        return np.zeros(count)
+
+    @kernel
+    def first(count):
+        return made(count)[0]
+
+    assert made(3).tolist() == [0, 0, 0]
+    with pytest.raises(TypeError, match="first calls what makes arrays"):
+        first(3)
 
 
 def test_processes_that_want_one_kernel_compile_it_once(tmp_path):

@@ -26,7 +26,7 @@ from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
-from numba.core.ir import Assign
+from numba.core.ir import Assign, Expr
 from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
 from numba.core.typed_passes import NativeLowering
@@ -149,6 +149,7 @@ class _Lower(Lower):  # type: ignore[misc]
         assigned, used = defaultdict(list), defaultdict(list)
         for label, block in blocks.items():
             for one in block.find_insts(Assign):
+                self._require_no_array(one)
                 assigned[one.target.name].append(label)
         for label, names in compute_use_defs(blocks).usemap.items():
             for name in names:
@@ -157,6 +158,24 @@ class _Lower(Lower):  # type: ignore[misc]
         for name, (first, *more) in assigned.items():
             if not more and all(first in before[label] and first < label for label in used[name]):
                 self._singly_assigned_vars.add(name)
+
+    def _require_no_array(self, assign: Assign) -> None:
+        """Raise TypeError where a call makes an array, which would never be given back: nobody counts who has it."""
+        typed, call = self.fndesc.typemap, assign.value
+        if not isinstance(call, Expr) or call.op != "call" or not _has_array(typed[assign.target.name]):
+            return
+        called = typed[call.func.name]
+        if isinstance(called, types.Dispatcher) and not called.dispatcher.targetoptions["_nrt"]:
+            return  # it gives back what it was given
+        if not isinstance(called, types.NamedTupleClass):
+            raise TypeError(
+                f"{self.func_ir.func_id.func_name} calls what makes arrays, at {call.loc}: see MAKES_ARRAYS"
+            )
+
+
+def _has_array(made: types.Type) -> bool:
+    """Whether a value of a type is an array, or a bundle with some."""
+    return isinstance(made, types.Array) or (isinstance(made, types.BaseTuple) and any(map(_has_array, made.types)))
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
