@@ -28,6 +28,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Numba makes messages of all that it tries while it compiles; to give them colours takes 2% of that.
+os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
+
 # Commands are the same for all tests; Typer would make them all anew for each that is run: a tenth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 

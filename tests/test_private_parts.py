@@ -33,7 +33,7 @@ IMPORTED = {
     "numba.core.ir": {"Assign", "Expr"},
     "numba.core.lowering": {"Lower"},
     "numba.core.runtime": {"rtsys"},
-    "numba.core.typed_passes": {"NativeLowering"},
+    "numba.core.typed_passes": {"NativeLowering", "NopythonRewrites"},
     "ray._private": {"ray_constants", "services", "state", "worker"},
     "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
 }
@@ -62,6 +62,8 @@ USED = {
 ATTRIBUTES = {
     "_find_singly_assigned_variable",
     "_optimize_final_module",
+    "_lock",
+    "_cblist",
     "_cache",
     "_cache_file",
     "_code",

@@ -29,7 +29,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.ir import Assign, Expr
 from numba.core.lowering import Lower
 from numba.core.runtime import rtsys
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
@@ -191,8 +191,13 @@ class _KernelCompiler(Compiler):  # type: ignore[misc]
             self.state.library = _KernelLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()
         pipelines = super().define_pipelines()
+        needless = None if self.state.flags.nrt else NopythonRewrites  # it is for expressions that make arrays
         for pipeline in pipelines:
-            pipeline.passes = [(_Lowering if made is NativeLowering else made, why) for made, why in pipeline.passes]
+            pipeline.passes = [
+                (_Lowering if step is NativeLowering else step, why)
+                for step, why in pipeline.passes
+                if step is not needless
+            ]
         return pipelines
 
 
@@ -283,6 +288,7 @@ class _CompilationTimer(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _CompilationTimer())
+binding.ffi.lib._lock._cblist.clear()  # numba tells of each call to LLVM, of which there are thousands; nobody listens
 
 
 def cores() -> int:

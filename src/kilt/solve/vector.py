@@ -44,7 +44,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Order
 from kilt.errors import GameError
 from kilt.jit import kernel
 from kilt.solve.abstract import BucketedGame
@@ -77,9 +76,7 @@ from kilt.tree.vector_arrays import (
     Scope,
     Table,
     TableLayout,
-    Vectors,
     VectorTree,
-    Visit,
     Workspace,
 )
 from kilt.tree.vector_kernels import arrive, first_row, next_visit, pass_up, pull_values, push_reach, reached
@@ -91,27 +88,6 @@ SCHEMES = {
     "pcs": Scheme(boards=True),
 }
 OPPONENTS = ("abstract", "real", "response")
-
-
-@kernel
-def push_second(
-    tree: VectorTree,
-    player: int,
-    scope: Scope,
-    visit: Visit,
-    entry: int,
-    block: int,
-    row: int,
-    theirs: PlayerTables,
-    order: Order,
-    vectors: Vectors,
-) -> None:
-    """Push the reach of the strategy that an opponent's coin may choose down a block, and add it to the other's."""
-    policy = Policy(theirs.layout, theirs.fixed)
-    reached(tree, player, scope, visit, entry, order, vectors, vectors.second)
-    push_reach(tree.nodes, block, row, player, scope, visit, policy, False, vectors, vectors.second)
-    reaches = vectors.reach, vectors.second, vectors.blended
-    blend(tree.nodes, block, player, scope, visit, theirs.coin, *reaches)
 
 
 @kernel
@@ -131,27 +107,29 @@ def walk(
 
     Where `tasks` [round] says ANSWER in place of FOLLOW, the player does not learn but takes a best response there.
     """
-    nodes, vectors = tree.nodes, work.vectors
-    policy, their_policy = Policy(own.layout, own.strategy), Policy(theirs.layout, theirs.strategy)
-    coin, reach = theirs.coin, vectors.reach
-    at_leaves = vectors.blended if coin > 0 else reach
+    nodes, vectors, order = tree.nodes, work.vectors, work.ranking.order
+    policy, coin = Policy(own.layout, own.strategy), theirs.coin
+    at_leaves = vectors.blended if coin > 0 else vectors.reach
     work.board[0] = 0
     visit = arrive(tree, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)  # once, if there are parts
         task = tasks[visit.depth]
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, work.ranking.order, vectors, reach):
+            block, row, comes = tree.entry_block[entry], first_row(tree, theirs.layout, visit, entry), True
+            for second in range(2 if coin > 0 else 1):  # the coin of an opponent may choose another strategy
+                reach, table = vectors.second if second else vectors.reach, theirs.fixed if second else theirs.strategy
+                comes = reached(tree, player, scope, visit, entry, order, vectors, reach)
+                if comes and visit.arriving:
+                    their_policy = Policy(theirs.layout, table)
+                    push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
+            if not comes:
                 continue
-            block = tree.entry_block[entry]
             if visit.arriving:
-                row = first_row(tree, theirs.layout, visit, entry)
-                push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
                 if averaging:
                     add_average(nodes, block, row, player, scope, visit, theirs, discount, vectors)
                 if coin > 0:
-                    order = work.ranking.order
-                    push_second(tree, player, scope, visit, entry, block, row, theirs, order, vectors)
+                    blend(nodes, block, player, scope, visit, coin, vectors.reach, vectors.second, vectors.blended)
                 values_of_leaves(tree, block, player, scope, visit, work, at_leaves)
             if visit.leaving:
                 row = first_row(tree, own.layout, visit, entry)
