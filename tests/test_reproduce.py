@@ -90,7 +90,7 @@ NO_LIMIT = """GAMEDEF
 nolimit
 numPlayers = 2
 numRounds = 4
-stack = 12 12
+stack = 8 8
 blind = 2 1
 firstPlayer = 2 1 1 1
 numSuits = 3
