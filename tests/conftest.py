@@ -34,8 +34,9 @@ os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 # Commands are the same for all tests; Typer would make them all anew for each that is run: a tenth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
-# Tests that wait for other processes or compile little.
-APART = ("wheel", "engines", "distributed", "cli_distributed", "stages", "run", "acpc", "rules", "cli_solve")
+# Tests that wait for other processes or compile little. Those that share a Ray come first: the last ones may be taken
+# over by other processes, each of which would start another.
+APART = ("engines", "stages", "distributed", "cli_distributed", "wheel", "run", "acpc", "rules", "cli_solve")
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -67,9 +68,9 @@ def pytest_collection_modifyitems(config, items):
 
     The others meanwhile have the processor, and the kernels that they compile are there when the last one needs them.
     """
-    names = {f"test_{name}.py" for name in APART}
-    apart = [item for item in items if item.path.name in names]
-    others = [item for item in items if item.path.name not in names]
+    places = {f"test_{name}.py": place for place, name in enumerate(APART)}
+    apart = sorted((item for item in items if item.path.name in places), key=lambda item: places[item.path.name])
+    others = [item for item in items if item.path.name not in places]
     processes = getattr(config, "workerinput", {}).get("workercount", 1)
     before = len(items) * (processes - 1) // processes
     items[:] = others[:before] + apart + others[before:]

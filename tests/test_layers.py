@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -74,8 +75,15 @@ def layer(part):
     return found
 
 
+@cache
+def named(path):
+    """What a module imports, and its classes."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)]
+
+
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in named(path):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -112,7 +120,7 @@ def test_no_module_imports_itself_by_way_of_others():
     }
 
     def imported(path):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in named(path):
             if isinstance(node, ast.Import):
                 yield from (name.name for name in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -128,10 +136,5 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def test_a_class_name_occurs_once():
-    found = Counter(
-        node.name
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    )
+    found = Counter(node.name for path in MODULES for node in named(path) if isinstance(node, ast.ClassDef))
     assert not [name for name, count in found.items() if count > 1]
