@@ -63,6 +63,15 @@ def pytest_collection(session):
         session.config.add_cleanup(lambda: collected.unlink(missing_ok=True))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session):
+    """Give each of some processes a folder of its own for temporary files, and take it away in the end."""
+    if not hasattr(session.config, "workerinput"):
+        return (yield)
+    with tempfile.TemporaryDirectory(prefix="kilt-tests-") as tempfile.tempdir:
+        return (yield)
+
+
 def pytest_collection_modifyitems(config, items):
     """Let the last of some processes, which share the tests out in their order, begin with those that mostly wait.
 

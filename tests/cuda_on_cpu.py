@@ -110,7 +110,6 @@ class RawModule:
     """The kernels of a CUDA source, compiled for the CPU."""
 
     def __init__(self, code: str, options: tuple[str, ...]) -> None:
-        folder = Path(tempfile.mkdtemp())
         code = code.replace("extern __shared__ unsigned char memory[];", "")
         names = [one or other for one, other in KERNEL.findall(code)]
         starts = [
@@ -119,11 +118,12 @@ class RawModule:
             " in_turn = turns; given = values; launch(grid, threads); }"
             for name in names
         ]
-        (folder / "kernels.cpp").write_text("\n".join([SHIM, code, *starts]))
         defined = [option for option in options if option.startswith("-D")]
         command = [COMPILER, "-std=c++17", "-shared", "-fPIC", "-O1", "-w", *defined, "kernels.cpp", "-o", "kernels.so"]
-        subprocess.run(command, cwd=folder, check=True)
-        self._library = ctypes.CDLL(str(folder / "kernels.so"))
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "kernels.cpp").write_text("\n".join([SHIM, code, *starts]))
+            subprocess.run(command, cwd=folder, check=True)
+            self._library = ctypes.CDLL(f"{folder}/kernels.so")
 
     def get_function(self, name: str):
         """A kernel that is called as CuPy's are: with a grid, a block that does not always matter, and arguments."""

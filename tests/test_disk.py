@@ -195,8 +195,10 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
             assert np.abs(off).max() < (2e-4 if averaged else 1e-9 * table.max())
     np.testing.assert_allclose(solver.current(), seen.shares_of(problem.abstract, table, np.uint16), atol=1)
     again = BucketedDiskCfr(problem, scale=SCALE / np.pi, averaging=True)
+    temporary = [one.store.folder for one in (solver, again)]
     solver.open(tmp_path / "kept")
     again.open(tmp_path / "kept")
+    assert not any(map(Path.exists, temporary))
     assert again.iterations == 6 and np.array_equal(again.average(), solver.average())
     alone = AbstractProblem(AbstractGame(game.game, everywhere), (folder,))
     solver, seen = BucketedDiskCfr(alone, scale=SCALE / np.pi), BucketedGame.by(game, everywhere)

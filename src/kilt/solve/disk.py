@@ -98,10 +98,14 @@ class TrunkCfr(ABC):
         self._known: dict[tuple[int, bool], DiskStrategy] = {}
         shape = subgames.trunk_rows, subgames.width
         self.trunk, self.average_trunk = (np.zeros(shape, subgames.dtype) for _ in range(2))
-        if folder is None:
-            folder = Path(mkdtemp(prefix="kilt-subgames-"))
-            finalize(self, rmtree, folder, ignore_errors=True)
+        self._temporary: finalize[[Path], TrunkCfr] | None = None
+        if folder is not None:
+            self.open(folder)
+            return
+        folder = Path(mkdtemp(prefix="kilt-subgames-"))
+        taken_away = finalize(self, rmtree, folder, ignore_errors=True)
         self.open(folder)
+        self._temporary = taken_away
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None) -> None:
         """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
@@ -121,6 +125,9 @@ class TrunkCfr(ABC):
             self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
             self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
         self.interrupted = self.passes % 2 == 1 or store.begun(self.passes % 2, self.passes)
+        self._known.clear()
+        if self._temporary is not None:
+            self._temporary()
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
         """Files in a folder; `said` is what `SubgameStore` takes beside it."""
@@ -172,7 +179,7 @@ class TrunkCfr(ABC):
         self.passes += 1
 
     def current(self) -> Any:
-        """The strategy of the last iteration: a `DiskStrategy`, good until the next step."""
+        """The strategy of the last iteration: a `DiskStrategy`, good until the next step or folder."""
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
