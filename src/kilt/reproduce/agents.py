@@ -6,7 +6,7 @@ Runs go on where they stopped when the same command is given again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -116,18 +116,23 @@ def sampled_agent(
     actions: str,
     plan: str,
     folder: Path,
-    nodes: int,
+    effort: int | Callable[[External], None],
     seed: int,
     public: PublicPlan | None = None,
     draws: int | None = None,
 ) -> AbstractStrategy:
-    """What external sampling with linear weights comes to once it has visited some nodes, in memory.
+    """What external sampling with linear weights comes to, in memory, once it has visited some nodes.
 
-    Cards are clustered by a seed, and dealt by the same one unless there is another for these `draws`.
+    `effort` is their number, or lets the solver go as far as it should. Cards are clustered by a seed, and dealt by the
+    same one unless there is another for these `draws`.
     """
     abstract = game_in_buckets(game, actions, plan, folder, seed, public)
     solver = External(abstract, seed if draws is None else draws, SamplingOptions(linear=True))
-    return next(checkpoints(solver, [nodes]))[1]
+    if isinstance(effort, int):
+        visit(solver, effort)
+    else:
+        effort(solver)
+    return AbstractStrategy(abstract, solver.average())
 
 
 def won_by(one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int) -> float:

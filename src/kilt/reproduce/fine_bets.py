@@ -12,6 +12,8 @@ the other half.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -21,9 +23,11 @@ from kilt.evaluate.head_to_head import post_processed
 from kilt.evaluate.players import load_holdem
 from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, positive
+from kilt.reproduce.convergence import solve_for
 from kilt.reproduce.postprocessing import FAMILY, NOTHING, SEARCH, searched
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.reproduce.tartanian7_table_2 import CLAIMS, PURE, above
+from kilt.solve.external import External
 from kilt.strategy.postprocess import rule_named
 
 GAME, ACTIONS = "short.nolimit.2p", "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"
@@ -38,10 +42,16 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     game, rows, runs = load_holdem(GAME), asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
     found: dict[str, list[float]] = {row: [] for row in rows}
     began = process_time()
+
+    def effort(name: str) -> int | Callable[[External], None]:
+        if asked.minutes is None:
+            return NODES
+        return partial(solve_for, seconds=60 * asked.minutes, watcher=watcher, what=f"solving {name}")
+
     for seed in range(runs):
         with TemporaryDirectory() as folder:
             agent, *met = (
-                sampled_agent(game, ACTIONS, plan, Path(folder) / name, NODES, seed)
+                sampled_agent(game, ACTIONS, plan, Path(folder) / name, effort(f"{name}, run {seed + 1}"), seed)
                 for name, plan in {"agent": AGENT, **OPPONENTS}.items()
             )
             others = dict(zip(OPPONENTS, met, strict=True))
@@ -72,8 +82,9 @@ TABLE = Reproduction(
     time=f"some 20 s for each of {RUNS} runs, half of that for the rules of the paper",
     rows=tuple(f"{rule} against {name}" for rule in (*PUBLISHED, *VARIATIONS) for name in OPPONENTS),
     run=_reproduce,
-    options=("only", "runs"),
-    hint="opponents have other cards, and the same bets; each of --runs has seeds of its own for all that is drawn",
+    options=("only", "minutes", "runs"),
+    hint="each of --runs has seeds of its own for all that is drawn; --minutes are those of one core in which each of "
+    f"three agents learns, instead of by {NODES:,} nodes",
     claims=(
         *CLAIMS,
         Claim(
