@@ -1,11 +1,13 @@
 """Compilation is timed, and is no part of what work takes."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numba
+import pytest
 
-import kilt.jit  # noqa: F401, which says when it compiles
-from kilt import compiling
+from kilt import compiling, jit
 from kilt.cli import show
 from kilt.compiling import clock, compiled_seconds
 
@@ -68,3 +70,23 @@ def test_commands_say_that_they_compile(capfd):
     assert first == "compiling kernels, once per installation …"
     assert last.startswith("compiled kernels for ")
     assert not compiling.listeners
+
+
+@pytest.mark.parametrize("reading", [60.0, 0.0])
+def test_who_waits_for_a_kernel_says_so_unless_it_is_but_read(tmp_path, monkeypatch, reading):
+    """Two threads want the same kernel, and the first takes its time."""
+    monkeypatch.setattr(jit, "READING", reading)
+    heard, begun, got = Event(), Event(), []
+    monkeypatch.setattr(compiling, "listeners", [heard.set])
+
+    def slow(signature):
+        begun.set()
+        heard.wait(0.1 if reading else 60)
+        return signature
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(jit._once, slow, tmp_path / "kernels", "one")
+        begun.wait(60)
+        second = pool.submit(jit._once, got.append, tmp_path / "kernels", "one")
+        assert first.result(60) == "one" and second.result(60) is None
+    assert got == ["one"] and heard.is_set() == (reading == 0)

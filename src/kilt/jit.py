@@ -39,6 +39,7 @@ from kilt.machine import locked
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAKES_ARRAYS = {"empty", "zeros", "ones", "arange", "copy", "make_workspace"}  # names in kernels that allocate
+READING = 0.5  # seconds in which another thread has read a kernel from disk; one that takes longer compiles it
 
 
 def kernel(function: F) -> F:
@@ -259,7 +260,7 @@ def _once(compile_kernel: Callable[[Any], Any], index: Path, signature: Any) -> 
     with ExitStack() as held:
         with suppress(OSError):  # nothing is kept there, or nobody can write to it
             try:
-                held.enter_context(locked(lock, wait=False))
+                held.enter_context(locked(lock, wait=READING))
             except BlockingIOError:
                 begin_compiling()  # as somebody else does for us
                 held.callback(end_compiling)

@@ -35,20 +35,20 @@ class Stopwatch:
 
 
 @contextmanager
-def locked(file: Path, *, wait: bool = True) -> Iterator[None]:
+def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
     """Hold the lock that a file stands for. It goes with the process: one that is killed leaves none behind.
 
     Parameters
     ----------
     file : Path
         The lock file, made where it is missing. Its content means nothing, and it stays.
-    wait : bool
-        Whether to wait for another process, or thread, that holds the lock.
+    wait : bool or float
+        Whether to wait for another process, or thread, that holds the lock; or for how many seconds.
 
     Raises
     ------
     BlockingIOError
-        If somebody else holds it and `wait` is false.
+        If somebody else holds it and `wait` is false or over.
     OSError
         If the file cannot be made or opened.
     """
@@ -56,7 +56,7 @@ def locked(file: Path, *, wait: bool = True) -> Iterator[None]:
 
     lock = FileLock(file, poll_interval=POLL)
     try:
-        lock.acquire(blocking=wait)
+        lock.acquire(timeout=-1 if wait is True else float(wait))
     except Timeout:
         raise BlockingIOError(f"{file} is locked by another process") from None
     try:
