@@ -1,5 +1,6 @@
 """What tests of several modules share."""
 
+import gc
 import os
 import secrets
 import shutil
@@ -30,6 +31,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Numba makes messages of all that it tries while it compiles; to give them colours takes 2% of that.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
+
+# All that is collected stays: to look through it for cycles of objects, again and again, takes an eighth of many tests.
+gc.disable()  # until `pytest_runtestloop`
 
 # Commands are the same for all tests; Typer would make them all anew for each that is run: a tenth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
@@ -66,6 +70,8 @@ def pytest_collection(session):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session):
     """Give each of some processes a folder of its own for temporary files, and take it away in the end."""
+    gc.freeze()
+    gc.enable()
     if not hasattr(session.config, "workerinput"):
         return (yield)
     with tempfile.TemporaryDirectory(prefix="kilt-tests-") as tempfile.tempdir:
