@@ -32,7 +32,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Numba makes messages of all that it tries while it compiles; to give them colours takes 2% of that.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
 
-# All that is collected stays: to look through it for cycles of objects, again and again, takes an eighth of many tests.
+# All that is collected stays: to look through it for cycles of objects takes an eighth of tests that compile nothing.
 gc.disable()  # until `pytest_runtestloop`
 
 # Commands are the same for all tests; Typer would make them all anew for each that is run: a tenth of a second.
