@@ -173,7 +173,7 @@ def _algorithm_3(asked: Request, watcher: Watcher) -> ReproductionResult:
 
 SCHMID = Reproduction(
     what="[Schmid15 figures 3 and 4]: what classes of flops are, and their error by their number",
-    time="some 15 minutes for the distances of all flops, and some for k-medoids",
+    time="some 15 minutes for the distances of all flops, then 17 of a core for each run",
     rows=(*(f"{k} classes" for k in SHOWN), *KINDS, ONE_START, STABLE, AGREEMENT),
     run=_figure_4,
     options=("only", "game", "threads", "out", "runs"),
