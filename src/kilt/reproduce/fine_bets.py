@@ -25,7 +25,7 @@ from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, positive
 from kilt.reproduce.convergence import solve_for
 from kilt.reproduce.postprocessing import FAMILY, NOTHING, SEARCH, searched
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 from kilt.reproduce.tartanian7_table_2 import CLAIMS, PURE, above
 from kilt.solve.external import External
 from kilt.strategy.postprocess import rule_named
@@ -40,7 +40,6 @@ NODES, DEALS, RUNS = 4_000_000, 10_000, 10
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     game, rows, runs = load_holdem(GAME), asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
-    found: dict[str, list[float]] = {row: [] for row in rows}
     began = process_time()
 
     def effort(name: str) -> int | Callable[[External], None]:
@@ -48,22 +47,28 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
             return NODES
         return partial(solve_for, seconds=60 * asked.minutes, watcher=watcher, what=f"solving {name}")
 
-    for seed in range(runs):
+    def run(seed: int) -> list[float]:
         with TemporaryDirectory() as folder:
             agent, *met = (
                 sampled_agent(game, ACTIONS, plan, Path(folder) / name, effort(f"{name}, run {seed + 1}"), seed)
                 for name, plan in {"agent": AGENT, **OPPONENTS}.items()
             )
-            others = dict(zip(OPPONENTS, met, strict=True))
-            for place, row in enumerate(rows):
-                watcher.show(f"run {seed + 1} of {runs}: {row}", place / len(rows), None)
-                rule, _, name = row.partition(" against ")
-                found[row].append(won_by(post_processed(agent, rule_named(rule)), others[name], DEALS, seed))
-                if watcher.stopped():
-                    return ReproductionResult(TABLE.what, [])
+        others, won = dict(zip(OPPONENTS, met, strict=True)), list[float]()
+        for place, row in enumerate(rows):
+            if watcher.stopped():
+                break
+            watcher.show(f"run {seed + 1} of {runs}: {row}", place / len(rows), None)
+            rule, _, name = row.partition(" against ")
+            won.append(won_by(post_processed(agent, rule_named(rule)), others[name], DEALS, seed))
+        return won
+
+    each = whole_runs(runs, run, watcher)
+    if not each:
+        return ReproductionResult(TABLE.what, [])
+    found = {row: [won[place] for won in each] for place, row in enumerate(rows)}
     seconds = (process_time() - began) / len(rows)
     figures = [Row.of_runs(row, won, "mbb/h", seconds) for row, won in found.items()]
-    if all(f"{rule} against {name}" in found for rule in (PURE, *VARIATIONS) for name in OPPONENTS) and runs > 1:
+    if all(f"{rule} against {name}" in found for rule in (PURE, *VARIATIONS) for name in OPPONENTS) and len(each) > 1:
         won = {rule: _mean(found, rule) for rule in (PURE, *VARIATIONS)}
         best, lost = searched({rule: [-value for value in won[rule]] for rule in VARIATIONS})
         more = [-value - other for value, other in zip(lost, won[PURE][-len(lost) :], strict=True)]

@@ -12,6 +12,7 @@ nothing, and is no candidate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from time import perf_counter
 
@@ -22,7 +23,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.reproduce.claims import Claim, Row, negative, positive, some
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 from kilt.reproduce.resolving import NO_LIMIT
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.postprocess import Rule, apply, rule_named
@@ -63,35 +64,36 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
     return after
 
 
+def _changes(game: VectorGame, case: str, rules: Sequence[str], watcher: Watcher, seed: int) -> list[float]:
+    """Exploitability in mbb/g before post-processing, then by how much each rule changes it."""
+    solver = VectorCfr(game, "cfr", scheme="pcs", seed=seed)
+    solver.step(ITERATIONS[case])
+    average = solver.average()
+    found = [1000 * game.exploitability(average)]
+    for place, rule in enumerate(rules):
+        if watcher.stopped():
+            break
+        watcher.show(f"{case}, run {seed + 1}: {rule}", place / len(rules), None)
+        after = post_processed(game, average, rule_named(rule))
+        found.append(1000 * game.exploitability(after) - found[0])
+    return found
+
+
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     game = VectorGame(Holdem(GameDef.parse(NO_LIMIT)), actions_of(BETS))
-    wanted, runs = asked.only or TABLE.rows, range(asked.runs or RUNS)
-    found: dict[str, list[float]] = {row: [] for row in wanted}
-    before: dict[str, list[float]] = {case: [] for case in ITERATIONS}
-    began = perf_counter()
-    for case, iterations in ITERATIONS.items():
-        rules = [row.removesuffix(f", {case}") for row in wanted if row.endswith(f", {case}")]
-        for run in runs if rules else ():
-            solver = VectorCfr(game, "cfr", scheme="pcs", seed=run)
-            solver.step(iterations)
-            average = solver.average()
-            before[case].append(1000 * game.exploitability(average))
-            for rule in rules:
-                if watcher.stopped():
-                    return ReproductionResult(TABLE.what, [])
-                watcher.show(f"{case}, run {run + 1}: {rule}", run / len(runs), None)
-                after = post_processed(game, average, rule_named(rule))
-                found[f"{rule}, {case}"].append(1000 * game.exploitability(after) - before[case][-1])
-    seconds = (perf_counter() - began) / len(found)
-    rows = []
-    for row, values in found.items():
-        more = {"before": float(np.mean(before[row.rpartition(", ")[2]]))}
-        rows.append(Row.of_runs(row, values, "mbb/g", seconds, more))
+    wanted, runs, rows = asked.only or TABLE.rows, asked.runs or RUNS, list[Row]()
     for case in ITERATIONS:
-        family = {rule: found[f"{rule}, {case}"] for rule in FAMILY if f"{rule}, {case}" in found}
-        if len(family) == len(FAMILY) and len(runs) > 1:
-            del family[NOTHING]
-            rule, judged = searched(family)
+        rules = [row.removesuffix(f", {case}") for row in wanted if row.endswith(f", {case}")]
+        began = perf_counter()
+        each = whole_runs(runs if rules else 0, partial(_changes, game, case, rules, watcher), watcher)
+        if not each:
+            continue
+        before, *changes = np.array(each).T
+        seconds, more = (perf_counter() - began) / len(rules), {"before": float(before.mean())}
+        found = dict(zip(rules, changes, strict=True))
+        rows += [Row.of_runs(f"{rule}, {case}", values, "mbb/g", seconds, more) for rule, values in found.items()]
+        if found.keys() >= set(FAMILY) and len(each) > 1:
+            rule, judged = searched({rule: found[rule] for rule in FAMILY if rule != NOTHING})
             rows.append(Row.of_runs(f"{SEARCH}, {case}", judged, "mbb/g", seconds, {"rule": rule}))
     return ReproductionResult(TABLE.what, rows)
 

@@ -20,7 +20,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, higher, positive
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 
 GAME, ACTIONS = "short.nolimit.2p", "50%, 1x, a; 1x, a; a"
 CLASSES, PLAIN, INSIDE = 10, "IR-KE-KO {}-100-100-100", "IR-KE-KO {}-10-100-100"
@@ -43,19 +43,24 @@ def classes_of(row: str) -> PublicPlan:
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     game, rows, runs = load_holdem(GAME), asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs
-    found: dict[str, list[float]] = {row: [] for row in rows}
     began = process_time()
-    for seed in range(runs):
+
+    def run(seed: int) -> list[float]:
+        won = list[float]()
         with TemporaryDirectory() as folder:
             plain = sampled_agent(game, ACTIONS, PLAIN, Path(folder) / "plain", NODES, seed)
             for place, row in enumerate(rows):
+                if watcher.stopped():
+                    break
                 watcher.show(f"run {seed + 1} of {runs}: {row}", place / len(rows), None)
                 agent = sampled_agent(game, ACTIONS, INSIDE, Path(folder) / row, NODES, seed, classes_of(row))
-                found[row].append(won_by(agent, plain, DEALS, seed))
-                if watcher.stopped():
-                    return ReproductionResult(TABLE.what, [])
+                won.append(won_by(agent, plain, DEALS, seed))
+        return won
+
+    found = whole_runs(runs, run, watcher)
     seconds = (process_time() - began) / len(rows)
-    return ReproductionResult(TABLE.what, [Row.of_runs(row, won, "mbb/h", seconds) for row, won in found.items()])
+    each = zip(rows, zip(*found, strict=True), strict=True) if found else ()
+    return ReproductionResult(TABLE.what, [Row.of_runs(row, won, "mbb/h", seconds) for row, won in each])
 
 
 TABLE = Reproduction(

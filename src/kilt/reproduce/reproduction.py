@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kilt.errors import RunError
 from kilt.evaluate.flops import Watcher
 from kilt.reproduce.claims import Claim, Row, Verdict
+
+Result = TypeVar("Result")
 
 
 def decided(mean: float, margin: float) -> str:
@@ -19,6 +21,20 @@ def decided(mean: float, margin: float) -> str:
     ('open', 'higher')
     """
     return "open" if abs(mean) <= margin else "higher" if mean > 0 else "lower"
+
+
+def whole_runs(runs: int, run: Callable[[int], Result], watcher: Watcher) -> list[Result]:
+    """What each of some runs comes to, by its seed: 0, 1, ….
+
+    The run in which the user wishes to stop is the last and does not count, so that it may break off anywhere.
+    """
+    found = list[Result]()
+    for seed in range(runs):
+        result = run(seed)
+        if watcher.stopped():
+            break
+        found.append(result)
+    return found
 
 
 class Request(NamedTuple):

@@ -21,7 +21,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.reproduce.agents import sampled_agent, won_by
 from kilt.reproduce.claims import Claim, Row, contrast, every, higher
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 from kilt.reproduce.table_5_4 import EARLY, GAME, LATE, NAMES
 
 SOURCE = "[Johanson16 table 5.3]"
@@ -42,14 +42,14 @@ NODES, DEALS, RUNS = 40_000_000, 30_000, 5
 
 
 def crosstable(plans: tuple[str, ...], seed: int, watcher: Watcher) -> np.ndarray:
-    """[agent, opponent] what agents win from each other in a run, in mbb/g; NaN once the user wishes to stop."""
+    """[agent, opponent] what agents win from each other in a run, in mbb/g; any numbers if the user wishes to stop."""
     game, won = load_holdem(GAME), np.zeros((len(plans), len(plans)))
     with TemporaryDirectory() as folder:
         agents = []
         for place, plan in enumerate(plans):
             watcher.show(f"run {seed + 1}, {plan}", place / len(plans), None)
             if watcher.stopped():
-                return np.full_like(won, np.nan)
+                return won
             agents.append(
                 sampled_agent(game, "", plan, Path(folder) / plan, NODES, seed, draws=seed * len(NAMES) + place)
             )
@@ -60,13 +60,9 @@ def crosstable(plans: tuple[str, ...], seed: int, watcher: Watcher) -> np.ndarra
 
 def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     plans, runs, began = asked.only or TABLE.rows, RUNS if asked.runs is None else asked.runs, process_time()
-    found = []
-    for seed in range(runs):
-        found.append(crosstable(plans, seed, watcher))
-        if watcher.stopped():
-            return ReproductionResult(TABLE.what, [])
-    seconds, won, rows = (process_time() - began) / len(plans), np.array(found), []
-    for place, plan in enumerate(plans):
+    found = whole_runs(runs, lambda seed: crosstable(plans, seed, watcher), watcher)
+    seconds, won, rows = (process_time() - began) / len(plans), np.array(found), list[Row]()
+    for place, plan in enumerate(plans if found else ()):
         each = won[:, place].sum(axis=1) / max(len(plans) - 1, 1)
         against = {
             other: float(mean) for other, mean in zip(plans, won[:, place].mean(axis=0), strict=True) if other != plan

@@ -32,7 +32,7 @@ from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 from kilt.reproduce import table_7
 from kilt.reproduce.claims import Claim, Row, higher
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 
 DEALS, MATCHES, MARGIN = 500, 6, 50.0  # deals of a match, matches, mbb/h by which one is won
 ONE_SIDED = NormalDist().inv_cdf(0.95) / WIDTH  # of a 95% interval's half-width
@@ -95,10 +95,10 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     opponent = load_agent(str(agents[table_7.OPPONENT].folder))
     assert isinstance(portfolio, Portfolio)
     estimators = [estimator_named(name) for name in PAPER]
-    rates: list[list[Estimate]] = []  # [match][estimator] in mbb/h
-    chosen = list[dict[str, int]]()
     matches = max(2, round(MATCHES * min(1.0, minutes / table_7.MINUTES)))
-    for match in range(matches):
+
+    def played(match: int) -> tuple[list[Estimate], dict[str, int]]:
+        """What the portfolio wins by each estimator, in mbb/h, and how often each of its agents played."""
         watcher.say(f"match {match + 1} of {matches}: {DEALS} deals, at two tables")
         hands: list[Hand] = []
         play_match(
@@ -110,13 +110,15 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
             tick=lambda played: watcher.show("hands", played / (2 * DEALS), None),
             stop=watcher.stopped,
         )
+        chosen = Counter(Path(note).name for hand in hands for note in hand.notes if note)
         if watcher.stopped():
-            return ReproductionResult(TABLE.what, [])
+            return [], chosen
         deals = judged(game, portfolio, hands, estimators).reshape(len(estimators), -1, 2).mean(axis=2)
-        rates.append([estimate(row * 1000 / game.rules.big_blind) for row in deals])
-        chosen.append(dict(Counter(Path(note).name for hand in hands for note in hand.notes if note)))
-    found = list[Row]()
-    for row in asked.only or TABLE.rows:
+        return [estimate(row * 1000 / game.rules.big_blind) for row in deals], chosen
+
+    found, each = list[Row](), whole_runs(matches, played, watcher)
+    rates, chosen = [rate for rate, _ in each], [dict(times) for _, times in each]
+    for row in (asked.only or TABLE.rows) if each else ():
         significant, name = row.endswith(SIGNIFICANT), row.removesuffix(SIGNIFICANT)
         place = list(PAPER).index(name)
         won = [outcome(rate[place])[significant] for rate in rates]

@@ -32,7 +32,7 @@ from kilt.evaluate.players import load_holdem
 from kilt.games.holdem import Holdem
 from kilt.reproduce.agents import checkpoints, game_in_buckets, won_by
 from kilt.reproduce.claims import Claim, Row, every, positive
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 from kilt.reproduce.tartanian7_table_2 import PURE
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import Distributed
@@ -112,6 +112,8 @@ def _run(game: Holdem, seed: int, rows: Sequence[Checkpoint], watcher: Watcher) 
 
         found = list[float]()
         for row in rows:
+            if watcher.stopped():
+                break
             larger_one, smaller_one = (row.rule, row.reached, True), (row.rule, row.nodes, False)
             found.append(
                 won_by(played(*larger_one), played(*smaller_one), DEALS, seed)
@@ -125,13 +127,15 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     path = asked.out or Path(FIGURE.keeps)
     require_drawable(path)
     game, runs = load_holdem(GAME), RUNS if asked.runs is None else asked.runs
-    rows, found = [ROWS[name] for name in asked.only or ROWS], list[list[float]]()
-    began = process_time()
-    for seed in range(runs):
-        if watcher.stopped():
-            return ReproductionResult(FIGURE.what, [])
+    rows, began = [ROWS[name] for name in asked.only or ROWS], process_time()
+
+    def run(seed: int) -> list[float]:
         watcher.say(f"run {seed + 1} of {runs}")
-        found.append(_run(game, seed, rows, watcher))
+        return _run(game, seed, rows, watcher)
+
+    found = whole_runs(runs, run, watcher)
+    if not found:
+        return ReproductionResult(FIGURE.what, [])
     seconds = (process_time() - began) / len(rows)
     won = np.array(found).T
     made = [Row.of_runs(str(row), values, "mbb/h", seconds) for row, values in zip(rows, won, strict=True)]

@@ -20,7 +20,7 @@ from kilt.evaluate.stats import Estimate, win_rate
 from kilt.jit import cores
 from kilt.reproduce.agents import solved_agent
 from kilt.reproduce.claims import Claim, Row, Slack, contrast
-from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
+from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 
 GAME, MINUTES, HANDS = "holdem.nolimit.2p.50bb", 2.0, 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
@@ -85,29 +85,32 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     out, threads = asked.out or Path(FOLDER), asked.threads or cores()
     minutes = MINUTES if asked.minutes is None else asked.minutes
     hands = 2 * max(1, round(HANDS / 2 * max(0.1, minutes / MINUTES)))
-    won: dict[str, list[Estimate]] = {row: [] for row in asked.only or TABLE.rows}
-    seconds = 0.0
-    for run in range(asked.runs or 1):
-        configs = _configs(asked.game or GAME, out, SolverConfig(minutes=minutes, threads=threads, seed=run))
-        players = {}
+    rows = asked.only or TABLE.rows
+
+    def run(seed: int) -> tuple[float, list[Estimate]]:
+        """Seconds for which the agent was solved, and what it wins in each row."""
+        configs = _configs(asked.game or GAME, out, SolverConfig(minutes=minutes, threads=threads, seed=seed))
+        players, won = {}, list[Estimate]()
         for name, config in configs.items():
             player = solved_agent(config, out / Path(config.cards[0]).stem, watcher)
             if player is None:
-                return ReproductionResult(TABLE.what, [])
+                return 0.0, won
             players[name] = player
-        seconds += players["agent"].seconds
-        for row in won:
+        game = players["agent"].problem.abstract.game
+        for row in rows:
             rule, _, name = row.partition(" against ")
             watcher.say(f"{row}: {hands:,} duplicate hands")
             specs = f"{players['agent'].folder}@{rule}", f"{players[name].folder}@none"
-            game = players["agent"].problem.abstract.game
-            match = meet(game, specs, hands, run, load=load_agent, processes=threads, stop=watcher.stopped)
+            match = meet(game, specs, hands, seed, load=load_agent, processes=threads, stop=watcher.stopped)
             if watcher.stopped():
-                return ReproductionResult(TABLE.what, [])
-            won[row].append(win_rate(match))
-    found = list[Row]()
-    for row, rates in won.items():
-        rule, _, name = row.partition(" against ")
+                break
+            won.append(win_rate(match))
+        return players["agent"].seconds, won
+
+    runs, found = whole_runs(asked.runs or 1, run, watcher), list[Row]()
+    seconds = sum(spent for spent, _ in runs)
+    for place, row in enumerate(rows if runs else ()):
+        (rule, _, name), rates = row.partition(" against "), [won[place] for _, won in runs]
         more = {"hands": hands, "hands_ci95": [rate.interval for rate in rates]}
         paper = PAPER[rule][list(OPPONENTS).index(name)]
         whole = Row.of_runs(row, [rate.mean for rate in rates], "mbb/h", seconds, more, paper)
