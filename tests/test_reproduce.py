@@ -17,10 +17,11 @@ import pytest
 from commands import answer, kilt, refused
 from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
+from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import FULL
 from kilt.config import SolverConfig
-from kilt.errors import ArtifactError, GameError, RunError
+from kilt.errors import AbstractionError, ArtifactError, GameError, RunError
 from kilt.evaluate import flops
 from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import VectorJudge, judge_of
@@ -52,6 +53,7 @@ from kilt.reproduce import (
     tartanian7_table_2,
     tilts,
 )
+from kilt.reproduce.agents import with_spare_seeds
 from kilt.reproduce.claims import OPEN, Claim, Row
 from kilt.reproduce.reproduction import ReproductionResult, Request
 from kilt.reproduce.table_2_1 import PAPER, responses_to
@@ -482,6 +484,24 @@ def test_matches_of_abstractions(tmp_path, monkeypatch):
         assert row.ours == pytest.approx(np.mean([*row.more["against"].values()])) and row.paper is None
     assert {verdict.verdict for verdict in table_5_3.TABLE.verdicts(found)} == {OPEN}
     assert sum(mean for mean in table_5_3.MEANS.values() if mean is not None) == pytest.approx(23.3)
+
+
+def test_spare_seeds():
+    """Clusters that cannot be cut further are drawn anew; what no seed can do is refused as ever."""
+    watcher, made = Quiet(), []
+
+    def cut(seed):
+        made.append(seed)
+        cut_points(np.ones(2), 3 if len(made) < 3 else 2)
+        return seed
+
+    assert with_spare_seeds(cut, 4, watcher) == 2004 and made == [4, 1004, 2004]
+    assert [line.partition(":")[0] for line in watcher.said] == [
+        "another seed takes the place of 4",
+        "another seed takes the place of 1004",
+    ]
+    with pytest.raises(AbstractionError, match="3 buckets are asked for, but only 2 values are different"):
+        with_spare_seeds(lambda seed: cut_points(np.ones(2), 3), 0, watcher)
 
 
 # The command

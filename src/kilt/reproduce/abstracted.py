@@ -26,6 +26,7 @@ from kilt.arrays import Array
 from kilt.evaluate.flops import FlopResponses, Watcher, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.reproduce.agents import with_spare_seeds
 from kilt.reproduce.claims import Claim, Row
 from kilt.reproduce.convergence import BRIEF, mean_curve, seldom
 from kilt.reproduce.figure_6_holdem import StoppedError
@@ -231,10 +232,14 @@ def cases(
                 raise StoppedError
             watcher.say(f"{case.plan}, {case.way}, run {seed + 1} of {runs}", budget)
             with TemporaryDirectory() as folder:
-                cards, longer = Path(folder) / "cards", None if asked.game else rolled_out
-                problem = abstract_problem(
-                    case.plan, chosen, cards, longer, seed=seed, threads=threads, device=require_device(device)
-                )
+
+                def built(clusters: int) -> AbstractProblem:
+                    cards, longer = Path(folder) / f"cards-{clusters}", None if asked.game else rolled_out
+                    return abstract_problem(
+                        case.plan, chosen, cards, longer, seed=clusters, threads=threads, device=require_device(device)
+                    )
+
+                problem = with_spare_seeds(built, seed, watcher)
                 steps = converge(
                     problem, case.way, budget, watcher, variant=variant, trunk=depth, curve=curves, seed=seed
                 )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
@@ -20,6 +20,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.config import Config
+from kilt.errors import AbstractionError
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.games.holdem import Holdem
@@ -32,6 +33,9 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import STRATEGY, card_folders
+
+SPARES = range(0, 6_000, 1_000)  # what is added to a seed where another one takes its place
+Made = TypeVar("Made")
 
 
 class SolvedAgent(NamedTuple):
@@ -94,6 +98,20 @@ def game_in_buckets(
         whole = replace(whole, public=(replace(public, seed=seed),))
     cards = build(AbstractionSpec(plan, deal, whole), folder, cache=artifact.cache_folder(), threads=cores())
     return AbstractGame(game, cards, actions_of(actions) if actions else None)
+
+
+def with_spare_seeds(make: Callable[[int], Made], seed: int, watcher: Watcher) -> Made:
+    """What is made of cards that a seed clusters, or another one in its place where its clusters cannot be cut further.
+
+    With perfect recall, a cluster is cut into buckets in the next round; in small games it may have fewer different
+    hands than these are.
+    """
+    for spare in SPARES[:-1]:
+        try:
+            return make(seed + spare)
+        except AbstractionError as error:
+            watcher.say(f"another seed takes the place of {seed + spare}: {error}")
+    return make(seed + SPARES[-1])
 
 
 def visit(solver: External | Distributed, nodes: int) -> None:

@@ -10,6 +10,7 @@ paper has for limit hold'em is beside it: it is the order that may be compared.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,9 @@ from time import process_time
 import numpy as np
 
 from kilt.evaluate.flops import Watcher
+from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.evaluate.players import load_holdem
-from kilt.reproduce.agents import sampled_agent, won_by
+from kilt.reproduce.agents import sampled_agent, with_spare_seeds, won_by
 from kilt.reproduce.claims import Claim, Row, contrast, every, higher
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs
 from kilt.reproduce.table_5_4 import EARLY, GAME, LATE, NAMES
@@ -45,14 +47,17 @@ def crosstable(plans: tuple[str, ...], seed: int, watcher: Watcher) -> np.ndarra
     """[agent, opponent] what agents win from each other in a run, in mbb/g; any numbers if the user wishes to stop."""
     game, won = load_holdem(GAME), np.zeros((len(plans), len(plans)))
     with TemporaryDirectory() as folder:
+
+        def solved(plan: str, draws: int, clusters: int) -> AbstractStrategy:
+            cards = Path(folder) / f"{plan} {clusters}"
+            return sampled_agent(game, "", plan, cards, NODES, clusters, draws=draws)
+
         agents = []
         for place, plan in enumerate(plans):
             watcher.show(f"run {seed + 1}, {plan}", place / len(plans), None)
             if watcher.stopped():
                 return won
-            agents.append(
-                sampled_agent(game, "", plan, Path(folder) / plan, NODES, seed, draws=seed * len(NAMES) + place)
-            )
+            agents.append(with_spare_seeds(partial(solved, plan, seed * len(NAMES) + place), seed, watcher))
     for one, other in combinations(range(len(plans)), 2):
         won[one, other] = won_by(agents[one], agents[other], DEALS, seed)
     return won - won.T
