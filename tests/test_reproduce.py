@@ -634,6 +634,7 @@ def test_abstracted_players_on_a_small_game(name, tmp_path, monkeypatch):
         said = answer("reproduce", name, "--game", game, "--minutes", 0.005, "--threads", 1, *only)
         assert [row["limit_holdem"] for row in said["rows"]] == [282.856, 84.039]
     assert [row["name"] for row in said["rows"]] == list(rows)
+    assert said["what"] == f"{REPRODUCTIONS[name].what} (here: {game})"
     for row in said["rows"]:
         assert row["iterations"] >= 1
         assert row["ours"] > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -92,7 +92,10 @@ class Reproduction:
             raise RunError(f"--runs is {asked.runs}: give 1 or more; an interval needs 3")
         if self.keeps and asked.out is None:
             asked = asked._replace(out=Path(self.keeps))
-        return self.run(asked, watcher)
+        found = self.run(asked, watcher)
+        if asked.game is None or asked.game in found.title:
+            return found
+        return replace(found, title=f"{found.title} (here: {asked.game})")
 
     def in_small(self, asked: Request, folder: Path) -> Request:
         """A quick look, but for what the user asks for; what it writes is not mixed up with that of other runs."""
