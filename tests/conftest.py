@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import typer.testing
+from hypothesis import HealthCheck, settings
 
 import kilt
 from machines import end, wait_until
@@ -31,6 +32,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Numba makes messages of all that it tries while it compiles; to give them colours takes 2% of that.
 os.environ["NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"] = "1"
+
+# Examples are the same in each run, and how long one takes decides nothing: --hypothesis-profile default draws others.
+settings.register_profile("kilt", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kilt")
 
 # All that is collected stays: to look through it for cycles of objects takes an eighth of tests that compile nothing.
 gc.disable()  # until `pytest_runtestloop`

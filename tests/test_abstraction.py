@@ -257,7 +257,7 @@ def plans():
 
 
 @given(plan=plans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_plans_survive_toml(plan):
     assert plan_of(tomllib.loads(plan.toml())) == plan
     assert plan_of(json.loads(json.dumps(asdict(plan)))) == plan
@@ -363,7 +363,7 @@ def test_rounds_that_are_remembered_have_so_many_buckets_in_each_of_those_before
 
 
 @given(data=st.data(), name=st.sampled_from(list(PLANS)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_renaming_suits_and_reordering_rounds_change_no_bucket(built, data, name):
     size = data.draw(st.sampled_from(SHORT.sizes))
     cards = data.draw(st.permutations(range(SHORT.deck.size)))[: 2 + size]
@@ -962,7 +962,7 @@ def test_the_cache_folder_is_where_the_user_says(monkeypatch, tmp_path):
 
 
 @given(count=st.integers(0, 300), parts=st.integers(1, 80), threads=st.integers(1, 3))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_work_in_parts_covers_everything_once_and_in_order(count, parts, threads):
     heard = []
     found = in_parts(lambda start, end: list(range(start, end)), count, threads, heard.append, parts=parts)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pokerkit
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pokerkit.notation import ACPCProtocolParser
 
@@ -284,7 +284,6 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(LINES, st.sampled_from(list(GAMES.values())))
 def test_no_line_upsets_a_reader(line, game):
     asked = seen_by(game.start().actor, 3, game.start(), Dealer(game).deal(3))
@@ -300,7 +299,6 @@ def test_no_line_upsets_a_reader(line, game):
     NO_LIMIT.start().after(legal)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(list(GAMES)), st.text("fcr0123456789-", max_size=6))
 def test_corrected_actions_are_legal_and_legal_ones_stay(seed, name, said):
     rng = random.Random(seed)
@@ -335,7 +333,6 @@ class Pieces:
         return self.pieces.pop(0) if self.pieces else b""
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=["Cs"]), max_size=20)),
     st.lists(st.integers(0, 400)),
@@ -815,7 +812,6 @@ REPLIES = [
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(*map(st.just, REPLIES), *map(spoiled, REPLIES), st.text()), max_size=12), st.binary())
 def test_no_player_upsets_a_dealer(said, end):
     """Both players say the same, all of it in advance, and leave."""
@@ -877,7 +873,6 @@ def test_dealers_that_break_off_or_talk_garbage(data, words):
         hear(data)
 
 
-@settings(deadline=None)
 @given(st.lists(LINES, max_size=6), st.binary(), st.sampled_from(sorted(BASELINES)))
 def test_no_dealer_upsets_an_agent(lines, end, agent):
     data = "".join(f"{line}\r\n" for line in lines).encode(errors="replace") + end

@@ -37,7 +37,7 @@ def mean_cost(points, weights, centroids, metric):
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_cost_of_cumulative_histograms_is_the_earth_movers_distance(data):
     """Between bins, that is; SciPy's distance is between the same histograms as weights on the numbers of the bins."""
     from scipy.stats import wasserstein_distance  # a second to import, in each process that collects tests
@@ -84,7 +84,7 @@ def assert_nearest(points, labels, costs, centroids, group, groups, metric):
     neighbours=st.sampled_from([1, 3, 256]),
     whole=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_pruned_search_finds_the_nearest_centroid(seed, metric, dimensions, group, count, neighbours, whole):
     """From any start: points without a label, and points with an old one. Whole numbers make ties and duplicates."""
     rng = np.random.default_rng(seed)
@@ -377,7 +377,7 @@ VALUES = st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 50)), min_size=
 
 
 @given(data=VALUES, share=st.floats(0, 1))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_percentiles_cut_values_in_order_into_parts_of_equal_weight(data, share):
     values, weights = (np.array(column) for column in zip(*data, strict=True))
     different = np.unique(values)

@@ -103,7 +103,7 @@ def no_strengths() -> tuple:
     return False, hand_list(), hand_tables(7), room_to_rank(FULL, 2, 5)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, MOST), min_size=1, max_size=40), st.integers(1, 3))
 def test_what_is_packed_is_unpacked(numbers, rows):
     table = np.tile(np.array(numbers, dtype=np.float64), (rows, 1))

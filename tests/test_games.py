@@ -108,7 +108,7 @@ def test_uncalled_chips_go_back():
     assert game.payoffs(folded, (kings, aces), ()) == (100, -100)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["leduc", "rhode-island", "royal.limit.2p", "holdem.nolimit.2p", "bluff-2-1"]), st.randoms())
 def test_payoffs_sum_to_zero(name, rng):
     """Whatever is dealt and done, one player wins what the other loses, and in poker no more than both have put in."""

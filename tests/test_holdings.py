@@ -110,7 +110,7 @@ def test_holdings_of_a_board_stand_together(dealt, deck, hole_cards):
 
 
 @given(data=st.data(), case=st.sampled_from(LARGER))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_renaming_suits_and_reordering_rounds_change_no_holding(data, case):
     dealt, deck, hole_cards = case
     found = holdings(*case)
@@ -126,7 +126,7 @@ def test_renaming_suits_and_reordering_rounds_change_no_holding(data, case):
 
 
 @given(data=st.data(), case=st.sampled_from(LARGER))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_hands_of_different_form_are_different_holdings(data, case):
     """Two hands that have their board in common are one holding exactly if their forms are equal."""
     dealt, deck, hole_cards = case
@@ -142,7 +142,7 @@ def test_hands_of_different_form_are_different_holdings(data, case):
 
 
 @given(data=st.data(), case=st.sampled_from([*LARGER, *SMALL]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_locate_leads_to_the_canonical_board(data, case):
     dealt, deck, _ = case
     found = canonical_boards(dealt, deck)

@@ -91,7 +91,7 @@ def test_orbits_cover_the_deck(layout):
 
 
 @given(data=st.data(), isomorphism=st.sampled_from(CASES))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_round_trip_from_an_index(data, isomorphism):
     index = data.draw(st.integers(0, isomorphism.size - 1))
     hand = isomorphism.unindex(index).tolist()
@@ -107,7 +107,7 @@ def test_round_trip_of_many(isomorphism):
 
 
 @given(data=st.data(), isomorphism=st.sampled_from(CASES))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_renaming_suits_and_reordering_rounds_change_nothing(data, isomorphism):
     layout, deck = isomorphism.layout, isomorphism.deck
     hand = data.draw(st.permutations(range(deck.size)))[: isomorphism.cards]

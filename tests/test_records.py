@@ -30,7 +30,7 @@ def test_paths_of_any_letters_can_be_read_back(tmp_path, path):
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"])))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_text_survives_toml(text):
     import tomllib
 

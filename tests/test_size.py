@@ -142,7 +142,7 @@ def test_enumeration_of_kuhn_poker() -> None:
 
 
 @given(game_defs())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_agrees_with_enumeration(game: GameDef) -> None:
     counted = size_of(game)
     assert (counted.decisions, counted.actions) == naive.count_betting(game)
@@ -152,7 +152,7 @@ def test_agrees_with_enumeration(game: GameDef) -> None:
 
 
 @given(game_defs())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_agrees_with_the_betting_tree(game: GameDef) -> None:
     """The rules that are counted are the rules that are played."""
     nodes = betting_tree(Holdem(game)).nodes
@@ -233,7 +233,7 @@ def spiel_betting(game: GameDef) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 @given(game_defs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_agrees_with_open_spiel(game: GameDef) -> None:
     if game.betting == "limit":
         capped = tuple(min(cap, 3) for cap in game.max_raises)
