@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -932,10 +933,20 @@ def test_sampling_by_exact_exploitability(monkeypatch):
 
 def test_weights_and_deals(monkeypatch):
     """Linear weights begin to differ after 16,384 iterations; flat trees draw other deals."""
-    monkeypatch.setattr(differences, "ROWS", {name: (case, 2000) for name, case in differences.CASES.items()})
+    few = {name: (partial(case.exploitability, 2000), "mbb/g") for name, case in differences.CASES.items()}
+    monkeypatch.setattr(differences, "ROWS", few)
     linear, equal, shared, apart = differences.TABLE.run(Request(runs=1), Quiet()).rows
     assert linear.runs == equal.runs and shared.runs != apart.runs
     assert all(0 < value < 1000 for row in (linear, shared, apart) for value in row.runs)
+
+
+def test_weights_in_play(tmp_path, monkeypatch):
+    """Weights that do not differ yet win nothing; later they do, with the same cards and draws."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    for name, value in {"GAME": "leduc", "ACTIONS": "", "CARDS": "IR-PHS-PHS {}-3", "DEALS": 500}.items():
+        monkeypatch.setattr(differences, name, value)
+    early, late = (differences.won_by_linear(nodes, 0, tmp_path / str(nodes)) for nodes in (10_000, 2_000_000))
+    assert early == 0 and 0 < abs(late) < 100
 
 
 def test_abstractions_that_meet(tmp_path, monkeypatch):
