@@ -196,6 +196,12 @@ def schemes(folder: Path, to: Path) -> None:
     (folder / "schemes.png").rename(to)
 
 
+def overtaking(folder: Path, to: Path) -> None:
+    """A larger abstraction and a smaller one, over time."""
+    kilt("reproduce tartanian7-figure-1 --out who-leads.png", folder)
+    (folder / "who-leads.png").rename(to)
+
+
 SPOT = (
     '--board Ks7h2d4c9s --pot 10 --stacks 40 --bets "50%, 1x, a" '
     '--ranges "22+,A2s+,K9s+,QTs+,AJo+,KQo" "22-QQ,A2s-AQs,K9s+,Q9s+,T9s,AQo,KQo"'
@@ -249,6 +255,7 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
     "royal.png": royal,
     "three-one.png": three_one,
     "figure-3.3.png": schemes,
+    "tartanian7-figure-1.png": overtaking,
     "figure-6.1.png": partial(answers, "figure-6.1"),
     "figure-6.2.png": partial(answers, "figure-6.2"),
     "figure-6.1-holdem.png": partial(answers_in_holdem, "figure-6.1"),
