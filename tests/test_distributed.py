@@ -22,6 +22,7 @@ from kilt.abstraction.buckets import AsymmetricAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.cards.hands import strength
 from kilt.config import EngineConfig, config_of
 from kilt.engines import EngineError, LocalEngine
 from kilt.errors import AbstractionError, RunError
@@ -44,7 +45,7 @@ from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.shared import Batch, BoardDraw, SharedGame
 from kilt.solve.distributed.solver import Distributed, start
-from kilt.solve.external import External, SamplingOptions, WalkWorkspace
+from kilt.solve.external import HALVED, External, SamplingOptions, WalkWorkspace, priced_rounds
 from kilt.solve.external_kernels import Starts
 from kilt.tree.vector import VectorGame
 from machines import descendants, end
@@ -140,7 +141,7 @@ def uneven(small, folder):
     return AbstractGame(abstract.game, both, abstract.actions), cards, more
 
 
-def expected_update(small, regret, drawn=0, weighted=True):
+def expected_update(small, regret, drawn=0, weighted=True, **options):
     """[slot] what a deal adds to regrets and counts in expectation: all hands, and of each class all boards.
 
     With so many boards `drawn` for each deal, a class has as many of them as its share of the ways, on average.
@@ -149,7 +150,7 @@ def expected_update(small, regret, drawn=0, weighted=True):
     deck, (_, flop, _) = {*range(rules.deck.size)}, rules.board_cards
     hands = list(permutations(deck, 2))
     boards = [[*b, last] for b in combinations(range(len(deck) - 2), flop) for last in {*range(len(deck) - 2)} - {*b}]
-    game = replace(game_of(small, batch=len(boards)), boards=drawn, weighted=weighted)
+    game = replace(game_of(small, len(boards), **options), boards=drawn, weighted=weighted)
     partition = game.open()
     head, children = Head(game, partition), [Child(game, [label]) for label in range(partition.classes)]
     gains, counts = np.zeros((2, abstract.slots))
@@ -204,11 +205,12 @@ def known(small):
     return regret, naive.expected_external(small[0], regret.astype(float))
 
 
+@pytest.mark.parametrize("equities", [False, True])
 @pytest.mark.parametrize("drawn", [0, 1, 3])
-def test_expected_update(small, known, drawn):
+def test_expected_update(small, known, drawn, equities):
     """That of head and children, over all deals and boards, is that of external sampling."""
     regret, (gains, counts) = known
-    found = expected_update(small, regret, drawn)
+    found = expected_update(small, regret, drawn, equities=equities)
     np.testing.assert_allclose(found[0], gains, atol=2e-5)
     np.testing.assert_allclose(found[1], counts, atol=1e-6)
     partition = partition_of(small)
@@ -259,6 +261,29 @@ def test_the_weight_in_the_children_matters(small, known):
     assert off.max() > 0.01 > 2e-5 > trunk.max()
 
 
+def naive_edges(cards, game):
+    """[deal] wins less losses of the first hand, over all complete boards one by one."""
+    rules, deck = game.rules, game.rules.deck
+    size, edges = rules.board_size(rules.rounds - 1), []
+    for first, second in cards[:, :2].tolist():
+        boards = combinations(sorted({*range(deck.size)} - {first, second}), size)
+        signs = [np.sign(strength([first, *b], deck) - strength([second, *b], deck)) for b in boards]
+        edges.append(np.mean(signs))
+    return edges
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_all_ins_are_worth_their_mean_in_the_part_that_has_them(suited, depth):
+    """With equities, each part takes means over boards for the rounds that its walks go through, and no others."""
+    solver = Distributed(deep_game(suited, depth, 16, equities=True), LocalEngine(), 1, below=(1,) * (depth - 1))
+    rooms = [solver.head._workspace, *(worker._object._workspaces.get() for (worker,) in solver.levels)]
+    assert [list(room.priced) for room in rooms] == [[0], [[1, 2], [1], [1]][depth - 1], [2], []][: depth + 1]
+    outcome = rooms[0].deal(np.uint64(1), 0, 16)[1][:, 0]
+    np.testing.assert_allclose(outcome, naive_edges(rooms[0].cards, solver.partition.abstract.game), atol=1e-6)
+    assert np.any(np.abs(outcome) % 1 > 0)
+    solver.close()
+
+
 def test_boards_of_a_class():
     """All that the hands leave are drawn alike, and counts follow the number of ways."""
     deck, deals = 10, 40_000
@@ -297,6 +322,13 @@ def deep(folder):
     return abstract_game(folder, game, plan=plan, inner=(2, 2), base=plan, actions=actions_of("a"))
 
 
+@pytest.fixture(scope="module")
+def suited(folder):
+    """`deep` with two suits, so that the boards to come decide who wins."""
+    game, plan = no_limit(4, 2, 1, "0 1 1 1", "6 6"), "IR-PHS-PHS 3-2-2-2"
+    return abstract_game(folder, game, plan=plan, inner=(2, 2), base=plan, actions=actions_of("a"))
+
+
 def deep_game(deep, depth, batch, boards=0, **options):
     return replace(game_of(deep, batch, **options), depth=depth, boards=boards)
 
@@ -323,18 +355,19 @@ def test_parts_of_several_levels(deep, depth):
                 assert np.array_equal(mine, row[row >= 0] == partition.number(*path))
 
 
-def deep_update(deep, depth, regret, drawn=0):
+def deep_update(deep, depth, regret, drawn=0, **options):
     """`expected_update` with several levels: of each class all boards, of each class inside it all next boards."""
     abstract, _ = deep
     rules = abstract.game.rules
     deck = {*range(rules.deck.size)}
     hands = list(permutations(deck, 2))
-    game = deep_game(deep, depth, 256, drawn)
+    game = deep_game(deep, depth, 256, drawn, **options)
     partition = game.open()
     head = Head(game, partition)
+    priced = priced_rounds(game.options, range(rules.rounds))
     middle = [MiddleChild(game, [label], 1, []) for label in range(2)]
     lower = [LowerChild(game, [range(2)] * level) for level in range(2, depth + 1)]
-    room = WalkWorkspace(partition.head, 1024)
+    room = WalkWorkspace(partition.head, 1024, priced=priced)
     gains, counts = np.zeros((2, abstract.slots))
 
     def reset(regrets):
@@ -407,7 +440,7 @@ def deep_update(deep, depth, regret, drawn=0):
         before = reset(head.regrets)
         boards = completed([hand])
         head.game = replace(game, batch=len(boards))
-        head._workspace = WalkWorkspace(partition.head, len(boards))
+        head._workspace = WalkWorkspace(partition.head, len(boards), priced=priced)
         head._workspace.cards[:] = boards
         head._workspace.deal = lambda *_: head._workspace.settle(len(boards), partition.head)  # noqa: B023
         sent = head.descend(0)
@@ -458,6 +491,16 @@ def test_expected_update_of_several_levels(deep, deep_known, depth, drawn):
         part = partition.part(*path)
         mine = [gains[part.places(node)] for node in np.flatnonzero(part.betting.nodes.actor >= 0)]
         assert np.count_nonzero(np.abs(np.concatenate(mine)) > 0.01) >= 3
+
+
+def test_expected_update_of_several_levels_with_equities(suited):
+    """Means over boards in place of the board that is dealt change no expected update."""
+    regret = 1000 * pure(np.random.default_rng(DEEP_SEED), suited[0], calling=0.7)
+    gains, counts = naive.expected_external(suited[0], regret.astype(float))
+    found = deep_update(suited, 2, regret, equities=True)
+    np.testing.assert_allclose(found[0], gains, atol=1e-4)
+    np.testing.assert_allclose(found[1], counts, atol=1e-6)
+    assert np.count_nonzero(np.abs(gains) > 0.01) > 20
 
 
 @pytest.mark.parametrize(("depth", "boards"), [(2, 0), (3, 0), (3, 2)])
@@ -575,6 +618,45 @@ def test_convergence(lossless):
             assert mbb(seen, abstract, solver.average()) < 80 < before / 7.5
         solver.close()
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
+
+
+def with_counts(regrets, most):
+    """Scale the counts of each decision until its largest is `most`; returns where they are, with their shares."""
+    count, nodes = places(regrets.slots, 2)[1], regrets.slots.betting.nodes
+    first, scaled = regrets.slots.first, []
+    for node in np.flatnonzero(nodes.actor >= 0).tolist():
+        n = int(nodes.children[node])
+        for slot in range(int(first[node]), int(first[node + 1]), n):
+            mine = count[slot : slot + n]
+            counts = regrets.table[mine].astype(float)
+            if counts.sum() > 50:
+                regrets.table[mine] = np.round(counts * (most / counts.max())).astype(np.uint32)
+                scaled.append((mine, counts / counts.sum()))
+    return scaled
+
+
+def test_counts_of_blades_do_not_wrap_around(lossless, tmp_path):
+    """Checkpoints of an older release are halved when they are read; head and blades halve before the same batch."""
+    solver, number = solver_of(lossless, 2, 16), 2**26 - 10  # 2^26 batches add 2^30 at most
+    solver.step(4096)
+    for most, batches in ((2**32 - 100, 5), (HALVED + 5, 20)):
+        regrets = [solver.head.regrets, *(own.regrets for one in solver.workers for own in one._object.own)]
+        before = [with_counts(one, most) for one in regrets]
+        state = {name: np.array(array) for name, array in solver.state().items() if name != "sums"}  # none under way
+        solver.save_parts(tmp_path)
+        solver.restore(state | {"iterations": np.asarray(16 * number)})
+        solver.restore_parts(tmp_path)
+        regrets[0] = solver.head.regrets
+        solver.step(16 * batches)
+        for one, decisions in zip(regrets, before, strict=True):
+            assert len(decisions) > 3
+            for mine, shares in decisions:
+                counts = one.table[mine].astype(float)
+                assert HALVED / 4 < counts.max() < HALVED + 1000
+                np.testing.assert_allclose(counts / counts.sum(), shares, atol=1e-5)
+    assert [solver.game.halves(number + n) for n in (8, 9, 10)] == [False, True, False]
+    assert max(one.table[mine].max() for one, some in zip(regrets, before, strict=True) for mine, _ in some) < HALVED
+    solver.close()
 
 
 def test_several_boards_for_each_deal(lossless):

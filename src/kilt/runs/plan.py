@@ -363,7 +363,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     plan = RunPlan(config, game, menu, cards, algorithm)
     if algorithm.against:
         plan = replace(plan, against=_against(plan))
-    require_options(plan.options, game, blades=bool(config.engine.name))
+    require_options(plan.options, game)
     if config.engine.name and not algorithm.disk:
         trunk_of(plan.shared_cards.plan, deal, len(config.engine.levels))
         require_boards(config.engine, plan.shared_cards.plan, deal)

@@ -12,6 +12,10 @@ Options are data: see `SamplingOptions`. Linear weighting goes in steps: at 2^14
 their number has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay
 whole. So an iteration weighs about as much as its number in the end, and numbers grow as slowly as without weights.
 
+Counts have 32 bits. At each multiple of 2^30 iterations, the counts of a decision are halved if one of them has reached
+2^31. A deal adds at most 1 to a count, so counts stay below 3 · 2^30. What a decision adds later then weighs twice as
+much in its average strategy as what it added before.
+
 Several threads share the table without locks. What one thread does depends on the seed
 and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
 """
@@ -31,7 +35,7 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
 from kilt.arrays import Array, data_type
-from kilt.cards.edges import deal_edges
+from kilt.cards.edges import deal_edges, pair_edges
 from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import settle
 from kilt.errors import RunError
@@ -73,16 +77,22 @@ def words_of(options: SamplingOptions) -> int:
 DEFAULT = SamplingOptions()
 FACTOR = 2**-0.5  # by which linear weighting discounts
 STEPS = 28  # 2^14: see `scheduled`
+CHECKED = 2**30  # most that is added to a count between two looks at all counts
+HALVED = 2**31  # from which counts are halved then
+FULL = HALVED + CHECKED  # counts stay below this
 
 
-def require_options(options: SamplingOptions, game: Holdem, *, blades: bool = False) -> None:
-    """Raise RunError where a game cannot be sampled so."""
+def require_options(options: SamplingOptions, game: Holdem) -> None:
+    """Raise RunError if a game cannot be sampled with these options."""
     if options.equities and np.any(game.tilts):
         raise RunError(
             "`equities` are means of wins and losses, which tilted payoffs do not weigh alike: leave one of them out"
         )
-    if options.equities and blades:
-        raise RunError("`equities` are for walks of one process: leave them or the engine out")
+
+
+def priced_rounds(options: SamplingOptions, rounds: range) -> range:
+    """The rounds, of those a walk goes through, whose all-ins are worth their mean over all boards."""
+    return rounds if options.equities else range(0)
 
 
 class RegretTable:
@@ -114,6 +124,11 @@ class RegretTable:
     def discount(self, key: np.uint64, threads: int = 1) -> None:
         """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
+
+    def halve(self, limit: int, threads: int = 1) -> None:
+        """Halve the counts of each decision that has a count of `limit` or more."""
+        if self.options.average:
+            self._in_parts(partial(kernels.halve, self.words, limit), threads)
 
     def _in_parts(self, kernel: Callable[..., None], threads: int) -> None:
         """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
@@ -158,7 +173,8 @@ class External(TableState):
         if restriction:
             fixed = np.ascontiguousarray(restriction.fixed, dtype=np.float32)
             self._held = kernels.Held(restriction.player, float(restriction.coin), fixed)
-        self._workspaces = [WalkWorkspace(abstract, equities=options.equities) for _ in range(threads)]
+        priced = priced_rounds(options, range(abstract.game.rules.rounds))
+        self._workspaces = [WalkWorkspace(abstract, priced=priced) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
@@ -167,7 +183,15 @@ class External(TableState):
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
                 self.regrets.discount(np.uint64(self.iterations) ^ np.uint64(self.seed), self.threads)
-            self._walk_to(min(end, scheduled(self.iterations + 1, STEPS)) if self.options.linear else end)
+            if self.iterations > 0 and self.iterations % CHECKED == 0:
+                self.regrets.halve(HALVED, self.threads)
+            until = min(end, (self.iterations // CHECKED + 1) * CHECKED)
+            self._walk_to(min(until, scheduled(self.iterations + 1, STEPS)) if self.options.linear else until)
+
+    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Restore what `state` returned. Counts of a release that let them wrap around are halved in time."""
+        super().restore(state)
+        self.regrets.halve(FULL, self.threads)
 
     def _walk_to(self, end: int) -> None:
         first, weight = self.iterations, weight_beyond(self.iterations, STEPS) if self.options.linear else 0.0
@@ -227,9 +251,12 @@ def weight_beyond(iterations: int, first: int) -> float:
 class WalkWorkspace:
     """Buffers of one thread: cards, buckets and outcomes of deals, and the queue of a walk."""
 
-    def __init__(self, abstract: SlotLayout, most: int = DEALS, *, equities: bool = False) -> None:
+    def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
-        self.abstract, self.equities = abstract, equities
+        self.abstract = abstract
+        self.priced = range(priced.start, min(priced.stop, rules.rounds - 1))  # in the last round no card is to come
+        if 0 in self.priced:  # its table takes long to build, and is kept on disk
+            pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))
         self.deck, self.held = rules.deck.size, rules.hole_cards
         self.sizes = [rules.board_size(r) for r in range(rules.rounds)]
         self.tables = hand_tables(self.held + self.sizes[-1], rules.deck)
@@ -255,17 +282,17 @@ class WalkWorkspace:
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
         """[deal, round, player] buckets and [deal, round] outcomes of the first `deals` hands in `cards`.
 
-        An outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split: on the board
-        that was dealt, whatever the round of the last bet, or with `equities` the mean over all boards from there on.
+        An outcome is 1 if player 0 wins the showdown, −1 if player 1 wins it, and 0 if they split the pot: on the
+        board that was dealt, whatever the round of the last bet. In a round of `priced` it is the mean of these over
+        all boards that may follow.
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
         settle(cards, self.held, self.tables, hands, self.shown[:deals])
         outcome[:] = self.shown[:deals, None]
-        if self.equities:
-            deck, whole = abstract.game.rules.deck, self.sizes[-1]
-            for r, size in enumerate(self.sizes[:-1]):
-                outcome[:, r] = deal_edges(cards, hands, size, deck, board_size=whole)
+        deck, whole = abstract.game.rules.deck, self.sizes[-1]
+        for r in self.priced:
+            outcome[:, r] = deal_edges(cards, hands, self.sizes[r], deck, board_size=whole)
         for r, size in enumerate(self.sizes):
             abstract.look_up(r, cards[:, 2 * self.held : 2 * self.held + size], hands, bucket[:, r])
         return bucket, outcome

@@ -445,3 +445,19 @@ def discount(
                 regret[place] *= np.float32(factor)
             for place in range(words * slot + n, words * slot + words * n):
                 count[place] = np.uint32(factor * count[place] + uniform(key, np.uint64(place)))
+
+
+@kernel
+def halve(
+    words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
+) -> None:
+    """Halve the counts of each decision that has one of at least `limit`; arguments are those of `quantise`."""
+    for decision in range(len(first)):
+        n = counts[decision]
+        for slot in range(first[decision], first[decision] + buckets[decision] * n, n):
+            place, most = words * slot + n, np.uint32(0)
+            for a in range(n):
+                most = max(most, count[place + a])
+            if most >= limit:
+                for a in range(n):
+                    count[place + a] >>= np.uint32(1)

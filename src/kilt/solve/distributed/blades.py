@@ -41,7 +41,7 @@ from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.partition import Partition
 from kilt.solve.distributed.shared import Batch, BatchResult, BoardDraw, SharedGame, StrategyPart
-from kilt.solve.external import RegretTable, SamplingOptions, WalkWorkspace
+from kilt.solve.external import FULL, HALVED, RegretTable, SamplingOptions, WalkWorkspace, priced_rounds
 from kilt.solve.external_kernels import BEYOND, PLACE, Exits, Records, Singles, Starts, Words
 
 KIND, SHARES = "regrets and counts of a class of boards", "strategy of a class of boards"
@@ -67,7 +67,8 @@ class Head:
         self.rules = self.regrets.rules
         self.decisions = self.visits = 0
         cut_off(self.rules, part, partition.trunk)
-        self._workspace = WalkWorkspace(part, game.batch)
+        priced = priced_rounds(game.options, range(partition.trunk))
+        self._workspace = WalkWorkspace(part, game.batch, priced=priced)
         self._most = self.places(self.partition)
 
     @staticmethod
@@ -80,6 +81,8 @@ class Head:
         game, deals = self.game, self.game.batch
         if game.discounts(number):
             self.regrets.discount(game.key(number))
+        if game.halves(number):
+            self.regrets.halve(HALVED)
         bucket, outcome = self._workspace.deal(game.key(), number * deals, deals)
         # Memory that is not touched costs nothing. Zeros, since it is kept in checkpoints, and walks fill it in part.
         queue = np.zeros(deals * self._most, dtype=PLACE)
@@ -151,14 +154,17 @@ class ClassOwner:
         self.game, self.owned, self.threads = game, own, threads
         self._pool = ThreadPoolExecutor(threads)
 
-    def clear(self, batch: int, samples: int, boards: int, part: SlotLayout) -> None:
-        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`."""
+    def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
+        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`.
+
+        Walks go through `rounds` of the game.
+        """
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
         for own in self.owned:
             own.regrets.clear()
         for _ in range(self.threads):
-            self._workspaces.put(WalkWorkspace(part, batch))
+            self._workspaces.put(WalkWorkspace(part, batch, priced=priced_rounds(self.game.options, rounds)))
 
     def walked(
         self,
@@ -197,6 +203,12 @@ class ClassOwner:
         kernels.add_values(starts.begin, ways, value, sums)
         return sums, decisions, visits
 
+    def halve(self, number: int) -> None:
+        """Halve large counts before a batch, if it is time: see `SharedGame.halves`."""
+        if self.game.halves(number):
+            for own in self.owned:
+                own.regrets.halve(HALVED, self.threads)
+
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
         """For each class its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
         return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
@@ -221,6 +233,7 @@ class ClassOwner:
             found = artifact.read(place, KIND, check=True, remedy=remedy)
             with artifact.understood(place, remedy):
                 own.regrets.table[:] = found.arrays["table"]
+            own.regrets.halve(FULL, self.threads)  # of a release that let counts wrap around
 
 
 class BoardClass:
@@ -279,7 +292,7 @@ class Child(ClassOwner):
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
         """Clear all tables: see `ClassOwner.clear`."""
-        self.clear(batch, samples, boards, self.own[0].part)
+        self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
 
     def work(self, batch: Batch) -> BatchResult:
         """Walk on from where the head left the trunk, on boards of all classes of this blade."""
@@ -311,6 +324,7 @@ class Child(ClassOwner):
         if self.game.discounts(batch.number):
             for own in self.own:
                 own.regrets.discount(self.game.key(batch.number, own.label), self.threads)
+        self.halve(batch.number)
         return batch, self._hands(batch.number * self.game.batch), self.game.weight(batch.number)
 
     def _hands(self, first: int) -> IntArray:

@@ -251,7 +251,8 @@ class LowerChild(ClassOwner):
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
         """Clear all tables: see `ClassOwner.clear`."""
-        self.clear(batch, samples, boards, self.partition.head)
+        rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
+        self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[Onward]) -> LowerResult:
         """Walk on from where the blade above left its rounds, on next boards of all classes of this blade."""

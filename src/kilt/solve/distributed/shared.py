@@ -17,7 +17,7 @@ from kilt.draws import numbered
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import SamplingOptions, weight_beyond
+from kilt.solve.external import CHECKED, SamplingOptions, weight_beyond
 from kilt.solve.external_kernels import Singles, Starts
 from kilt.solve.solver import scheduled
 
@@ -69,6 +69,11 @@ class SharedGame:
         """Whether regrets and counts are discounted before a batch, for linear weighting."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
+
+    def halves(self, number: int) -> bool:
+        """Whether large counts are halved before a batch: they could pass `external.FULL` in it otherwise."""
+        adds = self.batch * max(self.boards, self.samples)  # most that a batch adds to a count
+        return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def weight(self, number: int) -> float:
         """Total weight of the deals before a batch, less their number, when the next deal weighs 1."""

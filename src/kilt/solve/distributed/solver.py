@@ -29,7 +29,7 @@ from kilt.solve.distributed.lower import LowerChild, MiddleChild
 from kilt.solve.distributed.memory import PartsMemory, most_deals
 from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
 from kilt.solve.distributed.shared import Batch, BatchResult, SharedGame, StrategyPart
-from kilt.solve.external import words_of
+from kilt.solve.external import FULL, words_of
 from kilt.solve.external_kernels import Starts
 
 if TYPE_CHECKING:
@@ -388,6 +388,7 @@ class Distributed:
         self._restart()
         self.iterations, self.work = int(found["iterations"]), found["work"]
         self.head.regrets.table[:] = found["table"]
+        self.head.regrets.halve(FULL)  # of a release that let counts wrap around
         if "sums" in found:
             starts = Starts(*(found[f"starts_{name}"] for name in Starts._fields))
             sent = Batch(self.iterations // self.game.batch, starts)
