@@ -15,7 +15,7 @@ from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import load_plan
-from kilt.config import AgentConfig, Config, SolverConfig, config_of, read_config
+from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.runs.examples import EXAMPLES
@@ -100,6 +100,8 @@ def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
     plan = load_plan(config.cards[0], (0, 3, 1, 1))
     assert [plan.classes_at(r) for r in range(4)] == [1, 60, 60, 60]
     assert [this.buckets for this in plan.rounds] == [169, 70, 70, 70]
+    assert [this.steps[-1].feature for this in plan.rounds[1:]] == ["histogram", "histogram", "ochs"]  # not potential
+    assert resolve(replace(config, engine=EngineConfig("ray", blades=60))).options.equities
     size = resolve(config).size
     assert size.buckets[0] == (169, 4200, 4200, 4200)
     assert 10 * sum(size.slots) < 12.3e9

@@ -5,6 +5,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.config import config_of
+from kilt.runs.examples import EXAMPLES
 from kilt.strategy.blueprint import Blueprint
 from test_cli_agent import GAME
 
@@ -157,3 +160,25 @@ def test_three_levels_and_another_way_to_go_on(config, tmp_path):
         assert before in place.read_text()
         place.write_text(place.read_text().replace(before, after))
         assert "external in parts of parts of parts" in refused("solve", "--resume", run, "--iterations", 900)
+
+
+@pytest.mark.usefixtures("token")
+def test_a_small_tartanian7_on_two_ray_workers(tmp_path):
+    """The shipped configuration, key for key, with smaller numbers: it runs on blades, resumes and plays."""
+    text = EXAMPLES["tartanian7"]
+    for large, small in {
+        '"holdem.nolimit.2p"': '"short.nolimit.2p"',
+        "169-70-70-70 in 60 classes": "25-4-4-4 in 3 classes",
+        "minutes = 1440": "minutes = 0.001",
+        'name = ""': 'name = "ray"',
+    }.items():
+        assert large in text
+        text = text.replace(large, small)
+    (tmp_path / "small.toml").write_text(text)
+    whole, small = (config_of(tomllib.loads(some)) for some in (EXAMPLES["tartanian7"], text))
+    assert small.solver.equities and whole.solver == replace(small.solver, minutes=whole.solver.minutes)
+    run = tmp_path / "run"
+    assert "2 blades (ray) with 2, 1 classes of boards" in kilt("solve", tmp_path / "small.toml", "--out", run).stderr
+    first = json.loads((run / "checkpoint" / "manifest.json").read_text())["figures"]["iterations"]
+    assert answer("solve", "--resume", run, "--iterations", first + 1)["iterations"] > first > 0
+    assert "wins" in kilt("match", run, "always-fold", "--hands", 200, "--way", "played").stdout

@@ -51,28 +51,29 @@ boards = 24                             # to come, which such values are means o
 """
 
 _TARTANIAN7 = """\
-# The agent of [Brown15] as large as 16 GB of memory hold. The paper had 500 buckets in each class, and 6,104,546 nodes
-# of betting that it does not tell; `kilt plan THIS --blades 60` says what each of its blades would take.
+# The agent of [Brown15], as large as 16 GB of memory can hold. The paper used 500 buckets per class of flops, and a
+# betting tree of 6,104,546 nodes that it does not list. `kilt plan THIS --blades 60` estimates what each of its blades
+# would need.
 game = "holdem.nolimit.2p"              # 200 big blinds, as in the competition of 2014
-cards = "IR-PA-KO 169-70-70-70 in 60 classes"  # 70 buckets in each class of flops, on the flop, turn and river
-actions = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"  # the bets of its section 4; raises have fewer
+cards = "IR-KE-KO 169-70-70-70 in 60 classes"  # in each class, the features of Johanson et al. 2013
+actions = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"  # the first bets of its section 4; fewer sizes for raises
 
 [solver]
 algorithm = "external"
-minutes = 1440                          # a day; the paper had 50 days, with 961 cores
+minutes = 1440                          # one day; the paper ran for 50 days on 961 cores
 threads = 2
-linear = false                          # iterations weigh the same, as in the paper
-equities = true                         # all-ins are worth their mean over all boards
+linear = false                          # all iterations weigh the same, as in the paper
+equities = true                         # an all-in is worth its mean over all boards to come
 
 [engine]
-name = ""                               # "ray": blades share the classes, as many as 60
+name = ""                               # "ray": up to 60 blades share the classes
 blades = 2
 address = ""                            # HOST:PORT of a Ray cluster
-samples = 0                             # 1: a board of each class for each deal, as in the paper
+samples = 0                             # 1: each deal draws one board from each class, as in the paper
 
 [agent]
-post = "new-0.2"                        # its post-processing
-translation = "pseudo-harmonic"         # its mapping of bets that are not among the actions
+post = "new-0.2"                        # the paper's post-processing
+translation = "pseudo-harmonic"         # the paper's mapping of bets that the abstraction lacks
 """
 
 EXAMPLES = {"": _FIRST, "tartanian7": _TARTANIAN7}
