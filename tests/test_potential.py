@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 from kilt.abstraction import potential
 from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, in_order
 from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
@@ -16,6 +17,7 @@ from kilt.abstraction.potential import apart_of, block_of, centres_of, columns_o
 from kilt.abstraction.steps import ALL, After, HoldingBatch
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
+from kilt.games import load_game
 
 DEAL = Deal(Deck(4, 3), 2, (0, 2, 1))
 
@@ -231,3 +233,16 @@ def test_what_is_looked_at_needs_centroids(tmp_path, last):
     plan = Plan((RoundPlan(False, (BucketStep("ehs", 2),)), RoundPlan(False, first), RoundPlan(False, second)))
     with pytest.raises(AbstractionError, match="look at the next round's buckets"):
         build(AbstractionSpec("blind", DEAL, plan), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [("IR-PA-KO 169-5000-5000-5000", 3377), ("IR-PA-KO 169-500-500-500", 505), ("IR-KE-KO 169-500-500-500", 205)],
+)
+def test_estimates_of_potential_aware_builds(name, measured):
+    """Estimated and measured CPU seconds agree: all three builds took 0.74 of a 2020 core's time on one machine.
+
+    The largest took 75 CPU minutes on another machine, where 47 had been estimated.
+    """
+    deal = Deal.of(load_game("holdem.nolimit.2p"))
+    assert estimate(AbstractionSpec.named(name, deal)).seconds == pytest.approx(measured / 0.74, rel=0.1)

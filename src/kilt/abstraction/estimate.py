@@ -177,15 +177,19 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
-    seconds, searched, iterations, room = 0.0, 0.0, 0, 0
+    # Seconds to find the cluster of a hand, when hands are sorted and in an iteration that fits the clusters.
+    seconds, sorted_in, fitted_in, iterations, room = 0.0, 0.0, 0.0, 0, 0
     if feature.metric in METRICS:
         dimensions, iterations = feature.dimensions(plan.settings, r), plan.iterations * plan.restarts
-        searched, room = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions), drawn * dimensions * 12
+        sorted_in = fitted_in = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions)
+        room = drawn * dimensions * 12
     elif feature.metric == NEXT and r + 1 < len(plan.rounds):
         coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
         block = coming // blocks_after(own, r)
-        searched, iterations = 16e-6 + 15e-9 * max(step.buckets, block), potential.ITERATIONS
+        sorted_in, iterations = 9e-6 + 21e-9 * max(step.buckets, block), potential.ITERATIONS
         drawn = min(drawn, potential.sample_of(step.buckets) * groups)
+        # Until large clusters are fitted, a distance between centres rules out few of them.
+        fitted_in = sorted_in + 0.8e-6 * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
         seconds += 10e-6 * step.buckets**2 * groups * looked_at(own, r)
     elif feature.metric == VALUE:
@@ -193,5 +197,5 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         sets = len(deal.holdings((deal.sizes[r],)))
         room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # their values in order
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
-    seconds += hands * (80e-9 + 70e-9 * looked_through + searched) + drawn * iterations * searched
+    seconds += hands * (80e-9 + 70e-9 * looked_through + sorted_in) + drawn * iterations * fitted_in
     return _StepCost(seconds, room)
