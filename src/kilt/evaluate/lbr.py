@@ -48,7 +48,7 @@ from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 
 NAME = "local-best-response"
-BETS = "50%, 75%, 1x, 1.5x, 2x, a"
+BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a"
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from kilt.reproduce import (
     figure_11_1,
     fine_bets,
     flop_classes,
+    post_processing_safety,
     postprocessing,
     public_classes,
     resolving,
@@ -88,6 +89,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {
     "tartanian7-post": postprocessing.TABLE,
     "tartanian7-pure": sampling.PURE,
     "tartanian7-sizes": tartanian7_sizes.TABLE,
+    "post-processing-safety": post_processing_safety.TABLE,
     "resolving": resolving.TABLE,
 }
 

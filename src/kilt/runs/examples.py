@@ -6,6 +6,11 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
+from kilt.abstraction.plan import PublicPlan
+from kilt.config import Config, config_of
 from kilt.errors import RunError
 
 _FIRST = """\
@@ -75,6 +80,32 @@ samples = 0                             # 1: each deal draws one board from each
 post = "new-0.2"                        # the paper's post-processing
 translation = "pseudo-harmonic"         # the paper's mapping of bets that the abstraction lacks
 """
+
+DEMO = """\
+# The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
+game = "holdem.nolimit.2p.50bb"
+cards = "{cards}"
+actions = "1x, a / 50%, 1x, a; 1x, a; a"
+
+[solver]
+minutes = {minutes}
+threads = {threads}
+linear = true
+
+[agent]
+post = "new-0.2"
+"""
+DEMO_CARDS = "IR-KE-KO 169-20-20-20"
+# Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as Tartanian7 did
+# on a larger scale [Brown15 §2].
+DEMO_CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
+HOUSE = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml"  # of the agent that comes with kilt
+
+
+def demo_config(cards: str = DEMO_CARDS, minutes: float = 2.0, threads: int = 1) -> Config:
+    """The configuration of `kilt demo`; `cards` names its card abstraction, or a file with the plan of one."""
+    return config_of(tomllib.loads(DEMO.format(cards=cards, minutes=minutes, threads=threads)))
+
 
 EXAMPLES = {"": _FIRST, "tartanian7": _TARTANIAN7}
 
