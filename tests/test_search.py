@@ -32,7 +32,6 @@ from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import translated
 from kilt.solve.resolve import resolve
 from kilt.strategy.blueprint import Blueprint
-from kilt.strategy.postprocess import RULES
 from kilt.tree.place import PlacedTree
 from naive import biased_shares, ends, exact_responses, pair_value
 
@@ -87,13 +86,13 @@ def resolving(folder, stack, settings=SETTINGS):
     return ResolvingAgent("resolving", blueprint, settings)
 
 
-def by_bayes(agent, position, board):
+def by_bayes(agent, player, position, board):
     """[player, hand] how likely each is to have done what was done, hand by hand and action by action."""
     found = np.ones((2, agent.game.deck.size))
     for before, action in agent.game.positions.moves(position):
         if before.actor >= 0:
             for card in range(agent.game.deck.size):
-                shares = agent.blueprint.shares(Observation(before, (card,), board[: before.round], 0))
+                shares = player.shares(Observation(before, (card,), board[: before.round], 0))
                 found[before.actor, card] *= sum(share for one, share in shares if one == action)
     found[:, list(board)] = 0
     return found
@@ -103,12 +102,36 @@ def test_ranges_follow_from_what_was_done(folder):
     agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 3",)))
     for history, board in (("cr3c/", (4,)), ("cc/r3r30", (0,)), ("r3c/cr9c/", (2, 5))):
         position = agent.game.replay(history)
-        expected = by_bayes(agent, position, board)
-        assert agent.blueprint_ranges(position, board) == pytest.approx(expected, abs=1e-12)
+        for player in (agent.raw, agent.blueprint):
+            expected = by_bayes(agent, player, position, board)
+            assert agent.ranges(player, position, board) == pytest.approx(expected, abs=1e-12)
+    expected = by_bayes(agent, agent.raw, position, board)
     policy = agent.policy(position, board)
     for action in policy.actions:
         after = agent.standing(position.after(action), board, 0).reach
         assert after == pytest.approx(expected * [policy.share(action), np.ones(agent.game.deck.size)])
+
+
+@pytest.mark.parametrize("limited", [(), ("round 2",)])
+def test_post_processing_changes_no_subgame(folder, limited):
+    """Subgames are the same whatever the rule, which changes only actions that follow the blueprint."""
+    settings = replace(SETTINGS, rounds=("round 2",), limited=limited, iterations=5)
+    raw, pure = (
+        ResolvingAgent("resolving", load_agent(f"{folder / '30'}@{rule}"), settings)
+        for rule in ("none", "purification")
+    )
+    for history, board in (("cc/", (4,)), ("cr3c/cr9", (2,)), ("r3c/r9", (5,))):
+        position = raw.game.replay(history)
+        one, other = raw.policy(position, board), pure.policy(position, board)
+        np.testing.assert_array_equal(one.table, other.table)
+        assert np.any((one.table > 0) & (one.table < 1))
+    start = raw.game.start()
+    assert set(np.unique(pure.policy(start, ()).table)) <= {0.0, 0.5, 1.0} and raw.policy(start, ()).table.max() < 1
+    if limited:  # the blueprint plays after a limited round
+        position, board = raw.game.replay("cc/cr3c/"), (3, 5)
+        one, other = raw.policy(position, board), pure.policy(position, board)
+        np.testing.assert_array_equal(pure._decided[position.history, board].policy.table, one.table)
+        assert not np.array_equal(one.table, other.table)
 
 
 def test_a_bet_that_is_never_made_tells_what_its_neighbours_tell(folder):
@@ -140,7 +163,7 @@ def test_it_wins_and_is_exploited_for_less(folder):
 def test_hands_that_are_hardly_held_are_left_out(folder, monkeypatch):
     """What was neglected once stays so, since no value of it is known: whatever is done later."""
     reach = np.array([[1, 0, 0, 0, 0, 0.5], [1, 0, 1e-4, 1, 0, 0.5]])
-    monkeypatch.setattr(ResolvingAgent, "blueprint_ranges", lambda *_: reach)
+    monkeypatch.setattr(ResolvingAgent, "ranges", lambda *_: reach)
     position, board = small(30, 3).replay("cr3c/"), (4,)
     for neglect, hands in ((1e-3, [0, 3, 5]), (1e-5, [0, 2, 3, 5]), (0.0, [0, 1, 2, 3, 5])):
         begun = resolving(folder, 30, replace(SETTINGS, neglect=neglect)).standing(position, board, 0)
@@ -237,11 +260,10 @@ def test_a_limited_round_is_solved_by_itself(folder):
 def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, chooser):
     """By the naive way, hand by hand; also after bets that the blueprint takes for others."""
     agent, game = resolving(folder, 30), small(30, 3)
-    loose = replace(agent.blueprint, rule=RULES["none"], _tables={}, _rows={}, _spots={}, _mixes={})
     begun, board = game.replay("cc/"), (4,)
     rest = first_round_of(subgame(game, begun, board, np.ones((2, 6))))
     ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r2r6r14c", "r30c")]
-    told = BlueprintContinuations(game, "cc/", chooser, agent.blueprint, loose=loose, threads=2)(rest, ends)
+    told = BlueprintContinuations(game, "cc/", chooser, agent.raw, threads=2)(rest, ends)
     for end in ends:
         position, (first, ways) = game.replay("cc/" + end.history), told.places[end.history]
         assert ways == (1 if end.history == "r30c" else 4)
@@ -249,7 +271,7 @@ def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, choos
 
             def shares(at, seen, hand, way=way):
                 biased = at.actor == chooser and way
-                policy = (loose if biased else agent.blueprint).policy(at, seen)
+                policy = agent.raw.policy(at, seen)
                 found = {action: policy.share(action)[hand] for action in policy.actions}
                 return biased_shares(found, "-fcr"[way]) if biased else found
 
@@ -273,10 +295,10 @@ def test_all_decisions_of_a_hand_stay_within_the_limit_of_the_acpc(folder, monke
     def solve(self, position, board, time):
         given.append(time.until - now[0])
         now[0] = time.until
-        return self.blueprint.policy(position, board)
+        return self._followed(position, board)
 
     monkeypatch.setattr(search, "monotonic", lambda: now[0])
-    monkeypatch.setattr(ResolvingAgent, "_policy", solve)
+    monkeypatch.setattr(ResolvingAgent, "_decide", solve)
     seen = Observation(agent.game.replay("cc/"), (0,), (4,), 1)
     for _ in range(12):
         agent.act(seen)
@@ -339,9 +361,9 @@ def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
     assert agent.act(Observation(later, (0,), board, 7))[0] in "cr"
     assert asked == [later.history]  # and not the round before
     at = agent.standing(later, board, 0, monotonic())
-    expected = agent.blueprint_ranges(agent.game.replay("cc/"), (3,))
+    expected = agent.ranges(agent.raw, agent.game.replay("cc/"), (3,))
     for history, player, action in (("cc/", 0, "c"), ("cc/c", 1, "r3"), ("cc/cr3", 0, "c")):
-        expected[player] *= agent.blueprint.policy(agent.game.replay(history), (3,)).share(action)
+        expected[player] *= agent.raw.policy(agent.game.replay(history), (3,)).share(action)
     expected[:, 5] = 0.0
     assert at.reach == pytest.approx(expected)
     asked.clear()

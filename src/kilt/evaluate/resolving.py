@@ -107,7 +107,7 @@ def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0))
     if start is None:
         return 0.0
     board = hand.cards.board[: agent.game.rules.board_size(start.round)]
-    ranges = agent.blueprint_ranges(start, board)
+    ranges = agent.ranges(agent.blueprint, start, board)
     whole = deals(ranges, agent.game.holes, agent.game.deck.size)
     won = 0.0
     for seat in (0, 1):

@@ -93,7 +93,7 @@ def default_rule(rows: Rows, agent: str) -> str | None:
 
 
 def _is_default(agent: str, rule: str) -> Slack:
-    """A rule is the default of an agent: how much less LBR wins from it than from the next rule, by each's worst round."""
+    """How much less LBR wins from a rule than from any other that may be the default, each in its worst round."""
 
     def slack(rows: Rows) -> Interval | None:
         if default_rule(rows, agent) is None:

@@ -1,12 +1,16 @@
 """An agent that follows a blueprint at first, and then solves the subgame it is in with all hands.
 
 At the start of each round that it re-solves, the agent makes a subgame of what is left: the board, the pot, and both
-players' *ranges*. These follow hand by hand, by Bayes' rule, from what both have done: as the blueprint plays in the
-rounds before, with its translation and post-processing, and as was found in subgames since. An opponent's bet that the
-blueprint does not have tells as much about their hand as the bets nearest to it in size.
+players' *ranges*. These follow hand by hand, by Bayes' rule, from the actions of both: by the blueprint in the rounds
+before, with its translation, and by the solved subgames since. An opponent's bet that the blueprint does not have tells
+as much about their hand as the bets nearest to it in size.
 
 What the opponent's hands are worth against the blueprint makes re-solving safe (see `solve.resolve`). It is found by a
 walk of the blueprint's own tree from there on, with all hands on all boards.
+
+Ranges and values come from the blueprint as it was solved. Post-processing applies only to actions that the agent
+finally plays by its blueprint: a rule that folds more than the blueprint would make the opponent's hands look too
+strong, and the re-solved strategy would inherit the fault.
 
 Nothing is translated in a subgame. A bet that its tree does not have, or never makes, begins a new subgame after the
 bet: *nested* re-solving (Brown and Sandholm 2017). What hands of the opponent are worth before the bet is what they
@@ -30,7 +34,7 @@ from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +70,13 @@ PREPARED = 20.0  # seconds at most to look at what comes after limited rounds, b
 KEPT_POLICIES = 4096  # 40 kB each in hold'em
 
 
+class Decided(NamedTuple):
+    """What the agent does at a public state."""
+
+    policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: ranges follow from it
+    played: PublicPolicy  # after the post-processing that the agent plays by
+
+
 @dataclass(frozen=True)
 class ResolvingAgent:
     """The agent that follows a blueprint, and re-solves some rounds.
@@ -91,7 +102,7 @@ class ResolvingAgent:
     _solved: OrderedDict[tuple[int, str, tuple[int, ...]], Resolved] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
-    _policies: dict[tuple[str, tuple[int, ...]], PublicPolicy] = field(default_factory=dict, repr=False, compare=False)
+    _decided: dict[tuple[str, tuple[int, ...]], Decided] = field(default_factory=dict, repr=False, compare=False)
     _rests: Rests = field(default_factory=Rests, repr=False, compare=False)
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
     _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # seconds by the hand's key
@@ -106,6 +117,12 @@ class ResolvingAgent:
     def game(self) -> Holdem:
         """The game that it plays."""
         return self.blueprint.game
+
+    @cached_property
+    def raw(self) -> BlueprintAgent:
+        """The blueprint without post-processing."""
+        played = self.blueprint
+        return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
     @property
     def first_round(self) -> int:
@@ -135,7 +152,7 @@ class ResolvingAgent:
         at = self.standing(position, board, me, monotonic())
         self._told(at)
         self._values(at, me)
-        self.blueprint.policy(position, board)
+        self._followed(position, board)
         self._solved.clear()
         self._prepare_limits()
 
@@ -145,7 +162,7 @@ class ResolvingAgent:
         while below and monotonic() - begun < PREPARED:
             position = below.pop(0)
             if position.actor != TERMINAL and position.round < min(self._limited):
-                actions = (REVEAL,) if position.actor == CHANCE else self.blueprint.actions(position)
+                actions = (REVEAL,) if position.actor == CHANCE else self.raw.actions(position)
                 below += [self.game.positions.after(position, action) for action in actions]
             elif position.actor >= 0:
                 board = tuple(range(self.game.rules.board_size(position.round)))
@@ -160,9 +177,9 @@ class ResolvingAgent:
         if position.round < self.first_round:
             return self.blueprint.act(observation)
         if self.settings.clock:
-            policy = self._in_time(position, board, observation.key)
+            policy = self._in_time(position, board, observation.key).played
         else:
-            policy = self._policy(position, board, Allowance())
+            policy = self._decide(position, board, Allowance()).played
         hand = self.game.deck.hole_index(observation.hand)
         shares = policy.table[:, policy.column[hand]].tolist()
         return pick(policy.actions, shares, observation.draw(action_draw(position)))
@@ -176,9 +193,9 @@ class ResolvingAgent:
             )
         if position.round < self.first_round:
             return self.blueprint.policy(position, board)
-        return self._policy(position, board, Allowance())
+        return self._decide(position, board, Allowance()).played
 
-    def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> PublicPolicy:
+    def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> Decided:
         """What was found until the time is up: the blueprint's answer where that is nothing.
 
         A decision takes no more than half of what is left to the hand, so that something is left to each.
@@ -190,8 +207,8 @@ class ResolvingAgent:
             self._worker.append(ThreadPoolExecutor(1))
         spare = max(SPARE * seconds, min(LEAST_SPARE, seconds / 2))
         time = Allowance(began + seconds - spare, LEAST)
-        asked = self._worker[0].submit(self._policy, position, board, time)
-        otherwise = self.blueprint.policy(position, board)  # before it is late
+        asked = self._worker[0].submit(self._decide, position, board, time)
+        otherwise = self._followed(position, board)  # before it is late
         try:
             return asked.result(max(began + seconds - spare / 2 - monotonic(), 0.0))
         except (LateError, KiltError, MemoryError):
@@ -204,18 +221,24 @@ class ResolvingAgent:
                 self._spent.clear()
             self._spent[key] = spent + monotonic() - began
 
-    def _policy(self, position: Betting, board: tuple[int, ...], time: Allowance) -> PublicPolicy:
+    def _decide(self, position: Betting, board: tuple[int, ...], time: Allowance) -> Decided:
         """The strategy at a decision in rounds that are re-solved."""
-        if (known := self._policies.get((position.history, board))) is not None:
+        if (known := self._decided.get((position.history, board))) is not None:
             return known
         at = self._stands(position, board, position.actor, time)
-        policy = self._told(at) if isinstance(at, Standing) else self.blueprint.policy(position, board)
-        return self._keep(position, board, policy)
+        if not isinstance(at, Standing):
+            return self._keep(position, board, self._followed(position, board))
+        policy = self._told(at)
+        return self._keep(position, board, Decided(policy, policy))
 
-    def _keep(self, position: Betting, board: tuple[int, ...], policy: PublicPolicy) -> PublicPolicy:
-        if len(self._policies) >= KEPT_POLICIES:
-            self._policies.clear()
-        return self._policies.setdefault((position.history, board), policy)
+    def _followed(self, position: Betting, board: tuple[int, ...]) -> Decided:
+        """The strategy at a decision where the agent follows its blueprint."""
+        return Decided(self.raw.policy(position, board), self.blueprint.policy(position, board))
+
+    def _keep(self, position: Betting, board: tuple[int, ...], decided: Decided) -> Decided:
+        if len(self._decided) >= KEPT_POLICIES:
+            self._decided.clear()
+        return self._decided.setdefault((position.history, board), decided)
 
     # Ranges ----------------------------------------------------------------------------------------------------------
 
@@ -259,14 +282,16 @@ class ResolvingAgent:
                     else self._act(at, before, action, after, seen, me, given)
                 )
             elif after.round == self.first_round:
-                at = self._begin(self.blueprint_ranges(after, seen), None, after, seen, me, given)
+                at = self._begin(self.ranges(self.raw, after, seen), None, after, seen, me, given)
         return at
 
-    def blueprint_ranges(self, position: Betting, board: tuple[int, ...]) -> FloatArray:
-        """Probabilities of all that each player has done so far with each hand, if both follow the blueprint.
+    def ranges(self, player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
+        """Probability of each seat's actions so far with each hand, if `player` sits in both seats.
 
         Parameters
         ----------
+        player : BlueprintAgent
+            The agent's blueprint, with or without post-processing.
         position : Betting
             Not after the start of the first round that is re-solved.
         board : tuple of int
@@ -280,8 +305,8 @@ class ResolvingAgent:
         reach = np.stack([self._free(board)] * 2)
         for before, action, _ in self._moves(position):
             if before.actor >= 0:
-                policy = self.blueprint.policy(before, board[: self.game.rules.board_size(before.round)])
-                follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+                policy = player.policy(before, board[: self.game.rules.board_size(before.round)])
+                follow(reach, before, translated(policy, before, action, player.mapping))
         return reach
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
@@ -318,9 +343,12 @@ class ResolvingAgent:
         So it does where the agent is to act, and the subgame before was not solved in time.
         """
         player, reach = before.actor, at.reach.copy()
-        answered = self._policies.get((before.history, board)) if player == me else None
-        policy = answered or (self._told(at) if isinstance(at, Standing) else self.blueprint.policy(before, board))
-        share = follow(reach, before, translated(policy, before, action, self.blueprint.mapping))
+        answered = self._decided.get((before.history, board)) if player == me else None
+        if answered:
+            policy = answered.policy
+        else:
+            policy = self._told(at) if isinstance(at, Standing) else self.raw.policy(before, board)
+        share = follow(reach, before, translated(policy, before, action, self.raw.mapping))
         if isinstance(at, Following):
             late = after.actor == me and after.round in self._rounds
             return self._begin(reach, None, after, board, me, time) if late else Following(reach)
@@ -411,20 +439,13 @@ class ResolvingAgent:
             self.game,
             position.history,
             1 - me,
-            self.blueprint,
+            self.raw,
             self.settings.continuations,
             self.settings.boards,
-            loose=self._loose,
             threads=self.settings.threads,
             time=time,
             rests=self._rests,
         )
-
-    @cached_property
-    def _loose(self) -> BlueprintAgent:
-        """The blueprint without post-processing, which leaves little of it to be biased."""
-        played = self.blueprint
-        return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
         """Ranges that leave a deal: all hands, for a player who has done what they never do."""
@@ -466,7 +487,7 @@ class ResolvingAgent:
 
     def _raises(self, root: Betting, at: Betting) -> set[int]:
         """The levels to which the blueprint may raise at a position of a subgame."""
-        actions = self.blueprint.actions(self.game.replay(root.history + at.history))
+        actions = self.raw.actions(self.game.replay(root.history + at.history))
         return {int(action[1:]) for action in actions if action.startswith(RAISE)}
 
     def _blueprint_table(self, game: VectorGame, root: Betting) -> Table:
@@ -483,7 +504,7 @@ class ResolvingAgent:
             boards = [tuple(cards) for cards in tree.board[first:last, : tree.board_size[r]].tolist()]
             part = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(len(boards), rows, -1)
             for row, labels, position in decisions[r]:
-                actions, shares = self.blueprint.shares_on(position, boards)
+                actions, shares = self.raw.shares_on(position, boards)
                 for place, label in enumerate(labels, start=row):
                     if label in actions:
                         part[:, place] = shares[actions.index(label)][:, numbers]

@@ -75,9 +75,6 @@ class BlueprintContinuations:
     boards : int
         Number of boards that values are means over; 0 for all of them. Which ones are drawn depends on the public cards
         alone.
-    loose : PublicStrategy, optional
-        What all continuations but the first are biased from, where that is not the blueprint itself: one that nobody
-        has post-processed has more to be biased.
     threads : int
         That share the ends.
     time : Allowance
@@ -92,7 +89,6 @@ class BlueprintContinuations:
     blueprint: PublicStrategy
     ways: int = len(BIASES)
     boards: int = 0
-    loose: PublicStrategy | None = None
     threads: int = 1
     time: Allowance = field(default_factory=Allowance)
     rests: Rests = field(default_factory=Rests, repr=False)
@@ -212,18 +208,7 @@ class BlueprintContinuations:
 
         They are those of hands of the deck on a board, or of columns on any.
         """
-        if self.loose is None:
-            return biased(actions, shares, self.ways)
-        if board is None:
-            found = self.loose.table(at)
-            assert found is not None and found[0] == actions
-            loose = found[1]
-        else:
-            cards = tuple(board[: at.rules.board_size(at.round)].tolist())
-            loose = self.loose.policies(at, [cards])[0].shares
-        ways = biased(actions, loose.astype(np.float32), self.ways)
-        ways[0] = shares
-        return ways
+        return biased(actions, shares, self.ways)
 
 
 def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
