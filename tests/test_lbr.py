@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
 from kilt.abstraction.actions import actions_of
+from kilt.cards.hands import strength
 from kilt.errors import PlayError
-from kilt.evaluate.lbr import LocalBestResponse, lower_bound
+from kilt.evaluate.last_round import LastRoundResponse, last_round_bound
+from kilt.evaluate.lbr import LocalBestResponse, lower_bound, raises_on
 from kilt.games import load_game
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
@@ -132,6 +135,60 @@ def test_blinds_are_won_from_who_always_folds(tmp_path, monkeypatch):
     found = lower_bound(game, BASELINES["always-fold"], 40)
     assert (found.won.mean, found.money.mean, found.hands) == pytest.approx((750, 750, 40))
     assert found.won.margin == pytest.approx(0, abs=1e-9)
+
+
+# ── exact best responses in the last round ──
+
+
+def naive_response(position, board, mine, theirs, seat, menu):
+    """Chips that a hand wins by calling before the last round and a best response there, by weights of other hands."""
+    rules, deck = position.rules, position.rules.deck
+    if position.folded is not None:
+        return sum(theirs.values()) * position.stake * (1 if position.folded != seat else -1)
+    if position.actor == CHANCE:
+        size = sum(rules.board_cards) if position.after("/").actor < 0 else rules.board_size(position.after("/").round)
+        boards = list(combinations([card for card in range(deck.size) if card != mine], size))
+        total = 0.0
+        for dealt in boards:
+            kept = {card: weight for card, weight in theirs.items() if card not in dealt}
+            total += naive_response(position.after("/"), dealt, mine, kept, seat, menu)
+        return total / (len(boards) * (deck.size - 1 - size) / (deck.size - 1))
+    if position.actor < 0:
+        own = strength([mine, *board], deck)
+        return position.stake * sum(w * np.sign(own - strength([card, *board], deck)) for card, w in theirs.items())
+    if position.actor != seat:
+        policy, total = WEAK.policy(position, board), 0.0
+        for action in policy.actions:
+            share = policy.share(action)
+            kept = {card: weight * share[card] for card, weight in theirs.items()}
+            total += naive_response(position.after(action), board, mine, kept, seat, menu)
+        return total
+    actions = ["c"]
+    if position.round == rules.rounds - 1:
+        actions += [*(["f"] if position.facing else []), *raises_on(position, menu)]
+    return max(naive_response(position.after(action), board, mine, theirs, seat, menu) for action in actions)
+
+
+@pytest.mark.parametrize("game", [LEDUC, NOLIMIT])
+def test_exact_responses_in_the_last_round(game):
+    """Mean over all hands that a caller and the agent play: that of best responses, and no less than LBR's."""
+    response, lbr, deck = LastRoundResponse(game, BETS), LocalBestResponse(WEAK, BETS, 1), range(game.deck.size)
+    for seat in (0, 1):
+        agents, local = ((one, WEAK)[:: 1 - 2 * seat] for one in (BASELINES["always-call"], Responding(lbr)))
+        found, values = 0.0, set()
+        for hand, chance in ends(game, agents):
+            values.add(value := response.value(WEAK, hand, seat))
+            found += chance * value
+        free = [({card: 1 / (len(deck) - 1) for card in deck if card != mine}, mine) for mine in deck]
+        expected = [naive_response(game.start(), (), mine, theirs, seat, BETS) for theirs, mine in free]
+        assert found == pytest.approx(np.mean(expected), abs=1e-9) and len(values) > 5
+        assert found >= sum(chance * hand.payoffs[seat] for hand, chance in ends(game, local)) - 1e-9
+        assert found <= exact_responses(game, WEAK)[seat] + 1e-9
+
+
+def test_the_exact_response_is_the_same_on_several_processes():
+    one, two = (last_round_bound(LEDUC, "random", 400, 3, processes=n) for n in (1, 2))
+    assert one == two and one.won.mean > one.money.mean and one.won.margin < 0.7 * one.money.margin
 
 
 class Liar(Drawn):

@@ -48,7 +48,8 @@ from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 
 NAME = "local-best-response"
-BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a"
+# Small and large sizes that few trees have; fewer for raises of bets.
+BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a; m, 1x, a"
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class LocalBestResponse:
         values = {CALL: after(position, CALL).stake * won.sum(axis=-1)}
         if position.facing:
             values[FOLD] = -position.spent[position.actor] * chances.sum(axis=-1)
-        for action in self._raises(position):
+        for action in raises_on(position, self.bets):
             raised = after(position, action)
             folds = self.opponent.policy(raised, board).share(FOLD)
             values[action] = raised.stake * (chances @ folds) + after(raised, CALL).stake * (won @ (1 - folds))
@@ -196,11 +197,12 @@ class LocalBestResponse:
             raise PlayError(f"{self.opponent.name} never plays {position.history!r}, as it says: mend its `policy`")
         return chances / total
 
-    def _raises(self, position: Betting) -> list[str]:
-        """The raises that are considered."""
-        if position.rules.betting == "limit":
-            return [RAISE] if position.raise_bounds() else []
-        return [f"{RAISE}{level}" for level in sorted(self.bets(position))]
+
+def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
+    """The raises of a menu of bet sizes at a position; the legal one in limit games."""
+    if position.rules.betting == "limit":
+        return [RAISE] if position.raise_bounds() else []
+    return [f"{RAISE}{level}" for level in sorted(bets(position))]
 
 
 class LowerBound(NamedTuple):

@@ -1,0 +1,147 @@
+"""The exact best response in the last round: an upper bound of what a local best response from that round on can win.
+
+The responder checks and calls before the last round. There it plays a best response to the agent's range, with every
+hand at once: it maximises over its actions, with a menu of bet sizes at each of its decisions, and looks ahead to the
+end of the hand. A local best response (`lbr`) looks one answer ahead, so that it wins no more with the same sizes.
+
+Hands are played to choose boards and lines. What counts of each is the responder's value of the public state where the
+last round begins, mean over all pairs of private hands by their probability: neither player's cards add luck.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> bound = last_round_bound(load_game("leduc"), BASELINES["always-fold"], hands=8)
+>>> print(bound.won)  # an ante of 1 in each hand
++1000.0 ± 0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from kilt.abstraction.actions import ActionAbstraction, actions_of
+from kilt.arrays import FloatArray
+from kilt.cards.equity import hand_strength
+from kilt.evaluate.lbr import BETS, LowerBound, raises_on
+from kilt.evaluate.players import load_agent
+from kilt.evaluate.stats import played_rate, win_rate
+from kilt.games.game import TERMINAL
+from kilt.games.holdem import CALL, FOLD, Betting, Holdem
+from kilt.games.subgame import rivals
+from kilt.play.agent import Agent, KnownAgent, known
+from kilt.play.dealer import Hand
+from kilt.play.match import play_match
+
+CALLER = "always-call"
+
+
+@dataclass(frozen=True)
+class LastRoundResponse:
+    """Values hands between `CALLER` and an agent as if the first played a best response in the last round.
+
+    Parameters
+    ----------
+    game : Holdem
+    bets : ActionAbstraction
+        The raises that the responder considers in no-limit games; in limit games there is one.
+    """
+
+    game: Holdem
+    bets: ActionAbstraction
+
+    def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
+        """[hand] Chips that the responder, the first player, wins: see `value`."""
+        agent = known(agents[1])
+        return [self.value(agent, hand, hand.number % 2) for hand in hands]
+
+    def value(self, agent: KnownAgent, hand: Hand, seat: int) -> float:
+        """Chips that the responder in `seat` wins, mean over both players' hands, given the board and the line."""
+        rules, board = self.game.rules, hand.cards.board
+        start, reach = self.game.start(), np.ones(len(self.game.holes))
+        for before, action in self.game.positions.moves(hand.position):
+            if before.actor >= 0 and before.round == rules.rounds - 1:
+                break
+            if before.actor == 1 - seat:
+                reach = reach * agent.policy(before, board[: rules.board_size(before.round)]).share(action)
+            start = self.game.positions.after(before, action)
+        seen = board if start.folded is None else board[: rules.board_size(start.round)]
+        free = ~np.isin(self.game.holes, seen).any(axis=1)
+        reach = reach * free
+        met = self._rivals(reach)[free].sum()
+        return float(self._response(agent, start, seen, reach, seat)[free].sum() / met)
+
+    def _response(
+        self, agent: KnownAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
+    ) -> FloatArray:
+        """[hand of the responder] chips that it wins from a position on, by the weights of the agent's hands."""
+        if not reach.any():
+            return np.zeros_like(reach)
+        if position.folded is not None:
+            return self._rivals(reach) * (position.stake if position.folded != seat else -position.stake)
+        if position.actor == TERMINAL or position.round < self.game.rules.rounds - 1:  # nobody can bet any more
+            return self._showdown(board, reach) * position.stake
+        after = self.game.positions.after
+        if position.actor != seat:
+            policy = agent.policy(position, board)
+            total = np.zeros_like(reach)
+            for action in policy.actions:
+                total += self._response(agent, after(position, action), board, reach * policy.share(action), seat)
+            return total
+        best = self._response(agent, after(position, CALL), board, reach, seat)
+        for action in [*([FOLD] if position.facing else []), *raises_on(position, self.bets)]:
+            best = np.maximum(best, self._response(agent, after(position, action), board, reach, seat))
+        return best
+
+    def _showdown(self, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
+        """[hand] Wins less losses at a showdown against the weights of the opponent's hands."""
+        rules, met = self.game.rules, self._rivals(reach)
+        strength = hand_strength(board, reach, rules.deck, board_size=len(board), hole_cards=rules.hole_cards)
+        return np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)
+
+    def _rivals(self, reach: FloatArray) -> FloatArray:
+        return rivals(reach, self.game.holes, self.game.deck.size)
+
+
+def last_round_bound(
+    game: Holdem,
+    agent: Agent | str,
+    hands: int = 1000,
+    seed: int = 0,
+    *,
+    bets: ActionAbstraction | str = BETS,
+    processes: int = 1,
+    tick: Callable[[int], None] = lambda hands: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> LowerBound:
+    """What the exact best response in the last round wins from an agent.
+
+    Parameters
+    ----------
+    game, agent, hands, seed, bets, processes, tick, stop
+        As in `lbr.lower_bound`.
+
+    Returns
+    -------
+    LowerBound
+        A lower bound of the agent's exploitability. `money` is what a player who always calls won on the same hands.
+    """
+    menu = actions_of(bets) if isinstance(bets, str) else bets
+    known(_loaded(agent) if isinstance(agent, str) else agent)
+    match = play_match(
+        game,
+        (CALLER, agent),
+        hands,
+        seed,
+        load=_loaded,
+        processes=processes,
+        judge=LastRoundResponse(game, menu),
+        tick=tick,
+        stop=stop,
+    )
+    return LowerBound(win_rate(match), played_rate(match), match.hands)
+
+
+_loaded = lru_cache(maxsize=4)(load_agent)  # in each process
