@@ -85,7 +85,7 @@ DEMO = """\
 # The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
 game = "holdem.nolimit.2p.50bb"
 cards = "{cards}"
-actions = "1x, a / 50%, 1x, a; 1x, a; a"
+actions = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 50%, 1x, a; 1x, a; a"
 
 [solver]
 minutes = {minutes}
