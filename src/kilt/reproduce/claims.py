@@ -80,7 +80,7 @@ class Interval(NamedTuple):
         return HOLDS if self.low > 0 else FAILS if self.high < 0 else OPEN
 
 
-Slack = Callable[[Rows], Interval | None]  # by how much a claim holds; None where rows that it needs are missing
+Slack = Callable[[Rows], Interval | None]  # by how much a claim holds; None where the rows cannot tell
 
 
 class Claim(NamedTuple):
@@ -102,7 +102,7 @@ class Verdict(NamedTuple):
     says: str
     source: str
     verdict: str  # one of HOLDS, FAILS, OPEN
-    by: Interval | None  # by how much it holds, in the unit of the rows; None where rows were not asked for
+    by: Interval | None  # by how much it holds, in the unit of the rows; None where rows cannot tell
 
     def figures(self) -> dict[str, Any]:
         """All of it, by name."""
@@ -163,6 +163,16 @@ def as_printed(name: str, within: float) -> Slack:
         assert row.paper is not None
         off, margin = abs(row.ours - row.paper), row.margin or 0.0
         return Interval(within - off - margin, within - max(off - margin, 0.0))
+
+    return slack
+
+
+def where(condition: Slack, claim: Slack) -> Slack:
+    """A claim that only rows which meet a condition can decide, such as curves that have ended."""
+
+    def slack(rows: Rows) -> Interval | None:
+        met = condition(rows)
+        return claim(rows) if met and met.verdict == HOLDS else None
 
     return slack
 

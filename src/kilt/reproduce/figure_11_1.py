@@ -7,6 +7,10 @@ time, on a CPU that of all cores together, and are compared at three points of i
 the first iteration, in which kernels may be compiled. Each run has buckets and seeds of its own; where there are many
 flops, it is measured on some that are drawn, the same for all trunks. What was found is kept, so that the command goes
 on where it was stopped.
+
+The thesis says that at the end a trunk of three rounds "exactly matches" one of two [Johanson16 §11.2]. Only curves
+that have ended decide that: the claim is not decided unless the last three quarters of the time changed the
+exploitability of both trunks by less than `WITHIN`.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
 from kilt.reproduce.abstracted import exploitability
-from kilt.reproduce.claims import Claim, Row, every, higher, lower
+from kilt.reproduce.claims import Claim, Row, Slack, every, higher, lower, where
 from kilt.reproduce.figure_6_holdem import KeptAnswers, StoppedError
 from kilt.reproduce.reproduction import Reproduction, ReproductionResult, Request
 from kilt.runs.loop import CHUNK
@@ -43,7 +47,7 @@ TRUNKS = (1, 2, 3)
 POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of the time
 BUCKETS, FEWER = 500, 104  # a round: in the game of the thesis, in others
 MINUTES, RUNS, FLOPS = 10.0, 5, 100  # of a run of one trunk; runs; flops that are drawn, where there are more
-WITHIN = 0.05  # what counts as ending alike: the thesis says "exactly", of a picture
+WITHIN = 0.05  # what counts as alike, and as no longer changing: a margin of ours, the thesis says "exactly matches"
 FOLDER = Path("kilt-figure-11.1")
 
 
@@ -125,7 +129,15 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
     return ReproductionResult(WHAT, rows, path)
 
 
-FIRST, *_, END = POINTS
+FIRST, MIDWAY, END = POINTS
+
+
+def _alike(one: str, other: str) -> Slack:
+    """Neither of two rows is more than `WITHIN` above the other."""
+    return every(lower(one, other, factor=1 + WITHIN), lower(other, one, factor=1 + WITHIN))
+
+
+ENDS = (_row(2, END), _row(3, END))
 FIGURE = Reproduction(
     what=WHAT,
     time=f"on a GPU {MINUTES:g} min for each of {RUNS} runs of {len(TRUNKS)} trunks, and minutes to build and measure",
@@ -135,17 +147,25 @@ FIGURE = Reproduction(
     hint="--device gpu; --game short.4-1 for a game that fits on a CPU",
     claims=(
         Claim(
-            "a trunk of two rounds converges faster than one of one round, at all points",
+            "a trunk of two rounds converges more quickly than one of one round, at all points",
             SOURCE,
             every(*(lower(_row(2, point), _row(1, point)) for point in POINTS)),
         ),
         Claim(
-            "a trunk of three rounds is slower than one of two at first", SOURCE, higher(_row(3, FIRST), _row(2, FIRST))
+            "a trunk of three rounds converges more slowly than one of two at first",
+            SOURCE,
+            higher(_row(3, FIRST), _row(2, FIRST)),
         ),
         Claim(
-            f"trunks of two and three rounds end alike, within {WITHIN:.0%}",
+            f"a trunk of three rounds has no advantage over one of two: at no point is it lower by {WITHIN:.0%}, a "
+            "margin that is ours",
             SOURCE,
-            every(*(lower(_row(one, END), _row(5 - one, END), factor=1 + WITHIN) for one in (2, 3))),
+            every(*(lower(_row(2, point), _row(3, point), factor=1 + WITHIN) for point in POINTS)),
+        ),
+        Claim(
+            f"trunks of two and three rounds end alike, within {WITHIN:.0%}, a margin that is ours",
+            SOURCE,
+            where(every(*(_alike(_row(trunk, MIDWAY), _row(trunk, END)) for trunk in (2, 3))), _alike(*ENDS)),
         ),
     ),
     quick=Request(game="short.4-1", minutes=0.04, runs=3),
