@@ -26,6 +26,7 @@ from kilt.errors import AbstractionError, ArtifactError, GameError, RunError
 from kilt.evaluate import flops
 from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import VectorJudge, judge_of
+from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.reproduce import (
@@ -37,6 +38,7 @@ from kilt.reproduce import (
     figure_2_6,
     figure_3_4,
     figure_5_2,
+    figure_6,
     figure_11_1,
     fine_bets,
     flop_classes,
@@ -718,17 +720,19 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
         "GAME": "leduc",
         "HANDS": 60,
         "DEALS": 256,
-        "SolverConfig": lambda minutes, threads: SolverConfig(iterations=500, threads=threads),
+        "SolverConfig": lambda minutes, threads, seed: SolverConfig(iterations=500, threads=threads, seed=seed),
         "AGENTS": styles,
         "OPPONENT_STYLE": solution._replace(tilt=(0, 0, -50, 0)),
     }.items():
         monkeypatch.setattr(table_7, name, value)
     monkeypatch.setattr(table_8, "DEALS", 10)
     monkeypatch.setattr(table_8, "MATCHES", 2)
-    asked = "--threads", 1, "--out", tmp_path / "out"
+    asked = "--threads", 1, "--out", tmp_path / "out", "--runs"
     found = {}
     for name in ("table-7.1", "table-7.2", "table-7.3", "table-7.4", "table-8"):
-        rows = answer("reproduce", name, *asked)["rows"]
+        said = answer("reproduce", name, *asked, 1)
+        assert {one["verdict"] for one in said["claims"]} == {"not decided"}  # one set of agents decides nothing
+        rows = said["rows"]
         assert [row["name"] for row in rows] == list(REPRODUCTIONS[name].rows)
         found |= {(name, row["name"]): row for row in rows}
         if name == "table-7.1":
@@ -741,6 +745,8 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert money["rmse"] == pytest.approx((money["bias"] ** 2 + money["ours"] ** 2 / 1000) ** 0.5)
     assert found["table-7.1", "S2298 all-cards"]["ours"] < money["ours"] != found["table-7.1", "Orange basic"]["ours"]
     assert found["table-7.3", "S2298 basic"]["ours"] == money["ours"]
+    hidden = {name: found["table-7.3", f"S2298 {name}"]["hidden_biases"] for name in ("early-folds", "bc-divat")}
+    assert hidden["early-folds"] == [0] and hidden["bc-divat"] != [0]  # folds show all that they are worth
     on, off = found["table-7.2", "on basic"], found["table-7.2", "off basic"]
     assert (len(on["deviations"]), len(off["biases"]), len(off["rmses"])) == (3, 6, 6)
     assert (on["least"], on["ours"]) == (min(on["deviations"]), max(on["deviations"])) and money["ours"] in on[
@@ -754,9 +760,11 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     )
     assert 0 < near["largest_share"] <= 1
     plain = found["table-8", "basic"]
-    assert plain["paper"] == 1 and plain["ours"] == sum(plain["matches"]) and len(plain["matches"]) == 2
-    assert [sum(match.values()) for match in plain["chosen"]] == [20, 20]
-    assert {*plain["chosen"][0]} == {"S2298", "CFR8", "Orange"}
+    assert plain["paper"] == 1 and plain["runs"] == [plain["ours"]] == [sum(plain["matches"][0])]
+    assert [sum(match.values()) for match in plain["chosen"][0]] == [20, 20]
+    assert {*plain["chosen"][0][0]} == {"S2298", "CFR8", "Orange"}
+    again, other = answer("reproduce", "table-7.3", *asked, 2, "--only", "S2298 basic")["rows"][0]["runs"]
+    assert again == money["ours"] != other and (tmp_path / "out" / "run-1" / "S2298-60.json").exists()
 
 
 def test_limits_of_deviations_off_policy(monkeypatch):
@@ -827,6 +835,172 @@ def test_claims_are_decided_by_intervals():
     assert verdict(claims.every(claims.lower("low", "high"), claims.positive("exact"))) == "holds"
     assert verdict(claims.every(claims.lower("high", "low"), claims.positive("nonesuch"))) == "does not hold"
     assert verdict(claims.every(claims.lower("low", "high"), claims.positive("nonesuch"))) == "not decided"
+
+
+def verdicts(entry, rows):
+    """By claim, whether it holds."""
+    return {claim.says: claim.verdict(rows).verdict for claim in entry.claims}
+
+
+def one_of(found, *words):
+    """The verdict on the one claim that has these words."""
+    (verdict,) = [verdict for says, verdict in found.items() if all(word in says for word in words)]
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("won", "wanted"),
+    [
+        (Estimate(30.0, 20.0), (0, 1)),  # less than 25 big blinds in 500 hands, and above 0 for certain
+        (Estimate(-30.0, 20.0), (0, -1)),
+        (Estimate(60.0, 80.0), (1, 0)),  # 1.64 standard errors are 67
+        (Estimate(70.0, 80.0), (1, 1)),
+        (Estimate(-70.0, 80.0), (-1, -1)),
+        (Estimate(30.0, 80.0), (0, 0)),
+    ],
+)
+def test_matches_are_won_by_a_margin_and_significantly_by_a_test_against_zero(won, wanted):
+    """[Johanson16 §8.2]: the first row has a margin of 25 big blinds, the second a one-sided 95% test against 0."""
+    assert table_8.outcome(won) == wanted
+
+
+def test_more_significant_matches_by_one_estimator_than_by_another():
+    """Matches that are lost count too, and intervals are those over runs with agents of their own."""
+
+    def rows(best, money):
+        names = {"all-cards+early-folds+bc-divat significant": best, "basic significant": money}
+        return [Row.of_runs(name, map(sum, won), "", more={"matches": won}) for name, won in names.items()]
+
+    none = [[0, 0, 0]] * 3
+    more, mixed = [[1, -1, 0], [1, 1, 0], [-1, -1, 1]], [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    for best, money, wanted in (
+        (more, none, "holds"),
+        (none, more, "does not hold"),
+        (mixed, none, "not decided"),
+        (more[:1], none[:1], "not decided"),  # one run
+    ):
+        (found,) = verdicts(table_8.TABLE, rows(best, money)).values()
+        assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("two", "three", "wanted"),
+    [
+        ([40.0, 39.0], [40.5, 39.5], "holds"),
+        ([40.0, 39.0], [46.0, 45.0], "does not hold"),
+        ([40.0, 39.0], [46.0, 41.0], "not decided"),  # one fell by 11% since midway: it has not ended
+        ([337.0, 232.0], [646.0, 653.0], "not decided"),
+        ([60.0, 40.0], [61.0, 40.0], "not decided"),  # alike so far
+        ([40.0, 39.0], [41.9, 41.0], "not decided"),  # 5.1% apart, and runs differ by more
+    ],
+)
+def test_trunks_end_alike_where_both_have_ended(two, three, wanted):
+    """[Johanson16 figure 11.1]: what is still falling decides nothing about where it ends."""
+    ends, noise = {2: two, 3: three}, (-0.2, 0.0, 0.2)
+    rows = [
+        Row.of_runs(f"trunk {trunk}, {point}", [value + part * (3 - trunk) for part in noise], "mbb/g")
+        for trunk, values in ends.items()
+        for point, value in zip(("midway", "in the end"), values, strict=True)
+    ]
+    assert one_of(verdicts(figure_11_1.FIGURE, rows), "end alike") == wanted
+
+
+@pytest.mark.parametrize(
+    ("hidden", "biased", "unbiased"),
+    [
+        ([80.0, 85.0, 82.0], "holds", "does not hold"),
+        ([-80.0, -85.0, -82.0], "holds", "does not hold"),
+        ([0.0, 0.0, 0.0], "does not hold", "holds"),
+        ([3.0, -4.0, 1.0], "does not hold", "holds"),
+        ([80.0, 10.0, 40.0], "not decided", "not decided"),  # an interval that reaches from 0 to what the thesis has
+        ([80.0], "not decided", "not decided"),
+    ],
+)
+def test_biases_by_partial_information_are_decided_by_their_intervals(hidden, biased, unbiased):
+    """[Johanson16 table 7.3]: 47 ± 1 to 96 ± 12 count as biases there, 5 ± 13 as none."""
+    names = "divat", "bc-divat", "early-folds", "all-cards", "all-cards+bc-divat"
+    rows = [Row.of_runs(f"S2298 {name}", hidden, "mb/hand", more={"hidden_biases": hidden}) for name in names]
+    found = verdicts(table_7.TABLE_7_3, rows)
+    for name in names:
+        wanted = unbiased if name == "all-cards" else biased
+        assert one_of(found, f"on policy {name} is ", "biased") == wanted
+
+
+def test_limits_of_money_are_decided_over_runs():
+    """[Johanson16 table 7.2]: a lower bound of a limit may show that it is large, never that it is small."""
+
+    def found(bounds, deviations):
+        limit = Row.of_runs("off basic limit", bounds, "", more={"least_bounds": bounds})
+        on = Row.of_runs("on basic", deviations, "")
+        return one_of(verdicts(table_7.TABLE_7_2, [limit, on]), "4 times as much")
+
+    assert found([40_000.0, 45_000.0, 42_000.0], [5200.0, 5300.0, 5250.0]) == "holds"
+    assert found([4_000.0, 4_500.0, 4_200.0], [5200.0, 5300.0, 5250.0]) == "not decided"
+    assert found([40_000.0, 10_000.0, 42_000.0], [5200.0, 5300.0, 5250.0]) == "not decided"
+    assert found([40_000.0], [5200.0]) == "not decided"
+
+
+def answers(*points):
+    """A curve of an answer by p: what is won from Orange, exploitability, and what is won from the model."""
+    return [figure_6.Point(share, risk, won, model, 0.0) for share, (won, risk, model) in enumerate(points)]
+
+
+BOUND = 30.0
+SOUND = answers((8, 3, 10), (12, 4, 15), (20, 5, 20))  # wins more and more
+SPOILT = answers((8, 3, 10), (20, 40, 30), (10, 300, 40))  # wins less again in the end
+POOR = answers((8, 3, 10), (-30, 200, 60), (-400, 900, 90))  # wins less than an equilibrium
+SMALL = answers((8, 3, 10), (8.5, 5, 12), (8, 40, 13))  # of which nobody notices much, below P_max = 1
+
+
+def curves_of_figure_6(figure, curve, few, own):
+    """Curves of one run, where data are many, few, or of self-play."""
+    most = figure_6.Setting(games=figure_6.GAMES[-1], confidence="" if figure == "figure-6.1" else "0-10-linear")
+    found = {most._replace(games=games): few for games in figure_6.SCARCE}
+    found |= {most: curve, most._replace(against=figure_6.SELF): own}
+    if figure == "figure-6.2":
+        found |= {most._replace(confidence=name): SOUND for name in ("10-step", "s-curve")}
+        found |= {most._replace(confidence=name): SPOILT for name in ("", "1-step")}
+    return found
+
+
+@pytest.mark.parametrize("figure", ["figure-6.1", "figure-6.2"])
+def test_claims_of_figure_6_are_those_of_the_thesis(figure):
+    """[Johanson16 §§6.4, 6.6]: all hold where curves are what the thesis says of them, and none where it is turned."""
+
+    def decided(*runs):
+        runs = [figure_6.shapes(figure, run, BOUND) for run in runs]
+        rows = [Row.of_runs(row, [one[row] for one in runs], "mbb/g") for row in runs[0]]
+        assert {row.name for row in rows} == set(figure_6.SHAPES[figure])
+        return verdicts(REPRODUCTIONS[figure], rows)
+
+    right = curves_of_figure_6(figure, *((SPOILT, POOR, POOR) if figure == "figure-6.1" else (SOUND, SMALL, SMALL)))
+    assert set(decided(right, right, right).values()) == {"holds"}
+    assert set(decided(right).values()) == {"not decided"}
+    if figure == "figure-6.1":
+        wrong = curves_of_figure_6(figure, answers((20, 5, 20), (19, 4, 15), (21, 3, 10)), SOUND, SOUND)
+        wrong |= {setting: answers((8, 5, 10), (12, 4, 15), (30, 3, 20)) for setting in wrong if setting.games == 100}
+        assert set(decided(wrong, wrong, wrong).values()) == {"does not hold"}
+        assert set(decided(right, wrong, right).values()) == {"not decided"}
+        return
+    wrong = curves_of_figure_6(figure, SPOILT, SPOILT, POOR)
+    wrong |= {setting: SPOILT for setting in wrong if setting.confidence in ("10-step", "s-curve")}
+    wrong |= {setting: SOUND for setting in wrong if setting.confidence in ("", "1-step")}
+    wrong |= {setting: answers((8, 3, 10), (30, 40, 30), (40, 300, 40)) for setting in wrong if setting.games == 100}
+    found = decided(wrong, wrong, wrong)
+    assert found.pop(next(says for says in found if "games against Probe" in says)) == "holds"
+    assert set(found.values()) == {"does not hold"}
+    assert set(decided(right, wrong, right).values()) == {"not decided", "holds"}
+
+
+@pytest.mark.parametrize(("rise", "wanted"), [(2.9, "holds"), (3.1, "does not hold")])
+def test_only_marginally_more_exploitable(rise, wanted):
+    """A tenth of the bound, 3 here, for every P_max below 1 and with 100 and with 1,000 games; at 1 it may be more."""
+    curve = answers((8, 3, 10), (8, 3 + rise, 12), (8, 3, 12), (8, 500, 13))
+    found = curves_of_figure_6("figure-6.2", SOUND, SMALL, SMALL)
+    linear = figure_6.Setting(games=1000, confidence="0-10-linear")
+    shapes = figure_6.shapes("figure-6.2", found | {linear: curve}, BOUND)
+    rows = [Row.of_runs(row, [value] * 3, "mbb/g") for row, value in shapes.items()]
+    assert one_of(verdicts(REPRODUCTIONS["figure-6.2"], rows), "marginally") == wanted
 
 
 def test_everything_in_small(tmp_path, monkeypatch):
