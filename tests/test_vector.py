@@ -255,7 +255,7 @@ def test_hands_that_are_apart_stand_for_all(name):
     ],
 )
 def test_samples_are_unbiased(name, draws):
-    """Regrets and averages of sampled walks are, on average, those of the full walk: [Johanson16 §3.4]."""
+    """Regrets and averages of sampled walks are, on average, those of the full walk: [Johanson16 §3.3]."""
     game, walks = VectorGame(game_of(name)), 600
     strategy = random_table(game, np.random.default_rng(2))
     solver = VectorCfr(game, "cfr", scheme=draws, seed=3)

@@ -87,7 +87,8 @@ FIGURE = Reproduction(
     hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
     claims=(
         Claim(
-            f"CFR overfits: in the end real exploitability is more than {RISE:g}% above its lowest point",
+            f"CFR overfits: in the end real exploitability is more than {RISE:g}% above its lowest point, a margin "
+            "that is ours",
             "[Johanson16 figure 2.6]",
             contrast({"rise": 1.0}, RISE),
         ),

@@ -17,7 +17,7 @@ FIGURE = figure(
     claims=(
         Claim(
             "CFR+'s current strategy is less exploitable than its average",
-            "[Johanson16 figure 9.3]",
+            "[Johanson16 §9.4, footnote 7]",
             lower("cfr+current", "cfr+"),
         ),
     ),

@@ -186,7 +186,7 @@ SCHMID = Reproduction(
         ),
         *(
             Claim(
-                f"there is a class of {kind}: they are {PURE:.0%} of it or more",
+                f"there is a class of {kind}: they are {PURE:.0%} of it or more, a margin that is ours",
                 "[Schmid15 figure 3]",
                 contrast({kind: 1.0}, PURE),
             )

@@ -31,7 +31,7 @@ from kilt.errors import RunError
 from kilt.solve.solver import Solver
 from kilt.strategy.model import OpponentModel
 
-# P_conf / P_max by the number of observations of an information set [Johanson16 §6.3].
+# P_conf / P_max by the number of observations of an information set [Johanson16 §6.5.2].
 CONFIDENCES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "1-step": lambda n: np.where(n > 0, 1.0, 0.0),
     "10-step": lambda n: np.where(n >= 10, 1.0, 0.0),

@@ -61,7 +61,7 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
-    """The exact answer to an opponent who is held to a strategy in part [Johanson16 §§6.1, 6.2].
+    """The exact answer to an opponent who is held to a strategy in part [Johanson16 §§6.1, 6.5.1].
 
     With a coin of p it is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a data-biased
     response: the opponent's plans obey y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0 are new unknowns.
@@ -94,7 +94,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """The most that a player can win from a strategy while giving up at most `safety` [Johanson16 §6.1].
+    """The most that a player can win from a strategy while giving up at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class OpponentModel:
 
     @property
     def seen(self) -> FloatArray:
-        """[information set] or [decision, hand] number of observations: n(I) of [Johanson16 §6.3]."""
+        """[information set] or [decision, hand] number of observations: n(I) of [Johanson16 §6.5.2]."""
         observed: FloatArray = np.add.reduceat(self.counts, self.layout.start[:-1], axis=0)
         return observed
 
