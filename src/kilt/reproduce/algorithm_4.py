@@ -177,8 +177,8 @@ TABLE = Reproduction(
         for classes in RANKS
         for claim in (
             Claim(
-                f"tables of classes need no weights: with {classes} classes that costs {BIAS:g} mbb/g at most, a margin "
-                "that is ours",
+                f"tables of classes need no weights: with {classes} classes that costs {BIAS:g} mbb/g at most, a "
+                "margin that is ours",
                 SOURCE,
                 contrast({_row(classes, WEIGHTED): 1.0, _row(classes, PRINTED): -1.0}, -BIAS),
             ),
@@ -196,8 +196,8 @@ TABLE = Reproduction(
     )
     + tuple(
         Claim(
-            f"blades on {after} levels learn what those on {before} do: they are at most {ALIKE:g} mbb/g apart, a margin "
-            "that is ours",
+            f"blades on {after} levels learn what those on {before} do: they are at most {ALIKE:g} mbb/g apart, a "
+            "margin that is ours",
             "[Brown15 §3]",
             every(
                 contrast({_level(after): 1.0, _level(before): -1.0}, -ALIKE),
