@@ -763,7 +763,10 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     assert plain["paper"] == 1 and plain["runs"] == [plain["ours"]] == [sum(plain["matches"][0])]
     assert [sum(match.values()) for match in plain["chosen"][0]] == [20, 20]
     assert {*plain["chosen"][0][0]} == {"S2298", "CFR8", "Orange"}
+    (older,) = judged  # one that an older version has kept, without what partial information changes
+    older.write_text(older.read_text().replace('"hidden"', '"nonesuch"'))
     again, other = answer("reproduce", "table-7.3", *asked, 2, "--only", "S2298 basic")["rows"][0]["runs"]
+    assert '"hidden"' in older.read_text()
     assert again == money["ours"] != other and (tmp_path / "out" / "run-1" / "S2298-60.json").exists()
 
 
