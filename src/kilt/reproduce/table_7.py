@@ -597,15 +597,15 @@ def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
     """What a table over all agents says of money off policy."""
     return (
         _bounded(
-            "off policy money deviates impractically much: 4 times as much as on policy or more, a factor that is ours, "
-            "for all agents",
+            "off policy money deviates impractically much: 4 times as much as on policy or more, a factor that is "
+            "ours, for all agents",
             table,
             "on basic",
             4,
         ),
         _bounded(
-            f"off policy {best} deviates dramatically less than money: less than half as much, a factor that is ours, for "
-            "all agents",
+            f"off policy {best} deviates dramatically less than money: less than half as much, a factor that is "
+            "ours, for all agents",
             table,
             f"off {best}",
             2,
