@@ -27,7 +27,7 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.log_estimates import LogJudge
 from kilt.evaluate.players import PORTFOLIO, load_agent
 from kilt.evaluate.portfolio import Portfolio
-from kilt.evaluate.stats import WIDTH, Estimate, estimate
+from kilt.evaluate.stats import WIDTH, Estimate, estimate, student_width
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.play.dealer import Hand
@@ -150,14 +150,18 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
 
 
 def _decides_more(name: str, than: str) -> Slack:
-    """An estimator finds more matches of a run significant than another one, whoever wins them."""
+    """An estimator finds more matches of a run significant than another one, whoever wins them.
+
+    Counts of a few runs may agree by chance, so that they are taken to deviate by one match at least.
+    """
 
     def slack(rows: Rows) -> Interval | None:
         if not rows.keys() >= {name + SIGNIFICANT, than + SIGNIFICANT}:
             return None
         ours, theirs = ([sum(map(abs, run)) for run in rows[one + SIGNIFICANT].more["matches"]] for one in (name, than))
         ahead = Row.of_runs("", [one - other for one, other in zip(ours, theirs, strict=True)], "matches")
-        return Interval(ahead.ours - (ahead.margin or 0.0), ahead.ours + (ahead.margin or 0.0))
+        margin = max(ahead.margin or 0.0, student_width(len(ahead.runs)))
+        return Interval(ahead.ours - margin, ahead.ours + margin)
 
     return slack
 
