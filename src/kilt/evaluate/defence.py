@@ -1,0 +1,184 @@
+"""How well an agent defends: how often it folds to each bet size, and what betting with any two cards wins from that.
+
+A bet of b into a pot of p that is never called with profit breaks even if the agent folds b / (p + b) of the time. An
+agent that folds more often loses to an opponent who bets every hand, whatever it holds: b is lost if the agent calls,
+and p is won if it folds. This *profit of any two cards* counts no showdown that the bettor wins, so that the true loss
+is larger. On the river an equilibrium leaves about none. In earlier rounds it may leave some: the bettor's hands win
+showdowns, and a check would not have been worth 0.
+
+Lines are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's range is what
+its own strategy leaves of all hands on the way. Boards are sampled.
+
+>>> from kilt.games import load_game
+>>> from kilt.play.agent import BASELINES
+>>> rows = defence(load_game("holdem.nolimit.2p.50bb"), BASELINES["always-fold"], boards=2)
+>>> [(row.bet, round(row.folds, 2), round(row.break_even, 2), round(row.profit, 2)) for row in rows][-1]
+('2x', 1.0, 0.67, 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.games.game import CHANCE, REVEAL
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.play.agent import KnownAgent
+
+SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # of bets after the first round
+OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds": 1.5}  # of the first raise
+RERAISES = {"min": 0.0, "50%": 0.5, "1x": 1.0, "1.5x": 1.5}  # of the raise after that
+OPEN, BARREL = 1.0, 0.5  # pots: the first raise, and bets that the agent has called on the way
+BOARDS = 50
+RARE = 1e-6  # of all hands: an agent that takes a line less often does not have to defend there
+
+
+@dataclass(frozen=True)
+class Defence:
+    """How an agent answers one bet on one line."""
+
+    line: str  # what was done before
+    bet: str  # its size
+    last: bool  # whether it is a bet in the last round
+    pot: int  # chips before the bet
+    chips: int  # that the bettor adds
+    folds: float  # probability that the agent folds
+    raises: float  # probability that it raises
+    margin: float  # half-width of the 95% interval of `folds`, over boards
+
+    @property
+    def break_even(self) -> float:
+        """The fold probability from which on betting any two cards wins, if it loses whenever the agent calls."""
+        return self.chips / (self.pot + self.chips)
+
+    @property
+    def profit(self) -> float:
+        """What betting any two cards wins if it loses whenever the agent does not fold, as a share of the pot."""
+        return self.folds - (1 - self.folds) * self.chips / self.pot
+
+
+class Spot(NamedTuple):
+    """A decision of the agent that faces a bet."""
+
+    line: str
+    bet: str
+    before: Betting  # the bettor's decision
+    after: Betting  # the agent's
+
+
+def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
+    """How often an agent folds to bets on common lines.
+
+    Parameters
+    ----------
+    game : Holdem
+        A no-limit game; in limit games there are no rows.
+    agent : KnownAgent
+        Whose strategy is looked at, as it plays.
+    boards : int
+        Number of sampled boards.
+    seed : int
+        Equal seeds give equal boards.
+
+    Returns
+    -------
+    list of Defence
+        By line, then by the size of the bet. A line that the agent hardly ever takes has no rows.
+    """
+    if game.rules.betting == "limit":
+        return []
+    random, rules = np.random.default_rng(seed), game.rules
+    drawn = [
+        tuple(random.choice(game.deck.size, sum(rules.board_cards), replace=False).tolist()) for _ in range(boards)
+    ]
+    rows = []
+    for _, spots in groupby(lines(game), key=lambda spot: (spot.line, spot.before)):
+        each = [*spots]
+        known = rules.board_size(each[0].before.round)
+        seen = [*dict.fromkeys(board[:known] for board in drawn)]
+        weights = [_range(game, agent, each[0].before, 1 - each[0].before.actor, board) for board in seen]
+        if sum(one.sum() for one in weights) < RARE * len(seen) * len(game.holes):
+            continue
+        rows += [_answer(agent, spot, seen, weights) for spot in each]
+    return rows
+
+
+def _answer(agent: KnownAgent, spot: Spot, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]) -> Defence:
+    whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
+    for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
+        policy = agent.policy(spot.after, board)
+        whole[place], folds[place] = weight.sum(), weight @ policy.share(FOLD)
+        raises[place] = whole[place] - folds[place] - weight @ policy.share(CALL)
+    mean = folds.sum() / whole.sum()
+    spread = np.sqrt(np.sum((folds - mean * whole) ** 2)) / whole.sum()
+    last = spot.before.round == spot.before.rules.rounds - 1
+    pot, chips = sum(spot.before.spent), max(spot.after.spent) - spot.before.spent[spot.before.actor]
+    share = float(raises.sum() / whole.sum())
+    return Defence(spot.line, spot.bet, last, pot, chips, float(mean), share, 1.96 * float(spread))
+
+
+def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
+    """[hand] Probability that the agent in a seat takes its actions so far; 0 for hands with a card of the board."""
+    weight: FloatArray = (~np.isin(game.holes, board).any(axis=1)).astype(np.float64)
+    for before, action in game.positions.moves(at):
+        if before.actor == seat:
+            weight *= agent.policy(before, board[: at.rules.board_size(before.round)]).share(action)
+    return weight
+
+
+def lines(game: Holdem) -> Iterator[Spot]:
+    """Common lines, with each size of the bet at their end."""
+    start, names = game.start(), game.rules.round_names
+    opened = raised_by(start, OPEN)
+    yield from _bets(f"{names[0]}: a first raise", start, OPENS)
+    if opened is None or game.rules.rounds < 2:
+        return
+    yield from _bets(f"{names[0]}: the agent raises first", opened, RERAISES)
+    for how, begun in (("limped", start.after(CALL)), ("raised", opened)):
+        position, barrels = begun, 0
+        called = position.after(CALL) if position.actor >= 0 else position
+        checked = _next_round(called)
+        # Checked down: the bettor acts first, or after the agent has checked.
+        down = checked
+        while down is not None and down.round < game.rules.rounds - 1:
+            down = _next_round(down.after(CALL).after(CALL))
+        if down is not None:
+            yield from _bets(f"{names[-1]}: {how}, checked down", down, SIZES)
+            yield from _bets(f"{names[-1]}: {how}, checked down, the agent checks", down.after(CALL), SIZES)
+        # Bet in each round: the agent checks and calls.
+        bet = checked if how == "raised" else None
+        while bet is not None:
+            turn = bet.after(CALL)
+            yield from _bets(f"{names[bet.round]}: {how}, {barrels} earlier bets, the agent checks", turn, SIZES)
+            made, barrels = raised_by(turn, BARREL), barrels + 1
+            bet = _next_round(made.after(CALL)) if made is not None else None
+
+
+def _bets(line: str, before: Betting, sizes: dict[str, float]) -> Iterator[Spot]:
+    """A bet of each size, once for each number of chips."""
+    found = set()
+    for name, size in sizes.items():
+        after = raised_by(before, size)
+        if after is not None and max(after.spent) not in found:
+            found.add(max(after.spent))
+            yield Spot(line, name, before, after)
+
+
+def raised_by(position: Betting, size: float) -> Betting | None:
+    """The position after a raise by so many pots, at least the minimum; None if that is all-in or not legal."""
+    bounds, level = position.raise_bounds(), max(position.spent)
+    if bounds is None:
+        return None
+    to = max(level + round(size * 2 * level), bounds[0])
+    return position.after(f"{RAISE}{to}") if to < bounds[1] else None
+
+
+def _next_round(position: Betting) -> Betting | None:
+    """The first decision of the round that follows; None if there is none."""
+    after = position.after(REVEAL) if position.actor == CHANCE else position
+    return after if after.actor >= 0 else None
