@@ -314,6 +314,8 @@ def test_files_outside_the_page_are_not_served(client):
         ({"host": "evil.example:8765"}, "does not go by"),
         ({"origin": "http://evil.example"}, "other pages"),
         ({"origin": "null"}, "other pages"),
+        ({"sec-fetch-site": "cross-site"}, "other pages"),
+        ({"sec-fetch-site": "same-site"}, "other pages"),
         ({"content-length": str(LONGEST + 1)}, "too long"),
         ({"content-length": "x"}, "how long"),
     ],
@@ -322,6 +324,36 @@ def test_strangers_are_refused(client, headers, words):
     answer = client.post("/api/tables", content=b"{}", headers=headers)
     assert answer.status_code == 403
     assert words in answer.json()["error"]
+
+
+def test_an_origin_includes_its_scheme_and_port(folder):
+    """Another server on the same host is another origin: a page that it serves may not ask."""
+    client = TestClient(create_app(State(Library([folder]))), base_url="http://localhost:8765")
+    secure = TestClient(create_app(State(Library([folder]))), base_url="https://localhost:8765")
+    others = ("http://localhost:9999", "http://localhost", "http://localhost:87650", "localhost:8765")
+    for asking, own, foreign in (
+        (client, ("http://localhost:8765", "HTTP://LOCALHOST:8765"), (*others, "https://localhost:8765")),
+        (secure, ("https://localhost:8765",), (*others, "http://localhost:8765")),
+    ):
+        for path in ("/api/players", "/"):
+            assert [asking.get(path, headers={"origin": origin}).status_code for origin in own] == [200] * len(own)
+            for origin in foreign:
+                assert asking.get(path, headers={"origin": origin}).status_code == 403, origin
+
+
+def test_computations_are_not_started_by_other_sites(client):
+    """A link from another site opens the page, and an image or script there computes nothing."""
+    values = "/api/values?player=leduc (solved here)"
+    for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+        assert client.get(values, headers={"sec-fetch-site": site}).status_code == status
+    assert client.get(values).status_code == 200  # programs that are no browsers do not send it
+    assert client.get("/", headers={"sec-fetch-site": "cross-site"}).status_code == 200
+
+
+def test_host_names_have_no_case(folder):
+    app = create_app(State(Library([folder])), Guard(frozenset({"my-box"})))
+    for name in ("my-box", "My-Box", "MY-BOX:8765"):
+        assert TestClient(app, base_url=f"http://{name}").get("/", headers={"host": name}).status_code == 200
 
 
 def test_a_token_is_needed_beyond_this_machine(folder):

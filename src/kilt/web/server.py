@@ -44,6 +44,8 @@ AT_ONCE = 16  # requests that are worked on; the others wait
 HEAVY = 2  # of those that take seconds
 POLL = 0.5  # seconds between looks at the log of a run that is watched
 COOKIE = "kilt-token"
+API = "/api/"
+OWN = ("same-origin", "none")  # Sec-Fetch-Site of our own page and of an address that was typed; programs send none
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -65,21 +67,23 @@ class Guard:
     Attributes
     ----------
     hosts : frozenset of str
-        Names that the server goes by, without ports. With a token it goes by any address in numbers too.
+        Names of the server in lower case, without ports. With a token, any numeric address is accepted too.
     token : str
-        What a browser has to show, in the address once and in a cookie from then on; empty: nothing.
+        What a browser must send, in the address once and in a cookie from then on; empty: no token is needed.
     """
 
     hosts: frozenset[str] = frozenset(LOCAL)
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Why a request is refused; empty where it is not."""
-        host = request.headers.get("host", "")
+        """Why a request is refused; empty if it is allowed."""
+        host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not go by {host[:100]!r}: use the address that it printed"
         origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and origin.lower() != f"{request.url.scheme}://{host}":  # an origin includes its port
+            return "requests from other pages are refused"
+        if request.scope["path"].startswith(API) and request.headers.get("sec-fetch-site", "none") not in OWN:
             return "requests from other pages are refused"
         if self.token:
             shown = request.query_params.get("token") or request.cookies.get(COOKIE, "")
@@ -136,7 +140,8 @@ class Guarded:
                 headers.update(HEADERS)
                 if self.guard.token and request.query_params.get("token"):
                     cookie = Response()
-                    cookie.set_cookie(COOKIE, self.guard.token, httponly=True, samesite="strict")
+                    secure = request.url.scheme == "https"
+                    cookie.set_cookie(COOKIE, self.guard.token, httponly=True, samesite="strict", secure=secure)
                     headers.append("set-cookie", cookie.headers["set-cookie"])
             await send(message)
 
