@@ -25,6 +25,7 @@ LAYERS = [
         "gpu",
         "artifact",
         "archive",
+        "cancellation",
         "config",
         "engines",
     },

@@ -8,6 +8,7 @@
     ├── AbstractionError an abstraction that cannot be built as asked, or does not fit a game
     ├── ArtifactError    arrays on disk that are missing, damaged, of another kind, or that there is no room for
     ├── RunError         a run that cannot be started or continued as asked: algorithm, budget, folder
+    ├── CancellationError a computation that took too long, or whose result nobody waits for
     ├── EngineError      work that cannot be done elsewhere: no cluster, no room, a worker that died
     ├── PlayError        a match that cannot begin or go on: an agent, a network, a protocol
     └── MissingPeerError an optional package that a command compares itself with is not installed
@@ -44,6 +45,10 @@ class ArtifactError(KiltError):
 
 class RunError(KiltError):
     """A run of a solver that cannot be started or continued as asked."""
+
+
+class CancellationError(KiltError):
+    """A computation that was cancelled: it took too long, or nobody waits for its result."""
 
 
 class PlayError(KiltError):

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt.arrays import BoolArray, FloatArray, IntArray
+from kilt.cancellation import raise_if_cancelled
 from kilt.cards.deck import subsets
 from kilt.cards.edges import pair_edges
 from kilt.cards.equity import hand_strength, rank_hands
@@ -290,6 +291,7 @@ class _Walk:
             return (-1 if position.folded == self.me else 1) * position.stake * self.met(reach)
         if position.actor == TERMINAL:
             return position.stake * self.shown_down(reach)
+        raise_if_cancelled()
         self.decisions += 1
         if self.decisions > MOST_DECISIONS:
             raise PlayError(f"more than {MOST_DECISIONS:,} decisions may follow: what actions are worth is not told")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
+from kilt.cancellation import raise_if_cancelled
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
 from kilt.evaluate.decisions import exact, state_value
 from kilt.evaluate.estimators import estimator_named
@@ -79,6 +80,7 @@ class DeservedScore:
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
         judge = LogJudge(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:
+            raise_if_cancelled()
             if hand.number not in self._judged:
                 players = (PERSON, AGENT) if hand.number % 2 == 0 else (AGENT, PERSON)
                 self._judged[hand.number] = judge.judge([hand._replace(players=players)])

@@ -1,0 +1,37 @@
+"""Cancellation of long computations: the caller gives a check, and the loops of the computation call it.
+
+>>> def give_up():
+...     raise CancellationError("nobody waits for the result")
+>>> with cancelled_by(give_up):
+...     raise_if_cancelled()
+Traceback (most recent call last):
+kilt.errors.CancellationError: nobody waits for the result
+>>> raise_if_cancelled()  # there is no check here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from kilt.errors import CancellationError
+
+__all__ = ["CancellationError", "cancelled_by", "raise_if_cancelled"]
+
+_check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
+
+
+@contextmanager
+def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
+    """Let loops inside call `check`, which raises `CancellationError` to end them. It holds in this thread alone."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+def raise_if_cancelled() -> None:
+    """Raise `CancellationError` if the caller of this computation cancels it. Loops that take seconds call this."""
+    _check.get()()
