@@ -5,31 +5,36 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from queue import Queue
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect, sync_playwright
 
+from kilt import artifact
 from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.api import solve_game
 from kilt.bench import web as bench
 from kilt.cards.equity import board_rows
-from kilt.errors import ArtifactError, PlayError
+from kilt.errors import ArtifactError, PlayError, RunError
 from kilt.evaluate.decisions import decision_values, exact, ranges
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
+from kilt.machine import ProcessId
 from kilt.play.agent import known
+from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
 from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import Library
@@ -515,14 +520,14 @@ def test_a_run_is_started_stopped_and_resumed(tmp_path):
         until(lambda: len(client.get("/api/steps", params={"run": "runs/mine"}).json().get("steps", [])) > 1)
         assert client.get("/api/runs").json()["runs"][0]["working"]
         assert client.post("/api/stop", params={"run": "runs/mine"}).status_code == 200
-        until(lambda: not runner.working()["runs/mine"])
+        until(lambda: not client.get("/api/runs").json()["runs"][0]["working"])
         stopped = client.get("/api/steps", params={"run": "runs/mine"}).json()["steps"]
         assert client.post("/api/resume", params={"run": "runs/mine"}).status_code == 200
         until(lambda: len(client.get("/api/steps", params={"run": "runs/mine"}).json()["steps"]) > len(stopped))
     finally:
         runner.close()
     for name, text, words in (
-        ("../up", config.format(1), "error.*name: string should match"),
+        ("../up", config.format(1), "the run is called"),
         ("other", 'game = "/etc/passwd"\ncards = "lossless"', "ready-made"),
         ("other", 'game = "leduc"\ncards = "/etc"', "ready-made|plans of cards"),
         ("other", "game = ", ""),
@@ -531,6 +536,206 @@ def test_a_run_is_started_stopped_and_resumed(tmp_path):
         assert answer.status_code == 422
         assert re.search(words, json.dumps(answer.json()))
     assert not (tmp_path / "up").exists()
+
+
+SHORT_RUN = 'game = "leduc"\ncards = "lossless"\n[solver]\nalgorithm = "cfr+"\niterations = 1\n'
+LONG_RUN = SHORT_RUN.replace("iterations = 1", "minutes = 10")  # longer than the tests of it; they stop it
+
+
+@pytest.fixture
+def controlled(tmp_path):
+    """A client of a server that controls the runs of a new folder, and this folder."""
+    folder = tmp_path / "runs"
+    runner = Runner(folder)
+    yield TestClient(create_app(State(Library([folder]), runner)), base_url="http://localhost"), folder
+    runner.close()
+
+
+def test_a_refused_start_says_all_that_is_wrong_and_leaves_nothing(controlled):
+    client, folder = controlled
+    before = set(folder.iterdir())
+    wrong = SHORT_RUN.replace("cfr+", "magic")
+    for name, config, words in (
+        ("my run", SHORT_RUN, ["the run is called 'my run'"]),
+        ("my run", wrong, ["the run is called 'my run'", "magic"]),
+        ("mine", wrong, ["magic"]),
+        ("mine", "game = ", ["the configuration is not TOML"]),
+        ("mine\n", SHORT_RUN, [r"'mine\n'"]),
+        ("", SHORT_RUN, ["the run is called ''"]),
+        ("x" * 101, SHORT_RUN, ["up to 100 letters"]),
+    ):
+        answer = client.post("/api/runs", json={"name": name, "config": config})
+        assert answer.status_code == 422
+        said = answer.json()["error"]
+        assert all(word in said for word in words) and "\n" not in said and "pattern" not in said
+        assert set(folder.iterdir()) == before
+    assert "magic" in client.post("/api/plan", json={"name": "my run", "config": wrong}).json()["error"]
+
+
+def test_the_run_form_opens_no_files(controlled, monkeypatch):
+    """Each of them would be opened by `kilt solve`."""
+    client, folder = controlled
+    monkeypatch.chdir(folder.parent)
+    plan = '[[rounds]]\nsteps = [{feature = "canonical"}]\n' * 2
+    for place in (folder, folder.parent):
+        place.joinpath("x.toml").write_text(plan, encoding="utf-8")
+    folder.joinpath("beside").mkdir()
+    folder.parent.joinpath("here").mkdir()
+    model = '[counter]\nmodel = "here"\n'
+    for config, key in (
+        ('game = "leduc"\ncards = "x.toml"', "`cards`"),
+        ('game = "leduc"\ncards = ["lossless", "x.toml"]', "`cards`"),
+        ('game = "leduc"\ncards = "missing.toml"', "`cards`"),
+        ('game = "leduc"\ncards = "beside"', "`cards`"),
+        ('game = "leduc"\ncards = "here"', "`cards`"),
+        ('game = "leduc"\ncards = ".."', "`cards`"),
+        ('game = "leduc"\ncards = "lossless\\u0000"', "`cards`"),
+        ('game = "x.toml"\ncards = "lossless"', "`game`"),
+        (f'game = "leduc"\ncards = "lossless"\n{model}', "`model`"),
+    ):
+        for path in ("/api/plan", "/api/runs"):
+            answer = client.post(path, json={"name": "mine", "config": config})
+            assert answer.status_code == 422
+            assert answer.json()["error"].startswith(f"{key}"), config
+            assert "opens no files" in answer.json()["error"]
+
+
+@contextmanager
+def serving(*options, cwd=None, before="", limit=0):
+    """A server in a process of its own, and its address. `before` is Python that runs first."""
+    files = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}));" if limit else ""
+    code = f"{files}{before}\nimport kilt.cli; kilt.cli.main()"
+    command = [sys.executable, "-c", code, "web", "--no-browser", "--port", "0", *map(str, options)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd) as server:
+        try:
+            line = server.stderr.readline()
+            found = re.search(r"https?://\S+", line)
+            assert found, line + server.stderr.read()
+            yield server, found[0]
+        finally:
+            if server.poll() is None:
+                server.kill()
+
+
+def asked(address, path, body=None):
+    """What a server answers; a body makes it a POST."""
+    request = Request(f"{address}{path}", None if body is None else json.dumps(body).encode())
+    request.add_header("content-type", "application/json")
+    with urlopen(request, timeout=120) as answer:
+        return json.load(answer)
+
+
+def started_run(address):
+    """Start a run that would take ten minutes; returns once it is at work."""
+    asked(address, "api/runs", {"name": "mine", "config": LONG_RUN})
+    until(lambda: len(asked(address, "api/steps?run=runs/mine")["steps"]) > 1 if run_of(address) else False)
+
+
+def run_of(address):
+    return next(iter(asked(address, "api/runs")["runs"]), None)
+
+
+def process_of(folder):
+    (record,) = folder.glob(".*.job")
+    return ProcessId(*json.loads(record.read_text(encoding="utf-8"))["process"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_server_that_is_told_to_end_stops_its_runs_with_a_checkpoint(tmp_path, number):
+    folder = tmp_path / "runs"
+    with serving("--control", cwd=tmp_path) as (server, address):
+        started_run(address)
+        process = process_of(folder)
+        assert process.running
+        server.send_signal(number)
+        assert server.wait(timeout=300) == 0
+        assert "stopping runs/mine" in (said := server.stderr.read()) and "Traceback" not in said
+    assert not process.running
+    run = RunFolder.open(folder / "mine")
+    saved = artifact.read(run.path / "checkpoint", "checkpoint", check=True).figures["iterations"]
+    assert saved == run.steps()[-1].iterations > 0  # of the moment at which it was stopped
+    assert "stopped after" in folder.joinpath(".runs-mine.log").read_text(encoding="utf-8")
+    assert not [*folder.glob(".*.job"), *folder.glob(".*.toml")]
+
+
+def test_a_server_adopts_the_runs_of_one_that_was_killed(tmp_path):
+    folder = tmp_path / "runs"
+    with serving("--control", cwd=tmp_path) as (server, address):
+        started_run(address)
+        process = process_of(folder)
+        server.kill()
+        server.wait()
+    assert process.running
+    with serving(folder, cwd=tmp_path) as (other, address):  # without --control
+        assert run_of(address)["working"] is False
+        other.kill()
+    with serving("--control", cwd=tmp_path) as (server, address):
+        assert run_of(address)["working"] is True
+        with pytest.raises(HTTPError):  # it is at work already
+            asked(address, "api/resume?run=runs/mine", {})
+        asked(address, "api/stop?run=runs/mine", {})
+        until(lambda: not run_of(address)["working"])
+        assert not process.running
+        steps = asked(address, "api/steps?run=runs/mine")["steps"]
+        asked(address, "api/resume?run=runs/mine", {})
+        until(lambda: len(asked(address, "api/steps?run=runs/mine")["steps"]) > len(steps))
+        process = process_of(folder)
+        server.kill()
+        server.wait()
+    assert process.running
+    with serving("--control", cwd=tmp_path) as (server, address):
+        server.terminate()
+        assert server.wait(timeout=300) == 0
+    assert not process.running
+
+
+def test_a_record_of_another_process_is_not_adopted(tmp_path):
+    """The number of a process that has ended may belong to another one, which must not be stopped."""
+    with subprocess.Popen(["sleep", "600"]) as bystander:
+        here = ProcessId.of(bystander.pid)
+        job = {"name": "runs/mine", "place": str(tmp_path / "mine"), "host": socket.gethostname(), "stopping": False}
+        records = {
+            "another": job | {"process": [here.pid, here.started - 3600]},
+            "ended": job | {"process": [2**22 + 1, here.started]},
+            "elsewhere": job | {"process": list(here), "host": "another.machine"},
+        }
+        for name, data in records.items():
+            tmp_path.joinpath(f".{name}.job").write_text(json.dumps(data), encoding="utf-8")
+            runner = Runner(tmp_path)
+            with pytest.raises(RunError, match="nothing to stop"):
+                runner.stop("runs/mine", tmp_path / "mine")
+            runner.close()
+            tmp_path.joinpath(f".{name}.job").unlink(missing_ok=True)
+        tmp_path.joinpath(".broken.job").write_text("[", encoding="utf-8")
+        Runner(tmp_path).close()
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_one_server_controls_the_runs_of_a_folder(tmp_path):
+    runner = Runner(tmp_path)
+    with pytest.raises(RunError, match="another `kilt web --control`"):
+        Runner(tmp_path)
+    runner.close()
+    Runner(tmp_path).close()
+
+
+def test_a_run_that_is_stopping_is_not_stopped_twice(tmp_path):
+    """A second signal would end it without a checkpoint."""
+    runner = Runner(tmp_path)
+    try:
+        runner.start("mine", LONG_RUN)
+        with pytest.raises(RunError, match="is there already"):
+            runner.start("mine", LONG_RUN)
+        runner.stop(f"{tmp_path.name}/mine", None)  # before its folder is there, too
+        job = runner.job(tmp_path / "mine")
+        assert job is None or job.stopping
+        if job:
+            with pytest.raises(RunError, match=r"is stopping already|nothing to stop"):
+                runner.stop(job.name, job.place)
+    finally:
+        runner.close()
+    assert not list(tmp_path.glob(".*.job"))
 
 
 def until(holds, seconds=300.0):
@@ -542,11 +747,18 @@ def until(holds, seconds=300.0):
 
 @pytest.mark.parametrize(
     ("folders", "host", "error"),
-    [(["/nowhere/at/all"], "127.0.0.1", ArtifactError), ([], "", PlayError), ([], "256.0.0.1", PlayError)],
+    [
+        (["/nowhere/at/all"], "127.0.0.1", ArtifactError),
+        ([], "", PlayError),
+        ([], "256.0.0.1", PlayError),
+        ([], "a" * 70, PlayError),
+        ([], "ü..x", PlayError),
+    ],
 )
 def test_servers_that_cannot_be_started(folders, host, error):
-    with pytest.raises(error):
+    with pytest.raises(error) as refusal:
         serve([Path(folder) for folder in folders], host, 0, browser=False)
+    assert "\n" not in str(refusal.value)
 
 
 # A real browser

@@ -55,7 +55,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
-from kilt.records import MOST, Record, bounded, read_toml, record_of
+from kilt.records import MOST, Record, bounded, parse_toml, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
@@ -398,6 +398,15 @@ def read_config(path: str | Path) -> Config:
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
     return _beside(config, path.parent)
+
+
+def parse_config(text: str) -> Config:
+    r"""Parse the configuration of a run from TOML. Unlike `read_config`, it looks for no files.
+
+    >>> parse_config('game = "leduc"\ncards = "lossless"').cards
+    ('lossless',)
+    """
+    return config_of(parse_toml(text, "the configuration", RunError))
 
 
 def config_of(said: Mapping[str, Any]) -> Config:

@@ -1,4 +1,4 @@
-"""The machine that kilt runs on: locks between processes, time, and how much memory a process may still take."""
+"""The machine that kilt runs on: processes and locks between them, time, and available memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Bytes of a process that solves or builds, without its tables: Python, libraries, kernels that are on disk. Where these
 # are yet to be compiled, it is some 130 MB more.
 PROCESS = 235_000_000
 LIBRARIES = 700_000_000  # bytes of address space: what Python, NumPy, the compiler and pictures take beside any work
+SAME = 2.0  # seconds by which the start time of a process may differ between readings: the clock may have been adjusted
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
 
 
@@ -20,6 +21,49 @@ def cpu_seconds() -> float:
     """Seconds of CPU time so far: of this process, on all its threads, and of those started by it that have ended."""
     ended = os.times()
     return process_time() + ended.children_user + ended.children_system
+
+
+class ProcessId(NamedTuple):
+    """A process of this machine, by its number and start time: another process may get the same number later.
+
+    >>> here = ProcessId.of(os.getpid())
+    >>> here.running, here._replace(started=0.0).running
+    (True, False)
+    """
+
+    pid: int
+    started: float  # seconds since 1970
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """The process that has a number now; it must exist."""
+        import psutil
+
+        return cls(pid, psutil.Process(pid).create_time())
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._found() is not None
+
+    def terminate(self) -> None:
+        """Send SIGTERM, unless the process has ended."""
+        import psutil
+
+        if found := self._found():
+            with suppress(psutil.NoSuchProcess):
+                found.terminate()
+
+    def _found(self) -> Any:
+        """The process, if it runs."""
+        import psutil
+
+        try:
+            found = psutil.Process(self.pid)
+            same = abs(found.create_time() - self.started) < SAME
+            return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
 
 
 class Stopwatch:

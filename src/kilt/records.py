@@ -100,13 +100,22 @@ def record_of(kind: type[T], said: object) -> T:
 
 
 def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
-    """The data of a TOML file; raises `complaint` where it cannot be read."""
+    """Parse a TOML file. Raises `complaint` if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, or numbers and lists without end
+    except ValueError as error:  # no UTF-8
         raise complaint(f"{path} is not TOML: {error}") from None
+    return parse_toml(text, str(path), complaint)
+
+
+def parse_toml(text: str, source: str, complaint: type[KiltError]) -> dict[str, Any]:
+    """Parse TOML. Raises `complaint`, which names the `source`, if the text is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # no TOML, or numbers and lists without end
+        raise complaint(f"{source} is not TOML: {error}") from None
 
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:

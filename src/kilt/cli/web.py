@@ -10,6 +10,7 @@ import typer
 from kilt.cli.show import say
 from kilt.errors import KiltError
 
+PER_ADDRESS = 128  # connections: a browser needs 6 or 7, and a hundred people may share an address
 EXTRA = "the page needs FastAPI and uvicorn: pip install 'kilt[web]'"
 
 
@@ -25,6 +26,19 @@ def web(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535, help="0 is any free one.")] = 8765,
     control: Annotated[bool, typer.Option("--control", help="Let the page start, stop and resume runs.")] = False,
+    tls: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--tls",
+            metavar="CERT KEY",
+            help="Serve HTTPS with this certificate (chain) and private key, in PEM format. Without it, traffic is "
+            "plain HTTP.",
+        ),
+    ] = None,
+    connections: Annotated[
+        int,
+        typer.Option("--connections", metavar="N", min=8, max=400, help="Most connections from one address."),
+    ] = PER_ADDRESS,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """Play agents, look at strategies and buckets, and watch runs, in the browser."""
@@ -37,4 +51,13 @@ def web(
 
     usual = Path("runs")
     folders = runs or ([usual] if usual.is_dir() else [])
-    serve(folders, host, port, control=usual if control else None, browser=browser, announce=say)
+    serve(
+        folders,
+        host,
+        port,
+        control=usual if control else None,
+        tls=tls,
+        connections=connections,
+        browser=browser,
+        announce=say,
+    )

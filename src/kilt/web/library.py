@@ -137,9 +137,9 @@ class Library:
             return WebPlayer(*load_player(name, load_holdem(LARGE)))
         return WebPlayer(*load_player(str(place or SHIPPED[name])))
 
-    def runs(self) -> list[dict[str, Any]]:
-        """What is known of each run: where it stands, or what is wrong with it."""
-        return [self.run(name, place) for name, place in self.places().items() if RunFolder.begun(place)]
+    def run_places(self) -> dict[str, Path]:
+        """Folders of runs by the names that they have here."""
+        return {name: place for name, place in self.places().items() if RunFolder.begun(place)}
 
     def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
         """One run; its `error` says what is wrong with it."""

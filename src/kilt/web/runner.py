@@ -1,117 +1,269 @@
-"""Runs that the page starts, stops and goes on with: `kilt solve` in processes of its own.
+"""Runs that the page starts, stops and resumes: `kilt solve` in processes of its own.
 
-What they find is on disk, and the page reads it there: a run that was started here can be resumed anywhere.
+Each process has a record in the folder of new runs: ``.NAME.job``, with its number and start time. If the server is
+killed, the runs continue. The next server finds their records and controls them.
 """
 
 from __future__ import annotations
 
-import signal
+import json
+import re
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
 from os import SEEK_END
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import RLock
+from time import sleep
 from typing import Any
 
-from kilt.config import SPOT, read_config
-from kilt.errors import RunError
+from kilt import artifact
+from kilt.config import SPOT, Config, parse_config
+from kilt.errors import KiltError, RunError, quoted
 from kilt.games import ready_made_games
+from kilt.machine import ProcessId, locked
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.web.library import taken
 
 MOST_RUNS = 2  # at work at a time
-SAID = ".{}.log"  # what a run prints, by its name
-LAST = 4_000  # bytes of it that are shown
+LOG, JOB, CONFIG = ".{}.log", ".{}.job", ".{}.toml"  # what a run prints, its process, and its configuration
+CONTROL = ".control.lock"  # held by the server that controls the runs of a folder
+LAST = 4_000  # bytes of what a run prints that are shown
+POLL = 0.1  # seconds between looks at runs that are to stop
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # of a run
+PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # letters of the name of a card abstraction, which names no file
+
+
+@dataclass
+class Job:
+    """A run in a process that a server started.
+
+    Attributes
+    ----------
+    name : str
+        The run, as the server that started it called it.
+    place : Path
+        Its folder.
+    process : ProcessId
+        The process that solves.
+    stopping : bool
+        Whether it has been told to stop. A second signal would end it without a checkpoint.
+    """
+
+    name: str
+    place: Path
+    process: ProcessId
+    stopping: bool = False
 
 
 class Runner:
-    """Processes that solve.
+    """Processes that solve. One runner at a time controls the runs of a folder.
 
     Parameters
     ----------
     folder : Path
         Where new runs go.
+
+    Raises
+    ------
+    RunError
+        Another server controls the runs of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._said: dict[str, Path] = {}  # where runs that were started here write what they print
-        self._changing = Lock()
+        self._held = ExitStack()
+        with artifact.os_errors(f"{folder} cannot be written"):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._held.enter_context(locked(folder / CONTROL, wait=False))
+            except BlockingIOError:
+                raise RunError(
+                    f"another `kilt web --control` controls the runs in {folder}: stop it, or leave out --control"
+                ) from None
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._changing = RLock()
+        self._jobs = {job.place: job for job in self._recorded()}
 
-    def working(self) -> dict[str, bool]:
-        """Whether each run that was started here is at work."""
-        return {name: process.poll() is None for name, process in self._processes.items()}
+    def job(self, place: Path) -> Job | None:
+        """The job that is at work on a run; None where there is none."""
+        return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
         """What a run would take: see `kilt.web.library.taken`."""
-        with TemporaryDirectory() as folder:
-            return taken(_plan(Path(folder) / "config.toml", config))
+        return taken(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
-        """Start a run in a new folder; its name in the library."""
+        """Start a run in a new folder. Returns its name in the library."""
+        complaints = list[str]()
+        if not NAME.fullmatch(name):
+            complaints.append(
+                f"the run is called {quoted(name)}: use up to 100 letters, digits, '.', '_' and '-', "
+                "and begin with a letter or a digit"
+            )
+        try:
+            self._plan(config)
+        except KiltError as error:
+            complaints.append(str(error))
+        if complaints:
+            raise RunError("; ".join(complaints))
         place = self.folder / name
-        if place.exists():
-            raise RunError(f"{name} is there already: choose another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f".{name}.toml"
-        _plan(file, config)
-        self._run(f"{self.folder.name}/{name}", "solve", str(file), "--out", str(place))
+        with self._changing, artifact.os_errors(f"{self.folder} cannot be written"):
+            if place.exists() or self.job(place):
+                raise RunError(f"{name} is there already: choose another name")
+            self._require_room()
+            file = self.folder / CONFIG.format(name)
+            try:
+                file.write_text(config, encoding="utf-8")
+                self._run(f"{self.folder.name}/{name}", place, "solve", str(file), "--out", str(place))
+            except BaseException:
+                file.unlink(missing_ok=True)
+                raise
         return f"{self.folder.name}/{name}"
 
-    def said(self, name: str) -> str:
-        """The last that a run has printed, if it was started here."""
+    def said(self, name: str, place: Path) -> str:
+        """The last that a run has printed, if a page started it."""
+        job = self._jobs.get(place)
         try:
-            with self._said[name].open("rb") as file:
+            with (self.folder / LOG.format(_file_name(job.name if job else name))).open("rb") as file:
                 file.seek(max(0, file.seek(0, SEEK_END) - LAST))
                 return file.read().decode(errors="replace")
-        except (KeyError, OSError):
+        except (OSError, ValueError):
             return ""
 
     def resume(self, name: str, place: Path) -> None:
-        """Go on with a run."""
+        """Resume a run."""
         RunFolder.open(place)
         spot = ["spot"] if (place / SPOT).is_file() else []
-        self._run(name, *spot, "solve", "--resume", str(place))
-
-    def stop(self, name: str) -> None:
-        """Let a run that was started here write a checkpoint and stop."""
-        process = self._processes.get(name)
-        if process is None or process.poll() is not None:
-            raise RunError(f"{name} is not at work here: there is nothing to stop")
-        process.send_signal(signal.SIGINT)
-
-    def close(self) -> None:
-        """Stop all that were started here, and wait for their checkpoints."""
-        for process in self._processes.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-        for process in self._processes.values():
-            process.wait()
-
-    def _run(self, name: str, *arguments: str) -> None:
-        with self._changing:
-            if sum(self.working().values()) >= MOST_RUNS:
-                raise RunError(f"{MOST_RUNS} runs are at work: stop one, or wait for it")
-            if self.working().get(name):
+        with self._changing, artifact.os_errors(f"{self.folder} cannot be written"):
+            if self.job(place):
                 raise RunError(f"{name} is at work already")
-            self._said[name] = self.folder / SAID.format(name.replace("/", "-"))
-            with self._said[name].open("ab") as said:
-                self._processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "kilt", *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+            self._require_room()
+            self._run(name, place, *spot, "solve", "--resume", str(place))
+
+    def stop(self, name: str, place: Path | None) -> None:
+        """Tell a run to write a checkpoint and stop. `place` is None before the run has begun its folder."""
+        with self._changing:
+            jobs = self._at_work()
+            job = jobs.get(place) if place else next((job for job in jobs.values() if job.name == name), None)
+            if job is None:
+                raise RunError(f"{name} is not at work here: there is nothing to stop")
+            if job.stopping:
+                raise RunError(f"{name} is stopping already: it writes a checkpoint first")
+            self._stop(job)
+
+    def close(self, announce: Callable[[str], None] = lambda text: None) -> None:
+        """Stop all runs, and wait for their checkpoints. Ctrl-C leaves them to end by themselves."""
+        try:
+            with self._changing:
+                jobs = self._at_work()
+                for job in jobs.values():
+                    if not job.stopping:
+                        self._stop(job)
+            if jobs:
+                names = ", ".join(job.name for job in jobs.values())
+                announce(f"stopping {names}, which take a checkpoint first (Ctrl-C does not wait for them)")
+            while self._at_work():
+                sleep(POLL)
+        except KeyboardInterrupt:
+            announce("the runs write their checkpoints and end by themselves")
+        finally:
+            self._held.close()
+
+    def _at_work(self) -> dict[Path, Job]:
+        """Jobs that have not ended, by place; records of the others are deleted."""
+        with self._changing:
+            self._children = [child for child in self._children if child.poll() is None]
+            found = {place: job for place, job in self._jobs.items() if job.process.running}
+            for place in self._jobs.keys() - found.keys():
+                self._forget(self._jobs.pop(place))
+            return found
+
+    def _stop(self, job: Job) -> None:
+        """Tell a run to stop. SIGTERM, unlike SIGINT, is not ignored by what was started in the background."""
+        job.process.terminate()
+        job.stopping = True
+        with suppress(OSError):  # on a full disk, too, runs can be stopped
+            self._record(job)
+
+    def _require_room(self) -> None:
+        if len(self._at_work()) >= MOST_RUNS:
+            raise RunError(f"{MOST_RUNS} runs are at work: stop one, or wait for it")
+
+    def _run(self, name: str, place: Path, *arguments: str) -> None:
+        """Start a process, and record it. In a session of its own, Ctrl-C in a terminal reaches the server alone."""
+        with (self.folder / LOG.format(_file_name(name))).open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "kilt", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            job = Job(name, place, ProcessId.of(child.pid))
+            self._record(job)
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        self._children.append(child)
+        self._jobs[place] = job
+
+    def _record(self, job: Job) -> None:
+        data = asdict(job) | {"place": str(job.place), "process": list(job.process), "host": socket.gethostname()}
+        artifact.write_text(self.folder / JOB.format(_file_name(job.name)), json.dumps(data))
+
+    def _recorded(self) -> list[Job]:
+        """Jobs that an earlier server has recorded on this machine."""
+        jobs = []
+        for file in self.folder.glob(JOB.format("*")):
+            try:
+                data = json.loads(file.read_text(encoding="utf-8"))
+                if data.pop("host") != socket.gethostname():
+                    continue
+                pid, started = data.pop("process")
+                place, process = Path(data.pop("place")), ProcessId(int(pid), float(started))
+                jobs.append(Job(**data, place=place, process=process))
+            except (OSError, ValueError, TypeError, LookupError, AttributeError):
+                file.unlink(missing_ok=True)  # of no use: nothing says which process it is
+        return jobs
+
+    def _forget(self, job: Job) -> None:
+        """Delete what was kept for a process that has ended. The run has its own copy of the configuration."""
+        with suppress(OSError):
+            (self.folder / JOB.format(_file_name(job.name))).unlink(missing_ok=True)
+            if job.place.parent == self.folder:
+                (self.folder / CONFIG.format(job.place.name)).unlink(missing_ok=True)
+
+    def _plan(self, text: str) -> RunPlan:
+        """What a configuration means. RunError if it is wrong or names files."""
+        config = parse_config(text)
+        self._require_no_files(config)
+        return resolve(config)
+
+    def _require_no_files(self, config: Config) -> None:
+        """Raise RunError if a configuration names a file or a folder: a browser opens none on this machine."""
+        named = {
+            "`game`": [] if config.game in ready_made_games() else [config.game],
+            "`cards`": [cards for cards in config.cards if not PLAN.fullmatch(cards) or self._is_there(cards)],
+            "`model` in [counter]": [config.counter.model] if config.counter.model else [],
+        }
+        for key, values in named.items():
+            if values:
+                raise RunError(
+                    f"{key} is {quoted(values[0])}: the page takes the names of ready-made games and abstractions, "
+                    "and opens no files; use kilt solve for these"
                 )
 
+    def _is_there(self, name: str) -> bool:
+        """Whether a name is that of a file or folder, where a run would look for it."""
+        return any((folder / name).exists() for folder in (Path(), self.folder))
 
-def _plan(file: Path, text: str) -> RunPlan:
-    """Write a configuration to a file and see what it means; RunError where it names files of its own."""
-    file.write_text(text, encoding="utf-8")
-    config = read_config(file)
-    if config.game not in ready_made_games() or any(set(cards) & {"/", "\\"} for cards in config.cards):
-        file.unlink()
-        raise RunError("runs that are started here take ready-made games and plans of cards: use kilt solve for files")
-    return resolve(config)
+
+def _file_name(name: str) -> str:
+    return name.replace("/", "-")

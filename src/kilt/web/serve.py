@@ -1,17 +1,21 @@
-"""Start the server of the page, say where it is, and open a browser."""
+"""Start the server of the page, print its address, and open a browser."""
 
 from __future__ import annotations
 
-import secrets
+import signal
 import socket
+import ssl
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
+from secrets import token_urlsafe
 
 import uvicorn
 
-from kilt.errors import PlayError
+from kilt.errors import PlayError, about_file, quoted
+from kilt.web.connections import Attended, Listener, limit_logs
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.server import LOCAL, Guard, State, create_app
@@ -23,71 +27,157 @@ def serve(
     port: int,
     *,
     control: Path | None = None,
+    tls: tuple[Path, Path] | None = None,
+    connections: int = 128,
     browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serve the page until Ctrl-C.
+    """Serve the page until Ctrl-C, SIGTERM or SIGHUP, then stop the runs that it has started.
 
     Parameters
     ----------
     folders : sequence of Path
         Runs, exported agents, or folders that hold some.
     host : str
-        The address to listen at. One that other machines reach makes a token necessary.
+        The address to listen at. If other machines can reach it, requests need a token.
     port : int
         0 is any free one.
     control : Path, optional
-        Where runs go that the page starts; left out: it starts and stops none.
+        Folder for the runs that the page starts. Without it the page starts and stops none.
+    tls : (Path, Path), optional
+        Files in PEM format: the certificate with its chain, and its private key. Without them the page is plain HTTP.
+    connections : int
+        Largest number of connections from one address.
     browser : bool
         Whether to open the page.
     announce : callable
-        Hears where the page is.
+        Called with lines for the user, such as the address of the page.
+
+    Raises
+    ------
+    KiltError
+        A folder, the address or a file of `tls` cannot be used, or another server controls the runs.
     """
+    if tls:
+        _require_certificate(*tls)
     if control is not None and all(control.resolve() != folder.resolve() for folder in folders):
         control.mkdir(parents=True, exist_ok=True)
         folders = [*folders, control]
-    state = State(Library(folders), Runner(control.resolve()) if control else None)
-    with _listening(host, port) as line:
-        token = "" if _is_local(host) else secrets.token_urlsafe(24)
-        names = frozenset({*LOCAL, host, f"[{host}]", socket.gethostname()} if token else {*LOCAL, host})
-        app = create_app(state, Guard(names, token))
-        seen = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-        said = f"http://{seen}:{line.getsockname()[1]}/"
-        if token:
-            said += f"?token={token}"
-        announce(f"the page is at {said} (Ctrl-C ends it)")
-        if browser:
-            webbrowser.open(said)
-        settings = uvicorn.Config(app, log_level="warning", limit_concurrency=400, timeout_graceful_shutdown=1)
+    library = Library(folders)
+    with _listening(host, port, connections) as listener:
+        state = State(library, Runner(control.resolve()) if control else None)
         try:
-            uvicorn.Server(settings).run(sockets=[line])
-        except KeyboardInterrupt:
-            pass
+            with _ending_in_order():
+                _serve(listener, state, host, tls, browser, announce)
         finally:
             state.tables.close()
             if state.runner:
-                state.runner.close()
+                state.runner.close(announce)
 
 
-def _is_local(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+def _serve(
+    listener: Listener,
+    state: State,
+    host: str,
+    tls: tuple[Path, Path] | None,
+    browser: bool,
+    announce: Callable[[str], None],
+) -> None:
+    """Answer requests until a signal says to stop."""
+    address, port = listener.getsockname()[:2]
+    local, own = ip_address(address).is_loopback, socket.gethostname()
+    token = "" if local else token_urlsafe(24)
+    names = {*LOCAL, host, _encoded(host)} | (set() if local else {f"[{host}]", own})
+    app = create_app(state, Guard(frozenset(name.lower() for name in names), token))
+    shown = own if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    page = f"{'https' if tls else 'http'}://{shown}:{port}/" + (f"?token={token}" if token else "")
+    announce(f"the page is at {page} (Ctrl-C ends it)")
+    if browser:
+        webbrowser.open(page)
+    certificate, key = tls or (None, None)
+    settings = uvicorn.Config(
+        Attended(app, listener),
+        http="h11",
+        loop="asyncio",  # others accept connections without the listener
+        ws="none",
+        proxy_headers=False,  # clients are who they are to the listener
+        log_level="warning",
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        timeout_graceful_shutdown=1,
+        timeout_notify=1,
+        callback_notify=listener.sweep,
+    )
+    limit_logs()
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """End the block at SIGTERM and SIGHUP as at Ctrl-C: what comes after it is done."""
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    def hung_up(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGTERM)  # which uvicorn knows
+
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _encoded(host: str) -> str:
+    """A host name as browsers send it: letters beyond ASCII are encoded."""
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
+
+
+def _listening(host: str, port: int, connections: int) -> Listener:
+    """A socket that listens; PlayError where the address cannot be used."""
     if not host:
         raise PlayError("an empty host would listen everywhere: name the address, such as 127.0.0.1")
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        line = socket.socket(family, socket.SOCK_STREAM)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        line.bind((host, port))
-        line.listen(256)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, ValueError):  # an unknown name, or one that cannot be: an empty or a long label
+        raise PlayError(
+            f"--host {quoted(host)} is no address of this machine: give one, such as 127.0.0.1, or a name that has one"
+        ) from None
+    listener = Listener(family, connections)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
     except OSError as error:
+        listener.close()
         raise PlayError(
             f"nothing can listen at {host}:{port} ({(error.strerror or str(error)).lower()}): choose another --port"
         ) from None
-    return line
+    return listener
+
+
+def _require_certificate(certificate: Path, key: Path) -> None:
+    """Raise PlayError where a certificate and its key cannot be used for TLS."""
+
+    def password() -> str:
+        raise PlayError(f"{key} is encrypted: give a private key without a passphrase")
+
+    try:
+        for file in (certificate, key):
+            file.read_bytes()
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password)
+    except ssl.SSLError as error:
+        raise PlayError(
+            f"--tls {certificate} {key}: {(error.reason or 'not in PEM format').replace('_', ' ').lower()}; "
+            "give a certificate and its private key in PEM format"
+        ) from None
+    except OSError as error:
+        raise PlayError(f"--tls {about_file(error)}") from None

@@ -14,9 +14,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any, TypeVar
 
-from anyio import CapacityLimiter
+from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -27,6 +29,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kilt import __version__
+from kilt.cancellation import CancellationError, cancelled_by
 from kilt.errors import KiltError
 from kilt.play.agent import known, tells
 from kilt.web.card_views import bucket_view, classes_view
@@ -42,6 +45,8 @@ STATIC = Path(__file__).parent / "static"
 LONGEST = 20_000  # bytes of a request, and of its address
 AT_ONCE = 16  # requests that are worked on; the others wait
 HEAVY = 2  # of those that take seconds
+LONGEST_WORK = 60.0  # seconds for an answer
+GONE = "the client has disconnected"
 POLL = 0.5  # seconds between looks at the log of a run that is watched
 COOKIE = "kilt-token"
 API = "/api/"
@@ -162,11 +167,16 @@ class Typed(BaseModel):
     asked: int | None = None  # the number of the question that it answers; what answers an older one is left out
 
 
-class NewRun(BaseModel):
+class Configuration(BaseModel):
+    """The configuration of a run, as TOML."""
+
+    config: str = Field(max_length=15_000)
+
+
+class NewRun(Configuration):
     """A run to start."""
 
-    name: str = Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")  # of a folder
-    config: str = Field(max_length=15_000)
+    name: str  # of its folder
 
 
 @dataclass
@@ -181,18 +191,45 @@ class State:
 def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     """The application: pages, and what they ask."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    busy, line, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY), CapacityLimiter(HEAVY)
+    busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
 
     async def work(function: Callable[..., T], *arguments: Any) -> T:
         return await run_sync(function, *arguments, limiter=busy)
 
     async def work_hard(request: Request, function: Callable[..., T], *arguments: Any) -> T:
-        """What takes seconds waits in a line of its own, and is left out where nobody waits for it any more."""
-        await request.body()  # what comes after it is that somebody has hung up
-        async with line:
-            if await request.is_disconnected():
-                raise KiltError("nobody waits for this answer any more")
-            return await run_sync(function, *arguments, limiter=heavy)
+        """Run what may take seconds: few at a time, for `LONGEST_WORK`, and only while the client is connected."""
+        await request.body()  # the next message says that the client has disconnected
+        gone = Event()
+
+        def run() -> T:
+            end = monotonic() + LONGEST_WORK
+
+            def check() -> None:
+                if gone.is_set():
+                    raise CancellationError(GONE)
+                if monotonic() > end:
+                    raise CancellationError(
+                        f"this takes longer than {LONGEST_WORK:g} seconds: choose a later decision or a smaller game"
+                    )
+
+            with cancelled_by(check):
+                check()
+                return function(*arguments)
+
+        async def listen() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            gone.set()
+            waiting.cancel()
+
+        with CancelScope() as waiting:
+            listening = asyncio.create_task(listen())
+            try:
+                return await run_sync(run, limiter=heavy)
+            finally:
+                gone.set()  # where the server ends, too
+                listening.cancel()
+        raise CancellationError(GONE)
 
     app.add_middleware(Guarded, guard=guard or Guard())
 
@@ -203,7 +240,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def misread(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg'].lower()}"}, status_code=422)
+        return JSONResponse({"error": f"{first['loc'][-1]}: {first['msg']}"}, status_code=422)
 
     # Play
 
@@ -292,39 +329,45 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return await work(viewed)
 
     @app.get("/api/bucket")
-    async def bucket(player: str, number: int, board: str = "", seat: int = 0) -> dict[str, Any]:
+    async def bucket(request: Request, player: str, number: int, board: str = "", seat: int = 0) -> dict[str, Any]:
         def viewed() -> dict[str, Any]:
             agent, game = state.library.player(player)
             return bucket_view(agent, game, read_board(game, board), number, seat)
 
-        return await work(viewed)
+        return await work_hard(request, viewed)
 
     @app.get("/api/classes")
-    async def classes(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
+    async def classes(request: Request, player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
         def viewed() -> dict[str, Any]:
             agent, game = state.library.player(player)
             return classes_view(agent, game, read_board(game, board), seat)
 
-        return await work(viewed)
+        return await work_hard(request, viewed)
 
     # Runs
 
-    def working(name: str) -> bool:
-        return bool(state.runner and state.runner.working().get(name))
+    def at_work(place: Path) -> dict[str, Any]:
+        """Whether a run that was started here is at work, and whether it has been told to stop."""
+        job = state.runner.job(place) if state.runner else None
+        return {"working": job is not None, "stopping": job is not None and job.stopping}
 
     def standing(name: str) -> dict[str, Any]:
         """All that is known of a run now."""
-        run = state.library.run(name)
+        place = state.library.place(name)
+        run = state.library.run(name, place)
         return {
             "steps": [] if "error" in run else state.library.steps(name),
-            "run": {**run, "working": working(name)},
-            "said": state.runner.said(name) if state.runner else "",
+            "run": {**run, **at_work(place)},
+            "said": state.runner.said(name, place) if state.runner else "",
         }
 
     @app.get("/api/runs")
     async def runs() -> dict[str, Any]:
-        found = await work(state.library.runs)
-        return {"runs": [{**run, "working": working(run["name"])} for run in found], "control": bool(state.runner)}
+        def listed() -> list[dict[str, Any]]:
+            places = state.library.run_places()
+            return [{**state.library.run(name, place), **at_work(place)} for name, place in places.items()]
+
+        return {"runs": await work(listed), "control": state.runner is not None}
 
     @app.get("/api/steps")
     async def steps(run: str) -> dict[str, Any]:
@@ -346,8 +389,8 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return StreamingResponse(events(), media_type="text/event-stream")
 
     @app.get("/api/takes")
-    async def takes(run: str) -> dict[str, Any]:
-        return {"takes": await work(state.library.takes, run)}
+    async def takes(request: Request, run: str) -> dict[str, Any]:
+        return {"takes": await work_hard(request, state.library.takes, run)}
 
     def controlled() -> Runner:
         if state.runner is None:
@@ -355,8 +398,8 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return state.runner
 
     @app.post("/api/plan")
-    async def plan(asked: NewRun) -> dict[str, Any]:
-        return await work(controlled().estimate, asked.config)
+    async def plan(asked: Configuration, request: Request) -> dict[str, Any]:
+        return await work_hard(request, controlled().estimate, asked.config)
 
     @app.post("/api/runs")
     async def start(asked: NewRun) -> dict[str, Any]:
@@ -364,7 +407,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
 
     @app.post("/api/stop")
     async def stop(run: str) -> dict[str, Any]:
-        await work(controlled().stop, run)
+        await work(controlled().stop, run, state.library.places().get(run))
         return {}
 
     @app.post("/api/resume")

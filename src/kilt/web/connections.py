@@ -1,0 +1,237 @@
+"""Limits on connections: how many there may be, how long they may wait, and how much is logged about them.
+
+A browser keeps some connections open between its requests, and so does anybody who wants to use up all of them. A
+connection without a request is closed after `WAITING` seconds, and earlier if another client needs its place: where an
+address, or the server, has reached its limit, the connection that has waited longest makes room. A connection that is
+being answered is never closed for another. Limits hold from the moment at which a connection is accepted, before TLS
+and HTTP begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST = 400  # connections
+WAITING = 15.0  # seconds that a connection may be open without a request, and that a request may take to arrive
+SENDING = 30.0  # seconds in which a client must read something of what it is sent
+ANSWERED = 60.0  # seconds after which the system gives up a client that acknowledges nothing
+AT_ONCE = 32  # connections that are accepted before those that were ended are closed
+FEWEST = 8  # connections that there may be, however few files a process may open
+PAUSE = 0.05  # seconds to wait where the system has no room for another connection, and none can be made
+LOGGED, PERIOD = 10, 60.0  # messages that a logger prints in so many seconds
+
+logger = logging.getLogger("kilt.web")
+
+
+class FewMessages(logging.Filter):
+    """Let `LOGGED` messages of a logger pass in each period, and count the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+        self._began, self._passed, self._dropped = -PERIOD, 0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a message is printed; the first of a period says how many were left out before it."""
+        with self._lock:
+            now = monotonic()
+            if now - self._began >= PERIOD:
+                if self._dropped:
+                    record.msg = f"{record.getMessage()} ({self._dropped:,} messages before it were left out)"
+                    record.args = ()
+                self._began, self._passed, self._dropped = now, 0, 0
+            self._passed += 1
+            self._dropped += self._passed > LOGGED
+            return self._passed <= LOGGED
+
+
+def limit_logs() -> None:
+    """Let the loggers of the server print few messages, whatever clients do."""
+    for name in (logger.name, "uvicorn.error", "asyncio"):
+        own = logging.getLogger(name)
+        if not any(isinstance(each, FewMessages) for each in own.filters):
+            own.addFilter(FewMessages())
+
+
+class Connection(socket.socket):
+    """An accepted connection, which leaves its listener when it is closed."""
+
+    listener: Listener
+    client: tuple[str, int]
+    since: float = 0.0  # when it began to wait for a request, in `monotonic`'s time
+    busy: int = 0  # requests that are being answered
+
+    def close(self) -> None:
+        """Close it."""
+        self.listener.leave(self)
+        super().close()
+
+    def hang_up(self) -> None:
+        """End it; whoever waits for it hears so, and closes it."""
+        with suppress(OSError):  # it has ended already
+            self.shutdown(socket.SHUT_RDWR)
+
+
+class Listener(socket.socket):
+    """A listening socket that limits connections.
+
+    Parameters
+    ----------
+    family : socket.AddressFamily
+        Of its address.
+    per_address : int
+        Connections from one address.
+    """
+
+    def __init__(self, family: int, per_address: int) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self.per_address, self.most = per_address, min(MOST, max(FEWEST, _open_files() // 2))
+        self._open: dict[tuple[str, int], Connection] = {}
+        self._accepted = 0  # at once
+        self._spare = os.open(os.devnull, os.O_RDONLY)  # is closed to make room for a connection that is refused
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection that is within the limits; BlockingIOError if none waits, and after each `AT_ONCE`."""
+        while self._accepted < AT_ONCE:
+            self._accepted += 1
+            try:
+                accepted, address = super().accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                break
+            except OSError as error:  # too many open files, or too little memory
+                logger.warning("a connection was refused: %s", (error.strerror or str(error)).lower())
+                if not self._refused():
+                    sleep(PAUSE)
+                break
+            if connection := self._admitted(accepted, (str(address[0]), int(address[1]))):
+                return connection, address
+        self._accepted = 0
+        raise BlockingIOError
+
+    def close(self) -> None:
+        """Stop to listen."""
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+        super().close()
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection that is closed. Another one may have its address by now."""
+        if self._open.get(connection.client) is connection:
+            del self._open[connection.client]
+
+    def of(self, client: Any) -> Connection | None:
+        """The open connection of a client, by its address and port."""
+        return self._open.get(tuple(client[:2])) if client else None
+
+    async def sweep(self) -> None:
+        """End connections that have waited too long for a request."""
+        now = monotonic()
+        for connection in list(self._open.values()):
+            if not connection.busy and now - connection.since > WAITING:
+                connection.hang_up()
+
+    def _admitted(self, accepted: socket.socket, client: tuple[str, int]) -> Connection | None:
+        """A connection, for which others may have to make room; None where none can."""
+        same = [other for other in self._open.values() if other.client[0] == client[0]]
+        for crowd, most in ((same, self.per_address), (list(self._open.values()), self.most)):
+            if len(crowd) >= most and not self._make_room(crowd):
+                logger.warning("a connection from %s was refused: %d are being answered", client[0], len(crowd))
+                accepted.close()
+                return None
+        connection = Connection(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
+        connection.listener, connection.client, connection.since = self, client, monotonic()
+        self._open[client] = connection
+        _watch(connection)
+        return connection
+
+    def _make_room(self, crowd: list[Connection]) -> bool:
+        """End the connection that has waited longest for a request; False where all are being answered."""
+        waiting = [other for other in crowd if not other.busy]
+        if not waiting:
+            return False
+        longest = min(waiting, key=lambda other: other.since)
+        logger.warning("a connection from %s without a request was closed to make room", longest.client[0])
+        self.leave(longest)
+        longest.hang_up()
+        return True
+
+    def _refused(self) -> bool:
+        """Take the next connection off the queue and close it; False where even that fails."""
+        if self._spare < 0:
+            with suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY)
+            return False
+        os.close(self._spare)
+        self._spare = -1
+        try:
+            super().accept()[0].close()
+            self._spare = os.open(os.devnull, os.O_RDONLY)
+        except OSError:
+            return False
+        return True
+
+
+class Attended:
+    """An application whose connections are known to be busy while it answers, and whose clients may not stall it."""
+
+    def __init__(self, app: ASGIApp, listener: Listener) -> None:
+        self.app, self.listener = app, listener
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        connection = self.listener.of(scope.get("client"))
+        if connection is None:
+            await self.app(scope, receive, send)
+            return
+        deadline, whole = asyncio.get_running_loop().time() + WAITING, False
+
+        async def arrive() -> Message:
+            nonlocal whole
+            async with asyncio.timeout_at(None if whole else deadline):
+                message = await receive()
+            whole = not message.get("more_body", False)
+            return message
+
+        async def leave(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SENDING):
+                    await send(message)
+            except TimeoutError:
+                connection.hang_up()
+
+        connection.busy += 1
+        try:
+            await self.app(scope, arrive, leave)
+        finally:
+            connection.busy -= 1
+            connection.since = monotonic()
+
+
+def _watch(connection: Connection) -> None:
+    """Let the system end a connection whose other end has gone without a word."""
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, int(ANSWERED))
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * ANSWERED))
+
+
+def _open_files() -> int:
+    """How many files this process may open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 2 * MOST
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * MOST if soft == resource.RLIM_INFINITY else soft
