@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, nan
@@ -742,6 +743,31 @@ def test_replies_that_were_not_asked_for_are_ignored():
     quiet = run_match(LIMIT, (baseline("always-call", LIMIT), baseline("always-call", LIMIT)), 5)
     assert outcome.log == quiet.log
     assert len(outcome.warnings) == 2 * 4 * 5
+
+
+def test_a_player_who_floods_the_dealer_ends_the_match_and_fills_no_log():
+    def flood(wire: Wire, state: Any) -> bool:
+        with suppress(OSError):  # the dealer hangs up
+            wire.connection.sendall(b"MATCHSTATE:hm\r\n" * 20_000)
+            wire.file.read()
+        return False
+
+    outcome = run_match(LIMIT, (until(1, flood), baseline("always-call", LIMIT)), 3)
+    check_broken(outcome, "as 10,000 lines before it", 1)
+    assert len(outcome.warnings) == 100 + 2 + 1  # the 1,000th, the 10,000th and the sum
+    assert "number 1,000 about Ann" in outcome.warnings[100]
+    assert outcome.warnings[-1] == "there were 10,000 warnings about Ann"
+
+
+def test_a_player_who_floods_every_turn_fills_no_log_either():
+    def chatter(wire: Wire, state: Any) -> None:
+        wire.connection.sendall(b"MATCHSTATE:hm\r\n" * 500)
+        wire.say(f"{state}:c")
+
+    outcome = run_match(LIMIT, (told(LIMIT, chatter), baseline("always-call", LIMIT)), 5)
+    assert outcome.error == ""
+    assert len(outcome.warnings) == 100 + 2 + 1
+    assert outcome.warnings[-1] == "there were 10,000 warnings about Ann"  # in 4 turns of 5 hands
 
 
 def test_players_who_leave_after_their_last_action_have_played():

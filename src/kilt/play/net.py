@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ LOOPBACK = "127.0.0.1"
 VERSION = "VERSION:2.0.0"
 LONGEST = 1 << 16  # bytes of a line
 MOST_PORTS = 65535
+WARNINGS = 100  # about each player that are reported one by one; later ones where their number is a power of ten
+MOST_IGNORED = 10_000  # lines of a player in one turn that do not answer; more end the match
 MOST_SECONDS = 1e9  # that a limit may be: clocks and sockets count no farther than some billions
 
 _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
@@ -192,7 +195,8 @@ def serve(
     announce : callable
         Is called with the ports once players can connect.
     warn : callable
-        Is told of actions that had to be corrected and of lines that were ignored.
+        Called with warnings about corrected actions and ignored lines: the first `WARNINGS` about each player, and
+        then those whose number is a power of ten.
 
     Returns
     -------
@@ -268,6 +272,28 @@ class _Account:
     invalid: int = 0
 
 
+class _Warnings:
+    """Reports warnings about players, but only some of many: a player may cause as many as it likes."""
+
+    def __init__(self, report: Callable[[str], object]) -> None:
+        self._report, self._counts = report, Counter[str]()
+
+    def add(self, player: str, text: str) -> None:
+        """Report a warning about a player, or count it."""
+        self._counts[player] += 1
+        count = self._counts[player]
+        if count <= WARNINGS:
+            self._report(text)
+        elif count == 10 ** (len(str(count)) - 1):
+            self._report(f"{text} (number {count:,} about {player}; not all are reported)")
+
+    def finish(self) -> None:
+        """Report how many there were, if not all were reported."""
+        for player, count in self._counts.items():
+            if count > WARNINGS:
+                self._report(f"there were {count:,} warnings about {player}")
+
+
 class NetworkMatch:
     """A match of a dealer with two connected players, in order, who have said their version."""
 
@@ -282,7 +308,7 @@ class NetworkMatch:
         warn: Callable[[str], object] = lambda warning: None,
     ) -> None:
         self.game, self.hands, self.dealer = game, hands, Dealer(game, seed)
-        self.lines, self.limits, self.warn = lines, limits or Limits(), warn
+        self.lines, self.limits, self._warnings = lines, limits or Limits(), _Warnings(warn)
         self._log = log
         self._accounts = (_Account(), _Account())
 
@@ -300,11 +326,13 @@ class NetworkMatch:
             except PlayError as error:
                 fault = f"{error}: the match ends in hand {number}"
                 self._write(f"# {fault}")
+                self._warnings.finish()
                 raise PlayError(fault) from None
             for position, won in enumerate(hand.payoffs):
                 chips[self._player(number, position)] += won
         score = Score((chips[0], chips[1]), names)
         self._write(str(score))
+        self._warnings.finish()
         return score
 
     def _player(self, number: int, position: int) -> int:
@@ -350,7 +378,7 @@ class NetworkMatch:
             f"{limits.per_hand:g} seconds a hand for the match": limits.per_hand * self.hands - account.in_match,
         }
         rule, seconds = min(left.items(), key=lambda item: item[1])
-        action: str | None = None
+        action, ignored = None, 0
         try:
             while action is None:
                 reply = line.receive(begun + seconds)
@@ -358,7 +386,11 @@ class NetworkMatch:
                     raise PlayError(f"{line.who} hung up when it was its turn")
                 action = read_reply(reply, asked, self.game)
                 if action is None:
-                    self.warn(f"{line.who} said {reply[:200]!r}, which does not answer {asked}: ignored")
+                    ignored += 1
+                    text = f"{line.who} said {reply[:200]!r}, which does not answer {asked}"
+                    if ignored > MOST_IGNORED:
+                        raise PlayError(f"{text}, as {MOST_IGNORED:,} lines before it")
+                    self._warnings.add(line.who, f"{text}: ignored")
         except TimeoutError:
             raise PlayError(f"{line.who} took longer than {rule}") from None
         used = time.monotonic() - begun
@@ -383,7 +415,7 @@ class NetworkMatch:
             raise PlayError(
                 f"{who} made {account.invalid} invalid actions, {self.limits.invalid} are allowed: {reason}"
             )
-        self.warn(f"hand {asked.number}: {action} is taken as the action of {who}: {reason}")
+        self._warnings.add(who, f"hand {asked.number}: {action} is taken as the action of {who}: {reason}")
         return action
 
     def _write(self, line: str) -> None:
