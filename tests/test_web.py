@@ -2,20 +2,24 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import Queue
-from urllib.error import HTTPError
+from threading import Event
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -23,7 +27,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect, sync_playwright
 
-from kilt import artifact
+from kilt import artifact, cancellation
 from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.api import solve_game
 from kilt.bench import web as bench
@@ -36,7 +40,9 @@ from kilt.machine import ProcessId
 from kilt.play.agent import known
 from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
+from kilt.web import server
 from kilt.web.card_views import bucket_view, classes_view
+from kilt.web.connections import LOGGED, PERIOD, FewMessages
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.serve import serve
@@ -476,8 +482,8 @@ def test_many_clients_at_once(client):
         assert list(pool.map(plays, range(100))) == [1] * 100
 
 
-def test_a_client_that_hangs_up_costs_nothing(folder, address, monkeypatch):
-    """In the middle of a stream others are answered; before an answer that takes long, nothing is computed."""
+def test_a_client_that_hangs_up_costs_nothing(address):
+    """In the middle of a stream others are answered."""
     host, port = address.removeprefix("http://").strip("/").split(":")
     for _ in range(30):
         with socket.create_connection((host, int(port))) as line:
@@ -486,21 +492,261 @@ def test_a_client_that_hangs_up_costs_nothing(folder, address, monkeypatch):
     with urlopen(f"{address}api/runs") as answer:
         assert {"runs/leduc", "runs/broken"} < {run["name"] for run in json.load(answer)["runs"]}
 
-    app, computed, said = create_app(State(Library([folder]))), [], []
-    monkeypatch.setattr("kilt.web.server.values_view", lambda *asked: computed.append(asked) or {})
-    for heard in ([], [{"type": "http.disconnect"}]):
-        events = iter([{"type": "http.request", "body": b"", "more_body": False}, *heard])
 
-        async def receive(events=events):
-            return next(events, None) or await asyncio.Event().wait()
+def get(app, path, query, more=None):
+    """Ask an application without a network. `more` is awaited before the client disconnects. Returns the status."""
+    events, status = [{"type": "http.request", "body": b"", "more_body": False}], []
 
-        async def send(message):
-            said.append(message.get("status"))
+    async def receive():
+        if events:
+            return events.pop()
+        await (more() if more else asyncio.Event().wait())
+        return {"type": "http.disconnect"}
 
-        query = b"player=always-call&history=cc/"
-        scope = {"type": "http", "method": "GET", "path": "/api/values", "query_string": query}
-        asyncio.run(app(scope | {"headers": [(b"host", b"localhost")], "http_version": "1.1"}, receive, send))
-    assert len(computed) == 1 and said[0] == 200
+    async def send(message):
+        status.append(message.get("status"))
+
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": query, "http_version": "1.1"}
+    asyncio.run(app(scope | {"headers": [(b"host", b"localhost")]}, receive, send))
+    return status[0]
+
+
+def test_nothing_is_computed_for_a_client_that_has_left(folder, monkeypatch):
+    """Neither begun, nor continued: the client leaves before the first step, or in the middle of the walk."""
+    app, begun, walked, gone = create_app(State(Library([folder]))), [], [], Event()
+    plain = server.values_view
+    monkeypatch.setattr("kilt.web.server.values_view", lambda *asked: begun.append(asked) or plain(*asked))
+    query = b"player=always-call&history=cc/&board=AsKhTd&cell=QQ"
+    assert get(app, "/api/values", query) == 200
+    assert len(begun) == 1
+
+    async def at_once():
+        pass
+
+    get(app, "/api/values", query, at_once)
+    assert len(begun) == 1
+
+    def step():
+        """Wait in the middle of the walk until the server knows that its client has left."""
+        walked.append(len(begun))
+        if len(begun) == 2:
+            gone.wait(60)
+        cancellation.raise_if_cancelled()
+
+    async def in_the_middle():
+        while not walked:
+            await asyncio.sleep(0.01)
+        asyncio.get_running_loop().call_later(0.1, gone.set)
+
+    monkeypatch.setattr("kilt.evaluate.decisions.raise_if_cancelled", step)
+    get(app, "/api/values", query, in_the_middle)
+    assert len(begun) == 2 and len(walked) == 1  # of many steps
+
+
+def test_a_computation_has_a_bound_on_its_time(client, monkeypatch):
+    monkeypatch.setattr("kilt.web.server.LONGEST_WORK", -1.0)
+    answer = client.get("/api/values", params={"player": "always-call", "history": "cc/", "cell": "QQ"})
+    assert answer.status_code == 422 and "takes longer than" in answer.json()["error"]
+    monkeypatch.undo()
+    assert client.get("/api/values", params={"player": LEDUC}).status_code == 200  # none is stuck
+
+
+# Connections
+
+
+def hundreds(address, number, first=b""):
+    """Open connections that send nothing, or half a request."""
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    opened = []
+    for _ in range(number):
+        line = socket.create_connection((host, port), timeout=60)
+        with suppress(OSError):  # it was closed to make room already
+            line.sendall(first)
+        opened.append(line)
+    return opened
+
+
+@pytest.mark.parametrize("first", [b"", b"GET /api/players HTTP/1.1\r\nHost: local"])
+def test_idle_and_half_open_connections_keep_nobody_out(first):
+    """As many as a process may open files, at a limit of 8 for an address: they make room for others."""
+    with serving("--connections", "8", limit=80) as (server, address):
+        opened = hundreds(address, 200, first)
+        try:
+            for _ in range(5):
+                assert asked(address, "api/players")["small"]
+        finally:
+            for line in opened:
+                line.close()
+        server.terminate()
+        said = server.stderr.read()
+        assert "closed to make room" in said
+        assert len(said) < 4_000 and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"GET / HTTP/1.1\r\nHost: ", b"POST /api/plan HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
+)
+def test_connections_without_a_whole_request_are_closed(first):
+    with serving(before="import kilt.web.connections as c; c.WAITING = 0.5") as (server, address):
+        host = urlsplit(address).netloc.encode()
+        (line,) = hundreds(address, 1, first.replace(b"HTTP/1.1\r\nC", b"HTTP/1.1\r\nHost: " + host + b"\r\nC"))
+        with line, line.makefile("rb") as answers:
+            said = answers.read()  # ends when the server closes the connection
+        assert b" 200 " not in said
+        assert asked(address, "api/players")["small"]
+        server.kill()
+
+
+def test_a_client_that_reads_nothing_is_left(folder):
+    """It asks for more than buffers hold, and its connection is closed while the answer is being sent."""
+    with serving(folder, before="import kilt.web.connections as c; c.SENDING = c.WAITING = 0.5") as (server, address):
+        (line,) = hundreds(address, 1)
+        with line:
+            ask = f"GET /play.js HTTP/1.1\r\nHost: {urlsplit(address).netloc}\r\n\r\n".encode()
+            line.setblocking(False)
+
+            def refused():
+                try:
+                    line.send(ask * 100)
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    return True
+                return False
+
+            until(refused)
+        assert asked(address, "api/players")["small"]
+        server.kill()
+
+
+def test_the_descriptors_of_a_process_may_run_out():
+    """A connection that cannot be opened is refused; nothing is printed again and again, and the next one is served."""
+    code = """
+import asyncio, os, resource, socket
+from kilt.web.connections import Listener, limit_logs
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+limit_logs()
+listener = Listener(socket.AF_INET, 8)
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+listener.setblocking(False)
+
+async def serve():
+    def answered(reader, writer):
+        writer.write(b"here")
+        writer.close()
+    server = await asyncio.start_server(answered, sock=listener)
+    clients = [socket.socket() for _ in range(20)]
+    for client in clients:
+        client.setblocking(False)
+    files = []
+    try:
+        while True:
+            files.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+    loop, heard = asyncio.get_running_loop(), []
+    for client in clients:
+        await loop.sock_connect(client, listener.getsockname())
+    for client in clients:
+        try:
+            heard.append(await loop.sock_recv(client, 4))
+        except ConnectionResetError:
+            heard.append(b"")
+    for file in files:
+        os.close(file)
+    with socket.socket() as client:
+        client.setblocking(False)
+        await loop.sock_connect(client, listener.getsockname())
+        print(heard == [b""] * 20, await loop.sock_recv(client, 4))
+
+asyncio.run(asyncio.wait_for(serve(), 120))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "True b'here'\n", result.stderr
+    assert "too many open files" in result.stderr
+    assert "Traceback" not in result.stderr and len(result.stderr) < 2_000
+
+
+def test_logs_are_limited(caplog):
+    log = logging.Logger("some")
+    log.addFilter(limit := FewMessages())
+    log.addHandler(caplog.handler)
+    for number in range(10_000):
+        log.warning("message %d", number)
+    assert [record.getMessage() for record in caplog.records] == [f"message {n}" for n in range(LOGGED)]
+    limit._began -= PERIOD
+    log.warning("and %s", "another")
+    assert caplog.records[-1].getMessage() == f"and another ({10_000 - LOGGED:,} messages before it were left out)"
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate that signs itself, and its key."""
+    place = tmp_path_factory.mktemp("tls")
+    files = place / "cert.pem", place / "key.pem"
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    subprocess.run([*command, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
+@pytest.fixture(scope="module")
+def secure(folder, certificate):
+    """The address of a server with TLS."""
+    with serving(folder, "--tls", *certificate) as (server, address):
+        yield address
+        server.kill()
+
+
+def test_tls(secure, certificate):
+    """The certificate is checked as a browser would; plain HTTP gets no answer."""
+    assert secure.startswith("https://127.0.0.1:")
+    trusting = ssl.create_default_context(cafile=certificate[0])
+    own, port = secure.rstrip("/"), urlsplit(secure).port
+    for origin, status in ((own, 200), (own.replace("https", "http"), 403), (f"https://127.0.0.1:{port + 1}", 403)):
+        request = Request(f"{secure}api/players", headers={"origin": origin})
+        try:
+            with urlopen(request, context=trusting) as answer:
+                found = answer.status
+        except HTTPError as error:
+            found = error.code
+        assert found == status
+    with pytest.raises(OSError):
+        urlopen(secure.replace("https", "http"), timeout=60)
+    with pytest.raises(URLError, match="CERTIFICATE_VERIFY_FAILED"):
+        urlopen(secure, context=ssl.create_default_context())
+
+
+def test_a_token_in_a_cookie_is_sent_by_tls_alone(folder):
+    app = create_app(State(Library([folder])), Guard(frozenset({"far"}), "secret"))
+    for scheme, secure in (("https", True), ("http", False)):
+        answer = TestClient(app, base_url=f"{scheme}://far").get("/?token=secret")
+        assert ("secure" in answer.headers["set-cookie"].lower()) is secure
+
+
+def test_certificates_that_cannot_be_used(certificate, tmp_path):
+    cert, key = certificate
+    empty, locked = tmp_path / "empty.pem", tmp_path / "locked.pem"
+    empty.touch()
+    change = ["openssl", "rsa", "-in", key, "-aes256", "-passout", "pass:secret", "-out", locked]
+    subprocess.run(change, check=True, capture_output=True)
+    other = tmp_path / "other.pem"
+    subprocess.run(["openssl", "genrsa", "-out", other, "2048"], check=True, capture_output=True)
+    for pair, words in (
+        ((tmp_path / "none.pem", key), "no such file"),
+        ((cert, tmp_path), "is a directory"),
+        ((empty, key), "PEM format"),
+        ((cert, empty), "PEM format"),
+        ((cert, other), "mismatch"),
+        ((cert, locked), "without a passphrase"),
+    ):
+        with pytest.raises(PlayError, match=words) as refusal:
+            serve([], "127.0.0.1", 0, tls=pair, browser=False)
+        assert "\n" not in str(refusal.value)
 
 
 # Control

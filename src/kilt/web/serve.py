@@ -8,6 +8,7 @@ import ssl
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import EADDRNOTAVAIL
 from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_urlsafe
@@ -158,9 +159,9 @@ def _listening(host: str, port: int, connections: int) -> Listener:
         listener.listen(256)
     except OSError as error:
         listener.close()
-        raise PlayError(
-            f"nothing can listen at {host}:{port} ({(error.strerror or str(error)).lower()}): choose another --port"
-        ) from None
+        remedy = "give --host an address of this machine" if error.errno == EADDRNOTAVAIL else "choose another --port"
+        reason = (error.strerror or str(error)).lower()
+        raise PlayError(f"nothing can listen at {host}:{port} ({reason}): {remedy}") from None
     return listener
 
 
