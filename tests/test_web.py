@@ -1106,6 +1106,44 @@ def test_a_decision_of_a_spot_is_looked_at_and_trained(page, address):
         page.keyboard.press("n")
 
 
+def test_the_page_works_with_tls(chromium, secure):
+    """Its own requests, with a body or none, and its stream of events."""
+    context = chromium.new_context(ignore_https_errors=True)  # nobody else has signed the certificate
+    page, wrong = context.new_page(), []
+    page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    page.goto(f"{secure}#/play?player=runs/leduc")
+    page.wait_for_selector("[data-key=c]")
+    asked = page.inner_text(".history")
+    page.keyboard.press("c")
+    expect(page.locator(".history")).not_to_have_text(asked, use_inner_text=True)
+    page.goto(f"{secure}#/runs?run=runs/leduc")
+    expect(page.locator("#stands")).to_contain_text("100 iterations")
+    assert not wrong
+    context.close()
+
+
+def test_the_form_says_what_is_wrong_with_a_new_run(chromium, tmp_path):
+    """The name, the configuration, or both; then the run starts, and stops."""
+    with serving("--control", cwd=tmp_path) as (server, address):
+        page = chromium.new_page()
+        page.goto(f"{address}#/runs")
+        page.fill("#name", "my run")
+        page.fill("#config", SHORT_RUN.replace("cfr+", "magic"))
+        page.click("#plan")
+        expect(page.locator("#trouble")).to_contain_text("magic")
+        page.fill("#config", LONG_RUN)
+        page.click("#start")
+        expect(page.locator("#trouble")).to_contain_text("the run is called 'my run'")
+        page.fill("#name", "mine")
+        page.click("#start")
+        expect(page.locator("#state")).to_have_text("at work", timeout=60_000)
+        page.click("#stop")
+        expect(page.locator("#state")).to_have_text(re.compile("solved so far|stopped"), timeout=60_000)
+        page.close()
+        server.terminate()
+        assert server.wait(timeout=300) == 0
+
+
 @pytest.mark.parametrize("page", SIZES, indirect=True)
 def test_runs_are_seen_with_what_is_wrong_with_them(page, address):
     page.goto(f"{address}#/runs")

@@ -39,7 +39,7 @@ PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # letters of the name of a card a
 
 
 @dataclass
-class Job:
+class RunJob:
     """A run in a process that a server started.
 
     Attributes
@@ -89,7 +89,7 @@ class Runner:
         self._changing = RLock()
         self._jobs = {job.place: job for job in self._recorded()}
 
-    def job(self, place: Path) -> Job | None:
+    def job(self, place: Path) -> RunJob | None:
         """The job that is at work on a run; None where there is none."""
         return self._at_work().get(place)
 
@@ -174,7 +174,7 @@ class Runner:
         finally:
             self._held.close()
 
-    def _at_work(self) -> dict[Path, Job]:
+    def _at_work(self) -> dict[Path, RunJob]:
         """Jobs that have not ended, by place; records of the others are deleted."""
         with self._changing:
             self._children = [child for child in self._children if child.poll() is None]
@@ -183,7 +183,7 @@ class Runner:
                 self._forget(self._jobs.pop(place))
             return found
 
-    def _stop(self, job: Job) -> None:
+    def _stop(self, job: RunJob) -> None:
         """Tell a run to stop. SIGTERM, unlike SIGINT, is not ignored by what was started in the background."""
         job.process.terminate()
         job.stopping = True
@@ -205,7 +205,7 @@ class Runner:
                 start_new_session=True,
             )
         try:
-            job = Job(name, place, ProcessId.of(child.pid))
+            job = RunJob(name, place, ProcessId.of(child.pid))
             self._record(job)
         except BaseException:
             child.kill()
@@ -214,11 +214,11 @@ class Runner:
         self._children.append(child)
         self._jobs[place] = job
 
-    def _record(self, job: Job) -> None:
+    def _record(self, job: RunJob) -> None:
         data = asdict(job) | {"place": str(job.place), "process": list(job.process), "host": socket.gethostname()}
         artifact.write_text(self.folder / JOB.format(_file_name(job.name)), json.dumps(data))
 
-    def _recorded(self) -> list[Job]:
+    def _recorded(self) -> list[RunJob]:
         """Jobs that an earlier server has recorded on this machine."""
         jobs = []
         for file in self.folder.glob(JOB.format("*")):
@@ -228,12 +228,12 @@ class Runner:
                     continue
                 pid, started = data.pop("process")
                 place, process = Path(data.pop("place")), ProcessId(int(pid), float(started))
-                jobs.append(Job(**data, place=place, process=process))
+                jobs.append(RunJob(**data, place=place, process=process))
             except (OSError, ValueError, TypeError, LookupError, AttributeError):
                 file.unlink(missing_ok=True)  # of no use: nothing says which process it is
         return jobs
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: RunJob) -> None:
         """Delete what was kept for a process that has ended. The run has its own copy of the configuration."""
         with suppress(OSError):
             (self.folder / JOB.format(_file_name(job.name))).unlink(missing_ok=True)

@@ -39,7 +39,7 @@ export async function enter(main, at, here) {
   return () => events.close();
 }
 
-const stands = (run) => (run.working ? "at work" : run.elsewhere ? "at work elsewhere" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : run.elsewhere === false ? "stopped" : "stopped or at work elsewhere");
+const stands = (run) => (run.stopping ? "stopping" : run.working ? "at work" : run.elsewhere ? "at work elsewhere" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : run.elsewhere === false ? "stopped" : "stopped or at work elsewhere");
 const bytes = (count) => (count >= 1e9 ? `${(count / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(count / 1e6)).toLocaleString("en")} MB`);
 const time = (seconds) => (seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.max(1, Math.round(seconds))} s`);
 const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than there is"}`;
@@ -72,7 +72,7 @@ function show(place, name, { steps, run, said }, takes, control) {
       "div",
       { class: "bar" },
       run.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
-      control ? make("button", { id: "stop", disabled: !run.working, onclick: order("stop") }, "stop") : "",
+      control ? make("button", { id: "stop", disabled: !run.working || run.stopping, onclick: order("stop") }, "stop") : "",
       control ? make("button", { id: "resume", disabled: run.working || run.elsewhere || run.ended, onclick: order("resume") }, "resume") : "",
     ),
   );
