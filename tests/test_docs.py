@@ -36,7 +36,7 @@ FENCE = re.compile(
 KINDS = {"", "console", "pycon", "python", "text", "toml"}
 
 # Programs that are not ours and not on every machine: what is typed there is not looked at.
-FOREIGN = {"cp", "docker", "export", "git", "kubectl", "pip", "ray", "sbatch", "ssh", "tail", "umask", "."}
+FOREIGN = {"cp", "docker", "export", "git", "kubectl", "openssl", "pip", "ray", "sbatch", "ssh", "tail", "umask", "."}
 VOLATILE = re.compile(r"[\d.,:]+(?= (?:ms|s|µs|min|seconds|minutes|iterations a second|million nodes)\b)")
 # What says how far a slow machine is.
 PROGRESS = re.compile(r"^(?:\d+:\d\d · |compil(?:ing|ed) kernels).*\n", re.MULTILINE)

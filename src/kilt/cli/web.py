@@ -9,8 +9,8 @@ import typer
 
 from kilt.cli.show import say
 from kilt.errors import KiltError
+from kilt.web import PER_ADDRESS
 
-PER_ADDRESS = 128  # connections: a browser needs 6 or 7, and a hundred people may share an address
 EXTRA = "the page needs FastAPI and uvicorn: pip install 'kilt[web]'"
 
 

@@ -16,6 +16,7 @@ from secrets import token_urlsafe
 import uvicorn
 
 from kilt.errors import PlayError, about_file, quoted
+from kilt.web import PER_ADDRESS
 from kilt.web.connections import Attended, Listener, limit_logs
 from kilt.web.library import Library
 from kilt.web.runner import Runner
@@ -29,7 +30,7 @@ def serve(
     *,
     control: Path | None = None,
     tls: tuple[Path, Path] | None = None,
-    connections: int = 128,
+    connections: int = PER_ADDRESS,
     browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
