@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from queue import Queue
 from threading import Event
@@ -34,11 +35,12 @@ from kilt.api import solve_game
 from kilt.bench import web as bench
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
-from kilt.evaluate.decisions import decision_values, exact, ranges
+from kilt.evaluate.decisions import decision_values, exact, judged, ranges
 from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.machine import ProcessId
 from kilt.play.agent import known
+from kilt.play.dealer import Cards, Hand
 from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
 from kilt.web import server
@@ -48,8 +50,9 @@ from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.serve import serve
 from kilt.web.server import LONGEST, Guard, State, create_app
+from kilt.web.spot_views import spot_view
 from kilt.web.tables import Tables, WebTable
-from kilt.web.views import abstraction_view, strategy_view
+from kilt.web.views import abstraction_view, judged_view, strategy_view
 
 BROWSER = os.environ.get("KILT_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
 STORED = Path(__file__).parent / "data" / "0.1.0" / "abstract"
@@ -274,11 +277,33 @@ def test_a_spot_is_walked_with_what_hands_are_worth(client):
     cells = {cell["name"]: cell for cell in view["cells"]}
     assert cells.keys() == {"AA", "KQs"}
     fold, call, raised = cells["AA"]["values"]
-    assert fold == 0 and max(call, raised) > 0  # queens are in the range that bets, or nobody is
+    assert (
+        fold == pytest.approx(0, abs=1e-9) and max(call, raised) > 0
+    )  # queens are in the range that bets, or nobody is
     hands = client.get("/api/values", params={"player": "runs/river", "history": "x b10"}).json()["hands"]
     assert sum(hand["weight"] for hand in hands) == pytest.approx(1, abs=1e-6)
     assert {hand["cell"] for hand in hands} == {"AA", "KQs"}
     assert client.get("/api/strategy", params={"player": "runs/river", "history": "x x"}).json()["state"] == "over"
+
+
+def test_the_pot_is_shown_at_chance_nodes_and_at_the_end(tmp_path):
+    spot = Spot("Ks7h2d4c", pot=10, stacks=20, ranges=("AA,KQs", "QQ,AKo"), bets="1x").solve(iterations=4)
+    found = [spot_view(spot, line) for line in ("x x", "b10 c", "b10 f", "b10 c / 9s x x")]
+    assert [(view["state"], view["pot"]) for view in found] == [
+        ("cards", 10),
+        ("cards", 30),
+        ("over", 20),
+        ("over", 30),
+    ]
+
+
+def test_expected_values_of_spots_are_not_rounded_by_the_server(client, folder):
+    node = open_spot(folder / "river")[1].at("x b10")
+    hands = client.get("/api/values", params={"player": "runs/river", "history": "x b10"}).json()["hands"]
+    values = dict(zip(node.hands, node.action_ev.tolist(), strict=True))
+    assert {hand["hand"]: hand["values"] for hand in hands} == {hand["hand"]: values[hand["hand"]] for hand in hands}
+    view = client.get("/api/strategy", params={"player": "runs/river", "history": "x b10"}).json()
+    assert view["worth"] == list(node.mean(node.ev))
 
 
 @pytest.mark.parametrize(
@@ -435,6 +460,19 @@ def test_a_duplicate_match_to_its_end(client):
     assert "closed" in client.post(f"/api/tables/{table['table']}", json={"text": "deal"}).json()["error"]
     again = client.get(f"/api/tables/{table['table']}").json()
     assert again["events"] == table["events"]
+
+
+def test_the_loss_of_a_decision_is_the_highest_value_less_its_own():
+    """On the river of no-limit hold'em, with bets that the agent has and one that it has not."""
+    agent, game = load_player("house")
+    cards = Cards((game.deck.cards("AhKd"), game.deck.cards("7c7d")), game.deck.cards("Ks9h4d2c8s"))
+    river = game.replay("r300c/r600c/cc/")
+    hand = Hand(0, river.after("r1100"), cards, (0.0, 0.0), ("you", "house"))
+    found = judged_view(judged(agent, game, hand, river, "r1100"))
+    values = [option["value"] for option in found["options"]]
+    assert len(values) > 3 and len(set(values)) == len(values)
+    assert [option["loss"] for option in found["options"]] == pytest.approx([max(values) - value for value in values])
+    assert any(value != round(value, 3) for value in values)  # the page rounds, and once
 
 
 def test_what_is_typed_wrongly_is_told_and_advice_is_given(client):
@@ -1088,6 +1126,45 @@ def test_a_tree_is_walked_and_the_way_back_leads_back(page, address):
 
 
 @pytest.mark.parametrize("page", ["desk"], indirect=True)
+def test_the_verdict_is_the_difference_of_the_values_shown(page, address):
+    """To the last digit, for the decisions of fifteen hands: the highest EV less that of the person's own action."""
+    page.goto(f"{address}#/play?player=runs/leduc")
+    different = 0
+    for number in range(15):
+        for key in "rcrcrcrcrc" if number % 3 else "cccccccccc":
+            page.wait_for_selector("[data-key=c], #deal")
+            if page.locator("#deal").count():
+                break
+            key = key if page.locator(f"[data-key={key}]").count() else "c"
+            asked = page.inner_text(".history")
+            page.keyboard.press(key)
+            expect(page.locator(".history")).not_to_have_text(asked, use_inner_text=True)
+        expect(page.locator("#decisions .verdict").first).to_be_visible()
+        expect(page.locator("#decisions .verdict").filter(has_text="…")).to_have_count(0)
+        rows = page.locator("#decisions tr").evaluate_all(
+            "all => all.map(row => [...row.cells].map(one => one.innerText))"
+        )
+        for mine, options, verdict in rows:
+            values = dict(re.findall(r"([a-z]+(?: to)?(?: \d+)?) \d[\d.]*% \(EV (-?\d+\.\d\d)\)", options))
+            values = {words: Decimal(value) for words, value in values.items()}
+            less = max(values.values()) - values[mine.removeprefix("you ")]
+            best = re.fullmatch(r"(\d+\.\d\d) less than (.+)", verdict)
+            assert (
+                verdict == "highest EV"
+                if less == 0
+                else (Decimal(best[1]), values[best[2]])
+                == (
+                    less,
+                    max(values.values()),
+                )
+            )
+            different += less > 0
+        assert "if both players then follow its strategy" in page.inner_text("#meaning")
+        page.keyboard.press("n")
+    assert different > 5
+
+
+@pytest.mark.parametrize("page", ["desk"], indirect=True)
 def test_a_decision_of_a_spot_is_looked_at_and_trained(page, address):
     page.goto(f"{address}#/strategy?player=runs/river&hand=AA")
     page.wait_for_selector(".each")
@@ -1098,6 +1175,9 @@ def test_a_decision_of_a_spot_is_looked_at_and_trained(page, address):
         page.keyboard.press("1")
         page.wait_for_selector("#verdict")
         assert page.inner_text("#trained").startswith(f"{number} decision")
+        values = [Decimal(text) for text in page.locator("#verdict td:last-child").all_inner_texts()]
+        less = re.match(r"(\d+\.\d\d) chips less", page.inner_text("#verdict p"))
+        assert max(values) - values[0] == (Decimal(less[1]) if less else 0)
         page.keyboard.press("n")
 
 

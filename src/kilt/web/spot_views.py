@@ -8,10 +8,11 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.spots.line import action_of, described, line_words
+from kilt.spots.line import UNIT, action_of, described, line_words
 from kilt.spots.place import SpotTree
 from kilt.spots.solution import SpotNode, SpotSolution
 from kilt.spots.spot import SEATS
+from kilt.web.views import known_chips
 
 KINDS = {"f": "fold", "x": "call", "c": "call"}  # of words of a line; all others are raises
 
@@ -46,20 +47,20 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
         "private": rules.hole_cards,
         "ev_known": True,
     }
+    view["pot"] = sum(position.spent) / UNIT
     if position.actor == TERMINAL:
-        return view | {"pot": 0, "state": "over", "title": "the hand is over"}
+        return view | {"state": "over", "title": "the hand is over"}
     if position.actor == CHANCE:
         after = position.round + 1
         title = f"the {rules.round_names[after]} comes"
-        return view | {"pot": 0, "state": "cards", "cards": rules.board_cards[after], "title": title}
+        return view | {"state": "cards", "cards": rules.board_cards[after], "title": title}
     node = solution.at(line)
     first, second = node.mean(node.ev)
     return view | {
         "state": "decision",
-        "pot": _short(node.pot),
         "seat": node.actor,
         "title": f"{SEATS[node.actor]} to act",
-        "worth": [_short(first), _short(second)],
+        "worth": [known_chips(first), known_chips(second)],
         "actions": [
             {
                 "label": action,
@@ -87,7 +88,7 @@ def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
                 "cell": name,
                 "weight": round(float(chance[hand]), 9),
                 "shares": [round(float(share), 6) for share in node.strategy[hand]],
-                "values": [_short(value) for value in node.action_ev[hand]],
+                "values": [known_chips(value) for value in node.action_ev[hand]],
             }
             for name, places in node.classes(node.actor).items()
             for hand in places[chance[places] > 0].tolist()
@@ -129,12 +130,7 @@ def _cells(node: SpotNode) -> list[dict[str, Any]]:
             "reach": round(float(reach[places].mean()), 6),
             "hands": len(places),
             "shares": [round(float(share), 6) for share in mean(places, node.strategy)],
-            "values": [_short(value) for value in mean(places, node.action_ev)],
+            "values": [known_chips(value) for value in mean(places, node.action_ev)],
         }
         for name, places in node.classes(node.actor).items()
     ]
-
-
-def _short(value: float | np.floating[Any]) -> float | None:
-    """Chips to a thousandth; None where they are not known: JSON has no word for it."""
-    return None if np.isnan(value) else round(float(value), 3)

@@ -159,8 +159,8 @@ def values_view(
                 "cell": names[which[hand]],
                 "weight": round(float(weight[hand]), 9),
                 "shares": [round(float(share), 6) for share in found.shares[:, hand]],
-                "values": [round(float(value), 3) for value in found.values[:, hand]],
-                "margins": [round(float(margin), 3) for margin in found.margins[:, hand]],
+                "values": found.values[:, hand].tolist(),
+                "margins": found.margins[:, hand].tolist(),
             }
             for hand in asked[weight[asked] > 0].tolist()
         ],
@@ -168,10 +168,13 @@ def values_view(
 
 
 def judged_view(decision: JudgedDecision) -> dict[str, Any]:
-    """A decision that a person has made, beside what the agent would have done with the same hand.
+    """A person's decision, beside what the agent would have done with the same hand.
 
-    Each of its ``options`` has the agent's ``share``, the ``value`` in chips from there on and the ``loss`` against the
-    best one, with half-widths of their 95% intervals, which are 0 where they are exact; None where they are not known.
+    Each of ``options`` has the probability that the agent takes it (``share``) and its ``value``: the expected chips
+    from this decision on, against the hands that the agent would hold here, if both players follow the agent's strategy
+    after it. ``loss`` is the highest value of the options less the value of this one. ``margin`` and ``loss_margin``
+    are half-widths of 95% intervals, 0 for exact values. All four are None if the values are unknown, and none of them
+    is rounded: the page rounds what it shows.
     """
     position = decision.position
     return {
@@ -181,10 +184,10 @@ def judged_view(decision: JudgedDecision) -> dict[str, Any]:
             {
                 "words": in_words(position, option.action),
                 "share": round(option.share, 4),
-                "value": _short(option.value),
-                "margin": _short(option.margin),
-                "loss": _short(option.loss),
-                "loss_margin": _short(option.loss_margin),
+                "value": known_chips(option.value),
+                "margin": known_chips(option.margin),
+                "loss": known_chips(option.loss),
+                "loss_margin": known_chips(option.loss_margin),
                 "taken": option.action == decision.taken,
             }
             for option in decision.options
@@ -192,9 +195,9 @@ def judged_view(decision: JudgedDecision) -> dict[str, Any]:
     }
 
 
-def _short(value: float) -> float | None:
-    """Chips to a tenth; None where they are not known: JSON has no word for it."""
-    return None if np.isnan(value) else round(value, 1)
+def known_chips(value: float) -> float | None:
+    """A number of chips for JSON, which has no nan: None if it is unknown."""
+    return None if np.isnan(value) else float(value)
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:

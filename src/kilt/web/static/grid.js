@@ -1,5 +1,5 @@
 // Hand grids: what is done with every hand, in the squares that players know; games of one private card as a table.
-import { make, percent, square, suited } from "./tools.js";
+import { fixed, make, percent, square, suited } from "./tools.js";
 
 // Colours of the actions of a decision: fold red, call blue, raises green, the darker the larger. Hatching tells them
 // apart where colours do not.
@@ -50,7 +50,7 @@ export function bar(cell, colours) {
 // The colour and the hatching of an action, as a grid has them.
 export const swatch = (colour) => make("span", { class: "swatch" }, bar({ reach: 1, shares: [1] }, [colour]));
 
-export const worth = (value) => (value === null || value === undefined ? "—" : value.toFixed(2));
+export const worth = (value) => (value === null || value === undefined ? "—" : fixed(value, 2));
 
 // What a cell is worth if the strategy is followed, in chips from here on.
 export function mean(cell) {

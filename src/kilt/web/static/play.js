@@ -1,6 +1,6 @@
 // The play room: a table, an agent across from you, and what happened in the hand beside it.
 import { go, link } from "./app.js";
-import { Expected, ask, card, chips, chooser, failure, make, percent, players, redraw, signed } from "./tools.js";
+import { Expected, ask, behind, card, chips, chooser, failure, fixed, make, percent, players, redraw, signed } from "./tools.js";
 
 const OPEN = "kilt-table"; // where the browser remembers the table that one sits at
 
@@ -178,7 +178,7 @@ function score(state) {
   );
 }
 
-const around = (value, margin) => `${value.toFixed(margin ? 0 : 1)}${margin ? ` ± ${margin.toFixed(0)}` : ""}`;
+const around = (value, margin, digits) => `${fixed(value, digits)}${margin ? ` ± ${fixed(margin, digits)}` : ""}`;
 
 // After a hand: the person's own decisions, what the strategy would have done, and what each action was worth.
 function decisions(found) {
@@ -189,16 +189,25 @@ function decisions(found) {
     { class: "panel scroll", id: "decisions" },
     make("h2", {}, "your decisions, and what it would have done"),
     make("table", {}, make("tbody", {}, found.decisions.map(decision))),
-    make("p", { class: "soft" }, `EV: chips from there on, if both go on as it does${guessed ? "; with ±: estimated on boards that were drawn, 95% interval" : ""}`),
+    make("p", { class: "soft", id: "meaning" }, `EV: expected chips from the decision on with your hand, against the hands it would hold there, if both players then follow its strategy${guessed ? " (±: 95% interval, estimated on sampled boards)" : ""}. A fold is 0. The verdict is the highest EV minus the EV of your action. Its strategy is not perfect: an action that it never takes can have the highest EV.`),
   );
 }
 
 function decision(one) {
   const taken = one.options.find((option) => option.taken);
   const shown = one.options.filter((option) => option.share > 0.005 || option.taken || option.value !== null);
-  const words = shown.map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${around(option.value, option.margin)})`}`);
-  const verdict = taken.loss === null ? (one.told ? "EV not known" : "…") : taken.loss > 0 ? `${around(taken.loss, taken.loss_margin)} less than the best` : "the best";
+  const digits = one.options.some((option) => option.margin) ? 0 : one.options.every((option) => Math.abs(option.value) < 100) ? 2 : 1;
+  const words = shown.map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${around(option.value, option.margin, digits)})`}`);
+  const verdict = taken.value === null ? (one.told ? "EV not known" : "…") : judgement(one.options, taken, digits);
   return make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, words.join(" · ")), make("td", { class: "number verdict" }, verdict));
+}
+
+// How far the EV of the person's action is below the highest one, by the numbers as they are shown.
+function judgement(options, taken, digits) {
+  const known = options.filter((option) => option.value !== null);
+  const less = behind(known.map((option) => option.value), known.indexOf(taken), digits);
+  const best = known.reduce((one, other) => (other.value > one.value ? other : one));
+  return less > 0 ? `${around(less, taken.loss_margin, digits)} less than ${best.words}` : "highest EV";
 }
 
 // After a hand: every decision of it, as the strategy has it with all hands.

@@ -167,7 +167,7 @@ function detail(view, cell, player, at) {
 function priced(view, cell, hand) {
   if (waits(view, hand)) return "what the actions are worth is computed …";
   if (!cell.values) return view.ev_known ? "what it is worth is not known: nobody comes here with it" : "";
-  return `EV: chips from here on, if both go on so; ${cell.margins?.some(Boolean) ? "estimated on boards that were drawn, 95% interval" : "exact"}`;
+  return `EV: expected chips from this decision on, if both players then follow this strategy; a fold is 0; ${cell.margins?.some(Boolean) ? "estimated on sampled boards, with 95% intervals" : "exact"}`;
 }
 
 // Into which buckets the hands of a cell fall, and the way to them.

@@ -90,6 +90,10 @@ export function card(name) {
 
 export const suited = (name) => name[0] + (SUITS[name[1]] || name[1]);
 export const percent = (share) => `${(100 * share).toFixed((share > 0 && share < 0.0995) || (share > 0.9005 && share < 0.9995) ? 1 : 0)}%`;
+// Expected values are rounded once, for display. What a verdict says is the difference of the numbers beside it.
+export const rounded = (value, digits) => Number(value.toFixed(digits)) + 0; // and no -0
+export const fixed = (value, digits) => rounded(value, digits).toFixed(digits);
+export const behind = (values, taken, digits) => rounded(Math.max(...values.map((value) => rounded(value, digits))) - rounded(values[taken], digits), digits);
 export const chips = (amount) => Number(amount).toLocaleString("en");
 export const signed = (amount) => (amount > 0 ? "+" : amount < 0 ? "−" : "") + chips(Math.abs(amount));
 

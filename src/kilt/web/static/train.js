@@ -1,7 +1,7 @@
 // The trainer: one decision, dealt again and again; each answer is scored by the chips that the best one is better.
 import { go, link } from "./app.js";
 import { paints, swatch } from "./grid.js";
-import { ask, card, chips, chooser, make, percent, redraw, small, spots } from "./tools.js";
+import { ask, behind, card, chips, chooser, fixed, make, percent, redraw, small, spots } from "./tools.js";
 
 const GOOD = 0.005; // of the pot: a smaller loss is as good as none
 
@@ -89,8 +89,8 @@ function table(view, dealt, taken, answer, next) {
 
 function results(view, dealt, taken, score) {
   const colours = paints(view.actions);
-  const best = Math.max(...dealt.values);
-  const rows = view.actions.map((action, n) => make("tr", { class: n === taken ? "mine" : "" }, make("td", {}, swatch(colours[n]), ` ${action.words}`), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, dealt.values[n].toFixed(2))));
+  const less = taken === null ? 0 : behind(dealt.values, taken, 2);
+  const rows = view.actions.map((action, n) => make("tr", { class: n === taken ? "mine" : "" }, make("td", {}, swatch(colours[n]), ` ${action.words}`), make("td", { class: "number" }, percent(dealt.shares[n])), make("td", { class: "number" }, fixed(dealt.values[n], 2))));
   const mean = score.asked ? score.lost / score.asked : 0;
   return make(
     "aside",
@@ -98,7 +98,8 @@ function results(view, dealt, taken, score) {
     make("h2", {}, "what it is worth"),
     taken === null
       ? make("p", { class: "soft" }, "press an action, or its number")
-      : make("div", { id: "verdict", class: "scroll" }, make("p", {}, dealt.values[taken] === best ? "nothing is better" : `${(best - dealt.values[taken]).toFixed(2)} chips less than the best`), make("table", {}, make("thead", {}, make("tr", {}, ["action", "it does", "EV"].map((word, n) => make("th", { class: n ? "number" : "" }, word)))), make("tbody", {}, rows))),
+      : make("div", { id: "verdict", class: "scroll" }, make("p", {}, less > 0 ? `${fixed(less, 2)} chips less than the highest EV` : "no action has a higher EV"), make("table", {}, make("thead", {}, make("tr", {}, ["action", "it does", "EV"].map((word, n) => make("th", { class: n ? "number" : "" }, word)))), make("tbody", {}, rows))),
+    make("p", { class: "soft", id: "meaning" }, "EV: expected chips from this decision on, if both players then follow the strategy. A fold is 0."),
     make("h2", {}, "score"),
     make("p", { id: "trained" }, `${score.asked} decision${score.asked === 1 ? "" : "s"}, ${score.good} as good as the best`, make("br"), make("span", { class: "soft" }, `${mean.toFixed(2)} chips lost a decision (${percent(mean / view.pot)} of the pot)`)),
   );
