@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kilt.abstraction.actions import actions_of
+from kilt.abstraction.actions import ActionsByChipsLeft, actions_of
 from kilt.errors import AbstractionError
 from kilt.games import load_game
 from kilt.games.gamedef import ready_made
@@ -46,6 +46,26 @@ def test_sizes_near_all_in_are_all_in():
     assert levels("1x, a", "r20000") == []
 
 
+def test_the_all_in_threshold_is_a_share_of_the_chips_left():
+    """At least that share of what the actor has left at the decision: not of the chips that are in the pot already."""
+    river = ("r6000", "c", "/", "c", "c", "/", "c", "c", "/")  # 14,000 left, and 12,000 in the pot
+
+    def behind(text, *actions, near=0.5):
+        return sorted(ActionsByChipsLeft((text,), near)(after(*actions)))
+
+    assert behind("50%", *river) == [12000] and levels("50%", *river, near=0.5) == [20000]
+    assert behind("58%", *river) == [12960]
+    assert behind("58.3%", *river) == [12996]
+    assert behind("58.33%", *river) == [20000]  # 7,000 of 14,000
+    assert behind("58.33%", *river, near=0.51) == [13000]
+    assert behind("50%", *river, "r10000", near=0.85) == [20000]  # 14,000 of 14,000 to raise by half the pot
+    assert behind("25%", *river, "r10000", near=0.65) == [15000]  # 9,000 of 14,000, the call included
+    assert behind("25%", *river, "r10000", near=0.64) == [20000]
+    # Shares of whole numbers of chips are exact: 0.55 * 100 is a little more than 55 in binary.
+    menu = ActionsByChipsLeft(("a",), 0.55)
+    assert menu.all_in_level(after("r19900", "c", "/")) == 19955
+
+
 def test_rounds_raises_and_players_have_their_own():
     text = "1x; a / 50%; 1x / 2x"
     assert levels(text) == [300]
@@ -59,7 +79,9 @@ def test_rounds_raises_and_players_have_their_own():
     assert levels("/ 1x") == []
 
 
-@pytest.mark.parametrize("word", ["1", "x", "%", "-1x", "0%", "all", "nanx", "infx", "1e400x", "1 x x"])
+@pytest.mark.parametrize(
+    "word", ["1", "x", "%", "-1x", "0%", "all", "nanx", "infx", "1e400x", "1 x x", "1000000000%", "1001x"]
+)
 def test_what_is_no_size_is_said(word):
     with pytest.raises(AbstractionError, match="bet size"):
         actions_of(f"1x, {word}")

@@ -18,7 +18,8 @@ from kilt.runs.folder import RunFolder
 from kilt.solve.fixed_point_kernels import read_entries, write_entries
 from kilt.solve.lp import solve_lp
 from kilt.solve.vector import VectorCfr
-from kilt.spots.line import UNIT
+from kilt.spots.line import UNIT, word_of
+from kilt.spots.place import SpotTree
 from kilt.spots.spot import Spot, SpotBudget, estimate_of, open_spot, read_spot, solution_of
 from kilt.tree.flat import flat_tree
 from kilt.tree.place import PlacedTree
@@ -387,6 +388,44 @@ def test_a_lock_may_be_about_all_cards(solution):
 def test_locks_that_cannot_be_are_refused(lock, said):
     with pytest.raises(KiltError, match=said):
         Spot(**GOOD, locks=lock).tree()
+
+
+def words_at(spot, line=""):
+    """The actions of a spot's tree after a line."""
+    tree = SpotTree(spot.tree())
+    place = tree.go(line)
+    return [word_of(place.position, label) for label in tree.actions(place)]
+
+
+def test_the_all_in_threshold_leaves_the_pot_out():
+    """A bet of 15 of 25 chips is 60% of what is left; half the pot is no stack."""
+    spot = Spot(**(GOOD | {"pot": 30, "stacks": 25, "bets": "50%"}))
+    assert words_at(spot) == ["x", "b15"]
+    assert words_at(replace(spot, all_in_threshold=0.61)) == ["x", "b15"]
+    assert words_at(replace(spot, all_in_threshold=0.6)) == ["x", "a"]  # at least that share
+    assert words_at(replace(spot, all_in_threshold=1.0), "b15") == ["f", "c", "a"]
+    turn = Spot(**(GOOD | {"board": "QsJh2h7d", "stacks": 20, "bets": "50%"}))
+    assert words_at(turn, "b3 c / 3c") == ["x", "b6"]  # 6 of the 17 that are left, though 9 of 20 are in
+    assert words_at(replace(turn, all_in_threshold=0.4), "b3 c / 3c") == ["x", "b6"]
+    assert words_at(replace(turn, all_in_threshold=0.35), "b3 c / 3c") == ["x", "a"]
+    for share in (0, 1.01, float("nan")):
+        with pytest.raises(RunError, match="all_in_threshold"):
+            replace(spot, all_in_threshold=share)
+    with pytest.raises(RunError, match="both `near` and `all_in_threshold`"):
+        replace(spot, near=0.8, all_in_threshold=0.7)
+
+
+def test_spots_of_earlier_versions_keep_their_trees(tmp_path):
+    """Their files have `near`, a share of half the pot and the stack together; the text is what a run is known by."""
+    new = Spot(**(GOOD | {"pot": 30, "stacks": 25, "bets": "50%"}))
+    old = new.toml().replace("all_in_threshold = 0.8", "near = 0.75")
+    assert old != new.toml() and "near" not in new.toml()
+    (tmp_path / "spot.toml").write_text(old)
+    spot = read_spot(tmp_path / "spot.toml")
+    assert spot.toml() == old
+    assert (words_at(new), words_at(spot)) == (["x", "b15"], ["x", "a"])  # 15 + 15 of 25 + 15
+    assert words_at(replace(spot, near=0.76)) == ["x", "b15"]
+    assert repr(spot.menu) == "ActionAbstraction(text=('///50%',), near=0.75)"  # part of the fingerprint of strategies
 
 
 def test_stacks_that_are_too_large_are_refused_with_the_name_of_the_file(tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import naive
-from kilt.abstraction.actions import actions_of
+from kilt.abstraction.actions import ActionsByChipsLeft, actions_of
 from kilt.cards.boards import canonical_boards, card_permutations, hand_permutations
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.isomorphism import Isomorphism
@@ -126,6 +126,8 @@ BETTING = {
 def test_compiled_betting_is_that_of_positions(rules, menu, shape, monkeypatch):
     monkeypatch.setattr(betting, "FEW", 0)
     check_betting(Holdem(replace(rules, **shape)), menu and actions_of(menu, 0.7))
+    if menu:
+        check_betting(Holdem(replace(rules, **shape)), ActionsByChipsLeft((menu,), 0.55))
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "rhode-island", "holdem.limit.2p"])

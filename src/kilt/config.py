@@ -207,7 +207,8 @@ class ResolveConfig(Record):
     bets : str
         Bet sizes of both players in the round that is re-solved; after a ``/`` those of the rounds after it.
     near : float
-        Raises that put in more than this share of a stack are all-in.
+        A raise becomes all-in if the chips that the player has put in, over the whole hand, are at least this share of
+        the stack with which the hand began.
     seconds : float
         Of a decision. 0: no limit, or 2 where there are no `iterations` either.
     iterations : int
@@ -309,7 +310,8 @@ class Config(Record):
         Bet sizes (see `kilt.abstraction.actions`), for both players or for each; kept as a tuple. None at all: every
         legal raise.
     near : float
-        Raises that put in more than this share of a stack are all-in.
+        A raise becomes all-in if the chips that the player has put in, over the whole hand, are at least this share of
+        the stack with which the hand began.
     tilt : sequence of float
         Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. None at all: not tilted.
     solver : SolverConfig or Mapping

@@ -13,8 +13,9 @@ Commas split the sizes that may be chosen. Within a round, ``;`` goes on to what
 the next round, as in ACPC histories. The last part stands for all that follow. So ``1x, a / 50%, 1x, a; a`` raises by
 the pot or all-in in the first round; later on it bets half the pot, the pot or all-in, and then raises all-in only.
 
-Sizes below the least legal raise become that, and sizes near all-in become all-in; those that come to the same number
-of chips are one. Folding and calling are always there, so that no menu is without a legal action.
+Sizes below the minimum raise become the minimum raise. Sizes close to all-in become all-in; see
+`ActionAbstraction.all_in_level` for the threshold. Sizes that come to the same number of chips are merged. Folding and
+calling are always available, so every decision has a legal action.
 
 >>> from kilt.games import load_game
 >>> sorted(actions_of("33%, 1x, a")(load_game("holdem.nolimit.2p").start()))
@@ -26,16 +27,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Betting
-from kilt.tree.betting_kernels import BetSizes
+from kilt.tree.betting_kernels import ROUNDING, BetSizes
 
-NEAR = 0.8  # of a stack: what puts in more is all-in
+NEAR = 0.8  # share of the chips at which a raise becomes all-in
+LARGEST = 1000.0  # pots: a larger size is a mistyped number
 
 Sizes: TypeAlias = tuple[float, ...]  # in pots; 0 is the least raise, inf is all-in
 Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
@@ -50,10 +52,12 @@ class ActionAbstraction:
     text : tuple of str
         Bet sizes in the language above, for both players or for each.
     near : float
-        Raises that put in more than this share of a stack are all-in.
+        A raise becomes all-in if the chips that the actor has put in, over the whole hand, are at least this share of
+        the stack with which it began the hand. More than 0 and at most 1; 1: only a raise to the whole stack.
     """
 
     SPELLED: ClassVar[str] = "Actions"
+    OF_CHIPS_LEFT: ClassVar[bool] = False  # what `near` is a share of
 
     text: tuple[str, ...]
     near: float = NEAR
@@ -79,8 +83,12 @@ class ActionAbstraction:
         levels = set()
         for size in self.sizes_at(position):
             to = most if size == inf else max(level + round(size * 2 * level), least)
-            levels.add(to if to < self.near * position.rules.stacks[position.actor] else most)
+            levels.add(to if to < self.all_in_level(position) else most)
         return levels
+
+    def all_in_level(self, position: Betting) -> float:
+        """The level from which on a raise of the actor becomes all-in."""
+        return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
         """The sizes that the actor may choose from, in pots: 0 is the least raise, inf is all-in."""
@@ -101,7 +109,25 @@ class ActionAbstraction:
                     first[player, r, step] = len(size)
                     size += raises[min(step, len(raises) - 1)]
                 first[player, r, steps] = len(size)
-        return BetSizes(np.array(size, dtype=np.float64), first, float(self.near))
+        return BetSizes(np.array(size, dtype=np.float64), first, float(self.near), self.OF_CHIPS_LEFT)
+
+
+class ActionsByChipsLeft(ActionAbstraction):
+    """An action abstraction whose `near` is a share of the chips that the actor has left at the decision.
+
+    >>> from kilt.games import load_game
+    >>> position = load_game("holdem.nolimit.2p").replay("r4000c/r6000")  # player 2 has 16,000 of 20,000 chips left
+    >>> ActionAbstraction(("a",), 0.8).all_in_level(position), ActionsByChipsLeft(("a",), 0.8).all_in_level(position)
+    (16000.0, 16800)
+    """
+
+    SPELLED = "ActionsByChipsLeft"
+    OF_CHIPS_LEFT = True
+
+    def all_in_level(self, position: Betting) -> float:
+        """The level from which on a raise of the actor becomes all-in."""
+        stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
+        return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
@@ -134,4 +160,8 @@ def _size(word: str, text: str) -> float:
             f"bet size {word!r} in {text.lstrip('/')!r}: use a part of the pot such as 75% or 1.5x, `a` for all-in or "
             "`m` for the least raise"
         ) from None
+    if size > LARGEST:
+        raise AbstractionError(
+            f"bet size {word!r} in {text.lstrip('/')!r} is more than {LARGEST:,.0f} pots: use `a` for all-in"
+        )
     return size

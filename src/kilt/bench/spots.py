@@ -61,6 +61,7 @@ def spot(round_name: str) -> Spot:
     first, raised = BETS[round_name]
     bets = f"{first}%, a; {raised}%, a"
     cards = "".join(BOARD[: ("flop", "turn", "river").index(round_name) + 1])
+    # `near` counts half of the pot as TexasSolver's threshold does, so that both solve similar trees.
     return Spot(board=cards, pot=50, stacks=200, ranges=(FIRST, SECOND), bets=bets, near=0.67, big_blind=1)
 
 

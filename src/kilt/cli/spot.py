@@ -60,9 +60,13 @@ def solve(
             "--bets", metavar="SIZES", help="Like '50%, 1x, a', for both players; given twice, for each of them."
         ),
     ] = None,
-    near: Annotated[
+    all_in_threshold: Annotated[
         float | None,
-        typer.Option("--near", metavar="SHARE", help="Bets of more than this share of a stack are all-in."),
+        typer.Option(
+            "--all-in-threshold",
+            metavar="SHARE",
+            help="A bet of at least this share of the chips a player has left becomes all-in. [default: 0.8]",
+        ),
     ] = None,
     after: Annotated[
         str | None,
@@ -127,7 +131,7 @@ def solve(
         "stacks": stacks,
         "ranges": ranges,
         "bets": bets or None,
-        "near": near,
+        "all_in_threshold": all_in_threshold,
         "after": after,
         "big_blind": big_blind,
         "game": game,
@@ -143,6 +147,8 @@ def solve(
         require_kept(resume)
     known = resume / SPOT if resume else file
     whole = asdict(read_spot(known)) if known else {}
+    if all_in_threshold is not None:
+        whole.pop("near", None)
     spot = record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
     budget = SpotBudget(target, iterations, seconds)

@@ -22,6 +22,7 @@ word           meaning
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.errors import RunError, quoted
@@ -96,8 +97,9 @@ def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
     if not match[1]:
         return None
     if match[2]:
-        near = menu.near if isinstance(menu, ActionAbstraction) else 1.0
-        (level,) = actions_of(f"{match[1]}{match[2]}", near)(position)
+        size = f"{match[1]}{match[2]}"
+        sizes = replace(menu, text=(size,)) if isinstance(menu, ActionAbstraction) else actions_of(size, near=1.0)
+        (level,) = sizes(position)
     else:
         level = position.opened_at + round(UNIT * float(match[1]))
     return f"{RAISE}{level}" if bounds[0] <= level <= bounds[1] else None

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact, machine
-from kilt.abstraction.actions import NEAR, ActionAbstraction, actions_of
+from kilt.abstraction.actions import NEAR, ActionAbstraction, ActionsByChipsLeft
 from kilt.config import SPOT
 from kilt.errors import GameError, KiltError, RunError, file_errors, quoted, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
@@ -68,8 +68,13 @@ class Spot(Record):
     bets : str or sequence of two str
         Bet sizes of both players, or of each, as in `kilt.abstraction.actions`: ``"50%, 1x, a"``. A ``/`` goes on to
         the next round, a ``;`` to what the next raise may be. Limit games need none.
+    all_in_threshold : float
+        A bet or raise becomes all-in if it puts in at least this share of the chips that the player has left at that
+        decision, 0 to 1. 1: only a bet of all chips is all-in.
     near : float
-        Bets that put in more than this share of a stack are all-in.
+        The all-in rule of earlier versions, in place of `all_in_threshold`: a raise becomes all-in if the chips that
+        the player has put in, half of the pot included, are at least this share of the stack and half of the pot. 0:
+        not used. Spots saved by earlier versions have it, so that they keep their trees.
     after : str
         What has been done in this round already, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). Ranges are those
         of this moment, and the pot is that of the beginning of the round.
@@ -97,7 +102,8 @@ class Spot(Record):
     ranges: tuple[str, ...]
     stacks: float = 0.0
     bets: tuple[str, ...] = ()
-    near: float = NEAR
+    all_in_threshold: float = NEAR
+    near: float = 0.0
     after: str = ""
     big_blind: float = 1.0
     game: str = "holdem.nolimit.2p"
@@ -115,7 +121,8 @@ class Spot(Record):
             ranges: Sequence[str | npt.ArrayLike],
             stacks: float = 0.0,
             bets: str | Sequence[str] = (),
-            near: float = NEAR,
+            all_in_threshold: float = NEAR,
+            near: float = 0.0,
             after: str = "",
             big_blind: float = 1.0,
             game: str = "holdem.nolimit.2p",
@@ -140,6 +147,13 @@ class Spot(Record):
             raise RunError(f"the big blind is {self.big_blind:g} chips: it is the least bet; give more than 0")
         if self.rake >= 100:
             raise RunError(f"the rake is {self.rake:g}% of the pot: give less than 100")
+        for name, share in (("near", self.near), ("all_in_threshold", self.all_in_threshold)):
+            if share > 1 or (share == 0 and name != "near"):
+                raise RunError(f"`{name}` is {share:g}: give a share of the chips, more than 0 and at most 1")
+        if self.near and self.all_in_threshold != NEAR:
+            raise RunError(
+                "the spot has both `near` and `all_in_threshold`: leave out `near`, the rule of old versions"
+            )
         assert self.subgame  # what cannot be is said now
         if not self.limit:
             self._check_bets()
@@ -159,9 +173,14 @@ class Spot(Record):
         return deck.range_text(weights.astype(np.float64), held)
 
     def toml(self) -> str:
-        """The spot as the text of a TOML file; `compact` is there where it is true, so that older runs go on."""
-        text = super().toml()
-        return text if self.compact else text.replace("compact = false\n", "")
+        """The spot as the text of a TOML file.
+
+        Fields that earlier versions did not have are left out where they are not used: runs are known by this text.
+        """
+        import tomli_w
+
+        unused = {"compact": not self.compact, "near": not self.near, "all_in_threshold": bool(self.near)}
+        return tomli_w.dumps({name: value for name, value in asdict(self).items() if not unused.get(name)})
 
     @property
     def limit(self) -> bool:
@@ -220,7 +239,8 @@ class Spot(Record):
         if self.limit:
             return None
         before = self.subgame.start().round
-        return actions_of([f"{'/' * before}{text}" for text in self.bets], self.near)
+        sizes = tuple(f"{'/' * before}{text}" for text in self.bets)
+        return ActionAbstraction(sizes, self.near) if self.near else ActionsByChipsLeft(sizes, self.all_in_threshold)
 
     def _check_given(self) -> None:
         """Raise where a no-limit spot lacks what limit games do without."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from kilt import __version__, archive, artifact
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.actions import ActionAbstraction, ActionsByChipsLeft
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions, load_abstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import AbstractionError, ArtifactError
@@ -211,7 +211,7 @@ class Blueprint:
             "name": self.game.name,
             "actions": list(self.actions.text) if self.actions else None,
             "near": self.actions.near if self.actions else None,
-        }
+        } | ({"of_chips_left": True} if self.actions and self.actions.OF_CHIPS_LEFT else {})
 
     @classmethod
     def _of(
@@ -226,7 +226,7 @@ class Blueprint:
         """From what is on disk; what it raises where that cannot be is for `artifact.understood`."""
         blueprint = cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
-            ActionAbstraction(tuple(said["actions"]), said["near"]) if said["actions"] is not None else None,
+            _menu(said),
             cards,
             fingerprint,
             BettingNodes(*(np.asarray(arrays[name]) for name in BettingNodes._fields)),
@@ -361,3 +361,11 @@ def export(run: Path, out: Path) -> None:
         words = README.format(name=out.name, game=game, contents=WITH_CARDS if cards else ALONE, **said)
         (new / "README").write_text(words, encoding="utf-8")
         new.rename(out)
+
+
+def _menu(said: Mapping[str, Any]) -> ActionAbstraction | None:
+    """The menu of bets that `Blueprint._said` wrote; earlier versions have no `of_chips_left`."""
+    if said["actions"] is None:
+        return None
+    kind = ActionsByChipsLeft if said.get("of_chips_left") else ActionAbstraction
+    return kind(tuple(said["actions"]), said["near"])

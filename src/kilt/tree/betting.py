@@ -306,7 +306,7 @@ def _write(
     """Write out a tree, or count it: numbers of nodes, leaves and blocks, and [what, player, round] of decisions."""
     rules = game.rules
     limit = rules.betting == "limit"
-    none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0)
+    none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0, False)
     raise_sizes = rules.raise_sizes if limit else (0,) * rules.rounds
     max_raises = [most if most != UNLIMITED_RAISES else 2**31 for most in rules.max_raises]
     begin = game.start()

@@ -18,6 +18,7 @@ ACTOR, SPENT, LAST_RAISE, RAISES, TO_ACT, FOLDED, WIDTH = 0, 1, 3, 4, 5, 6, 7
 CHANCE, TERMINAL = -1, -2  # as in `games.game`
 FOLDS, CALLS = -1, 0  # as in `betting`
 MOST_ACTIONS = 64  # as in `games.holdem`
+ROUNDING = 1e-6  # chips: what a product of a share and a number of chips may be off by
 
 
 class BettingRules(NamedTuple):
@@ -39,7 +40,8 @@ class BetSizes(NamedTuple):
 
     size: npt.NDArray[np.float64]
     first: npt.NDArray[np.int64]  # [player, round, raises so far + 1] where those of a decision begin; the last goes on
-    near: float  # raises to more than this share of a stack are all-in
+    near: float  # share of the chips at which a raise becomes all-in
+    of_chips_left: bool  # whether of those that the actor has left, or of the stack at the beginning of the hand
 
 
 @subkernel
@@ -80,13 +82,16 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
     if sizes.first.shape[2] == 0:
         return stack - least + 1, least
     step, count = min(raises, sizes.first.shape[2] - 2), 0
+    all_in = sizes.near * stack
+    if sizes.of_chips_left:
+        all_in = position[SPENT + me] + np.ceil(sizes.near * (stack - position[SPENT + me]) - ROUNDING)
     for which in range(sizes.first[me, r, step], sizes.first[me, r, step + 1]):
         to = stack
         if sizes.size[which] < np.inf:
             wanted = level + np.rint(sizes.size[which] * 2 * level)
-            if wanted < sizes.near * stack:
+            if wanted < all_in:
                 to = max(np.int64(wanted), least)
-                to = to if to < sizes.near * stack else stack
+                to = to if to < all_in else stack
         place = count
         while place > 0 and levels[place - 1] > to:
             place -= 1
