@@ -1,5 +1,8 @@
-"""What kilt 0.1.0 left on disk still opens: `data/0.1.0` has a run on a flat tree, on vectors of hands, on buckets."""
+"""What kilt 0.1.0 left on disk still opens: `data/0.1.0` has a run on a flat tree, on vectors of hands, on buckets,
+and a spot.
+"""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +15,9 @@ from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.errors import RunError
 from kilt.solve.external import SamplingOptions
+from kilt.spots.spot import Spot, open_spot
 
 OLD = Path(__file__).parent / "data" / "0.1.0"
 
@@ -25,6 +30,25 @@ def test_runs_of_0_1_0_are_judged_and_resumed(tmp_path, run, exploitability):
     more = answer("solve", "--resume", tmp_path / run, "-n", 400)
     assert more["iterations"] == 400
     assert more["exploitability"] < found["exploitability"]
+
+
+def test_a_spot_of_0_1_0_opens_and_is_resumed(tmp_path):
+    """With the tree of `near`, and with input that is refused today: the last weight and the last lock count."""
+    spot, found = open_spot(OLD / "spot")
+    assert found.values == pytest.approx((21.212554, 8.787446), abs=1e-5)
+    assert found.at().actions == ("x", "b15")  # of 25 chips: 60%, and (15 + 15) / (15 + 25) by `near`
+    assert found.at().frequencies == pytest.approx([0.7608, 0.2392], abs=1e-4)
+    assert found.at("b15").frequencies == pytest.approx([0.749594, 0.250406, 0], abs=1e-5)
+    assert found.at("b15")["AsQc"]["f"] == 1
+    assert spot.toml() == (OLD / "spot" / "spot.toml").read_text(encoding="utf-8")
+    shutil.copytree(OLD / "spot", tmp_path / "spot")
+    more = answer("spot", "solve", "--resume", tmp_path / "spot", "-n", 80)
+    assert (more["iterations"], more["exploitability_percent"] < found.exploitability_percent) == (80, True)
+    refused = {"ranges": "gives QdQc the weight 0.5", "bets": "for 3 rounds", "locks": "different strategies"}
+    for field, said in refused.items():
+        plain = {"ranges": ("AKs,QQ+", "JJ,AQ"), "bets": "50%", "locks": ()} | {field: getattr(spot, field)}
+        with pytest.raises(RunError, match=re.escape(said)):
+            Spot(spot.board, spot.pot, stacks=spot.stacks, **plain).tree()
 
 
 def test_cards_of_0_1_0_open():

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,7 +74,8 @@ SIZES = [
     ("KQs:0.5", 2),
     ("random", 1326),
     ("AA,KK AKs", 16),
-    ("22+,AA:0", 72),
+    ("22+,AA", 78),
+    ("AKs:0.5,AKs:0.5,AsKs:0.50", 2),
 ]
 
 
@@ -101,6 +104,20 @@ def test_bad_ranges(text):
         assert FULL.range(text).sum() == 16
         return
     with pytest.raises(CardError):
+        FULL.range(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("AA,AA:0.2", "'AA:0.2' gives AdAc the weight 0.2, and 'AA' gives it 1: give each hand one weight"),
+        ("22+:0.5,KQ,QQ+", "'QQ+' gives QdQc the weight 1, and '22+:0.5' gives it 0.5"),
+        ("AKs:0.5,AKo,AsKs", "'AsKs' gives AsKs the weight 1, and 'AKs:0.5' gives it 0.5"),
+        ("random,72o:0", "the weight 0"),
+    ],
+)
+def test_a_hand_with_two_weights_is_refused(text, said):
+    with pytest.raises(CardError, match=re.escape(said)):
         FULL.range(text)
 
 

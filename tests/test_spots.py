@@ -390,6 +390,21 @@ def test_locks_that_cannot_be_are_refused(lock, said):
         Spot(**GOOD, locks=lock).tree()
 
 
+def test_locks_that_contradict_each_other_are_refused():
+    """Whatever words lead to the decision; the same strategy twice is one lock."""
+    same = ("b3 = f: JJ; c: rest", "b50% = c: AQ; f: rest")  # player 2 has jacks and AQ
+    once, twice = (Spot(**GOOD, locks=locks).tree().given for locks in (same[:1], same))
+    assert once.keys() == twice.keys()
+    pair = (same[0], "b50% = f: rest")
+    with pytest.raises(RunError, match="'b3 = f: JJ; c: rest' and 'b50% = f: rest' give different strategies"):
+        Spot(**GOOD, locks=pair).tree()
+    turn = Spot(**(GOOD | {"board": "QsJh2h7d"}), locks=("x x / * = x: rest", "x x / 3c = a: rest"))
+    with pytest.raises(RunError, match="different strategies"):
+        turn.solve()
+    with pytest.raises(RunError, match=r"the lock 'x = x: QQ,QQ:0\.5; a: rest': 'QQ:0\.5' gives QdQc"):
+        Spot(**GOOD, locks="x = x: QQ,QQ:0.5; a: rest")
+
+
 def words_at(spot, line=""):
     """The actions of a spot's tree after a line."""
     tree = SpotTree(spot.tree())
@@ -487,6 +502,12 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"bets": "10%"}, "the least is 1"),
         ({"bets": "big"}, "bet size 'big' in 'big'"),
         ({"bets": ()}, "`bets`"),
+        ({"bets": ""}, "`bets` has no size, so nobody can bet"),
+        ({"bets": (" ", "; /")}, "sizes for 2 rounds|no size"),
+        ({"bets": "50%/50%/50%/50%/50%"}, r"sizes for 5 rounds, and 1 is left \(river\): leave out the others"),
+        ({"bets": ("a", "a/a")}, "'a/a' has sizes for 2 rounds"),
+        ({"bets": "1000000000%"}, "'1000000000%' in '1000000000%' is more than 1,000 pots: use `a` for all-in"),
+        ({"ranges": ("AA,AA:0.2", "JJ")}, "range of player 1: 'AA:0.2' gives AdAc the weight 0.2, and 'AA' gives it 1"),
         ({"after": "x x"}, "nobody acts after 'x x'"),
         ({"after": "r3 z"}, "'z' cannot be done"),
         ({"game": "bluff-1-1"}, "no poker"),

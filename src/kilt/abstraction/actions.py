@@ -73,6 +73,16 @@ class ActionAbstraction:
     def _rounds(self) -> tuple[Rounds, ...]:
         return tuple(_parse(text) for text in self.text)
 
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """For how many rounds each text has sizes."""
+        return tuple(map(len, self._rounds))
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no size at all, so that nobody can bet."""
+        return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
+
     def __call__(self, position: Betting) -> set[int]:
         """The levels to which the actor may raise."""
         bounds = position.raise_bounds()

@@ -150,28 +150,36 @@ class Deck:
         """
         return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
 
-    def range(self, text: str, count: int = 2) -> FloatArray:
+    def range(self, text: str, count: int = 2, *, strict: bool = True) -> FloatArray:
         """Read a range of hands.
 
         Parameters
         ----------
         text : str
             Parts separated by commas: a pair ``QQ``, suited ``AKs``, offsuit ``AKo``, either ``AK``, one hand ``AsKh``;
-            upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``. A
-            later part overrides an earlier one. Hands of one card are a rank ``K`` or a card ``Ks``.
+            upwards ``QQ+``, ``ATs+``; between ``A5s-A2s``, ``99-66``; weighted ``KQs:0.5``; everything ``random``.
+            Hands of one card are a rank ``K`` or a card ``Ks``.
         count : int
             Number of private cards, 2 or 1.
+        strict : bool
+            Whether a hand with two different weights is an error. If not, the last weight counts.
 
         Returns
         -------
         ndarray of float64, shape (hands,)
             A weight from 0 to 1 for each row of `holes`.
 
+        Raises
+        ------
+        CardError
+            The text is not a range, or it gives a hand two different weights.
+
         >>> weights = FULL.range("QQ+,AKs,A5s-A2s,KQs:0.5")
         >>> float(weights.sum())
         40.0
         """
         weights = np.zeros(comb(self.size, count))
+        named: dict[int, str] = {}  # by hand: the part that gave its weight
         parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
         if not parts:
             raise CardError("the range is empty: write hands like 'QQ+,AKs,A5s-A2s,KQs:0.5' or 'random'")
@@ -184,14 +192,20 @@ class Deck:
             if not 0.0 <= weight <= 1.0:
                 raise CardError(f"the weight {weight_text!r} in {part!r} is not a number from 0 to 1")
             for hand in self._expand(hands, count):
-                weights[self.hole_index(hand)] = weight
+                number = self.hole_index(hand)
+                if strict and number in named and weights[number] != weight:
+                    raise CardError(
+                        f"{part!r} gives {self.name(sorted(hand, reverse=True))} the weight {weight:g}, and "
+                        f"{named[number]!r} gives it {weights[number]:g}: give each hand one weight"
+                    )
+                weights[number], named[number] = weight, part
         return weights
 
     def range_text(self, weights: FloatArray, count: int = 2) -> str:
         """Write a range: the inverse of `range`, one hand after another.
 
-        >>> FULL.range_text(FULL.range("AA:0.25, AsAh"))
-        'AcAd:0.25,AcAh:0.25,AdAh:0.25,AcAs:0.25,AdAs:0.25,AhAs'
+        >>> FULL.range_text(FULL.range("AA:0.25, KsKh"))
+        'KhKs,AcAd:0.25,AcAh:0.25,AdAh:0.25,AcAs:0.25,AdAs:0.25,AhAs:0.25'
         """
         held, holes = np.flatnonzero(weights).tolist(), self.holes(count).tolist()
         return ",".join(

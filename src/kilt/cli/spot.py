@@ -145,11 +145,10 @@ def solve(
         raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --seconds")
     if resume:
         require_kept(resume)
-    known = resume / SPOT if resume else file
-    whole = asdict(read_spot(known)) if known else {}
+    whole = asdict(read_spot(file)) if file else {}
     if all_in_threshold is not None:
         whole.pop("near", None)
-    spot = record_of(Spot, whole | said)
+    spot = read_spot(resume / SPOT, kept=True) if resume else record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
     budget = SpotBudget(target, iterations, seconds)
     with waiting("writing out the tree …"):

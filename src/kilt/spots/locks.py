@@ -3,7 +3,8 @@
 A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads
 to the decision, and the ranges have the weights with which hands take an action. ``rest`` is what the other actions
 leave of each hand: here half of AKs, and all hands that are not named. Weights of a hand that add up to more or less
-than 1 are scaled. A hand that no action has is refused.
+than 1 are scaled. A hand that no action has is refused. So is a second lock that gives the same decision another
+strategy.
 
 After a ``/`` a lock is about the cards that it names, with ``/ *`` about all. Suits that it tells apart are not alike
 any more.
@@ -14,12 +15,13 @@ any more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from kilt.arrays import FloatArray
+from kilt.arrays import BoolArray, FloatArray
 from kilt.cards.deck import Deck
 from kilt.errors import CardError, RunError, quoted
 from kilt.games.subgame import Subgame
@@ -44,16 +46,25 @@ class Lock:
         rows = [np.zeros(len(deck.holes(hole_cards)))] * len(self.actions)
         for number, (_, hands) in enumerate(self.actions):
             if hands != REST:
-                try:
-                    rows[number] = deck.range(hands, hole_cards)
-                except CardError as error:
-                    raise RunError(f"the lock {quoted(self.text)}: {error}") from None
+                rows[number] = self._range(hands, deck, hole_cards)
         weights = np.stack(rows)
         left = np.maximum(1 - weights.sum(axis=0), 0)
         for number, (_, hands) in enumerate(self.actions):
             if hands == REST:
                 weights[number] = left
         return weights
+
+    def _range(self, hands: str, deck: Deck, hole_cards: int, *, strict: bool = False) -> FloatArray:
+        try:
+            return deck.range(hands, hole_cards, strict=strict)
+        except CardError as error:
+            raise RunError(f"the lock {quoted(self.text)}: {error}") from None
+
+    def require_clear(self, deck: Deck, hole_cards: int) -> None:
+        """Raise RunError if a range gives a hand two weights."""
+        for _, hands in self.actions:
+            if hands != REST:
+                self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
         """[mark, hand of the deck] what the lock tells apart: its ranges, and the cards of its line."""
@@ -62,8 +73,11 @@ class Lock:
         held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
         return np.stack([*self._weights(deck, hole_cards), *held])
 
-    def apply(self, game: VectorGame) -> None:
-        """Give the strategy to a tree; RunError where it has no such decision or actions."""
+    def strategies(self, game: VectorGame) -> dict[int, tuple[FloatArray, BoolArray]]:
+        """By rows of the tree's decisions: the strategy, [action, hand], and which hands the actor can hold.
+
+        Raises RunError if the tree has no such decision or action.
+        """
         tree = SpotTree(game)
         try:
             places = tree.places(self.line)
@@ -75,7 +89,8 @@ class Lock:
         except RunError as error:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
         strategy = self._strategy(tree.subgame, position.actor, taken, len(labels))
-        game.give({tree.row(place): strategy[:, place.hands] for place in places})
+        held = tree.subgame.weights[position.actor] > 0
+        return {tree.row(place): (strategy[:, place.hands], held[place.hands]) for place in places}
 
     def _strategy(self, game: Subgame, actor: int, taken: list[int], actions: int) -> FloatArray:
         """[action, hand] probabilities; RunError where a hand of the actor has none."""
@@ -88,6 +103,24 @@ class Lock:
             raise RunError(f"the lock {quoted(self.text)} says nothing of {names}: add `{self.actions[0][0]}: rest`")
         scaled: FloatArray = strategy / np.where(total > 0, total, 1.0)
         return scaled
+
+
+def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
+    """The strategies of all locks by the rows of the tree's decisions.
+
+    Raises RunError if two locks give a decision different strategies. If not `strict`, the last one counts.
+    """
+    given: dict[int, FloatArray] = {}
+    source: dict[int, Lock] = {}
+    for lock in locks:
+        for row, (strategy, held) in lock.strategies(game).items():
+            if strict and row in given and not np.allclose(given[row][:, held], strategy[:, held], atol=1e-9):
+                raise RunError(
+                    f"the locks {quoted(source[row].text)} and {quoted(lock.text)} give different strategies for the "
+                    "same decision: keep one of them"
+                )
+            given[row], source[row] = strategy, lock
+    return given
 
 
 def read_lock(text: str) -> Lock:

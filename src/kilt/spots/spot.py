@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan
 from pathlib import Path
@@ -21,7 +23,7 @@ import numpy.typing as npt
 from kilt import artifact, machine
 from kilt.abstraction.actions import NEAR, ActionAbstraction, ActionsByChipsLeft
 from kilt.config import SPOT
-from kilt.errors import GameError, KiltError, RunError, file_errors, quoted, shortened
+from kilt.errors import CardError, GameError, KiltError, RunError, file_errors, quoted, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
 from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
@@ -36,7 +38,7 @@ from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.spots.line import UNIT, chips, read_actions
-from kilt.spots.locks import Lock, read_lock
+from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
@@ -48,6 +50,7 @@ SMALL = 50_000_000  # bytes that any machine has
 USUAL, SECONDS = 80, 1.2e-8  # iterations to the usual target, and seconds for each infoset-action in each of them
 COMPACT_SECONDS = 2e-8  # … with compact tables
 SEATS = ("out of position", "in position")
+_KEPT = ContextVar("kept", default=False)  # whether a spot is read that was saved with its solution
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,8 @@ class Spot(Record):
         assert self.subgame  # what cannot be is said now
         if not self.limit:
             self._check_bets()
+        if not _KEPT.get():
+            self._check_clear()
 
     def _texts(self, ranges: object) -> object:
         """The ranges as texts; what is neither text nor weights is left for the check of types."""
@@ -177,10 +182,9 @@ class Spot(Record):
 
         Fields that earlier versions did not have are left out where they are not used: runs are known by this text.
         """
-        import tomli_w
-
         unused = {"compact": not self.compact, "near": not self.near, "all_in_threshold": bool(self.near)}
-        return tomli_w.dumps({name: value for name, value in asdict(self).items() if not unused.get(name)})
+        names = "|".join(name for name, whether in unused.items() if whether)
+        return re.sub(rf"^({names}) = .*\n", "", super().toml(), flags=re.MULTILINE)
 
     @property
     def limit(self) -> bool:
@@ -222,7 +226,7 @@ class Spot(Record):
         position = read_actions(opening, self.after, None)
         if position.actor < 0:
             raise RunError(f"nobody acts after {quoted(self.after)}: begin where a player has a decision")
-        weights = [deck.range(text, game.rules.hole_cards) for text in self.ranges]
+        weights = [deck.range(text, game.rules.hole_cards, strict=False) for text in self.ranges]
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
         told = [lock.marks(deck, game.rules.hole_cards) for lock in self._locks]
@@ -268,11 +272,36 @@ class Spot(Record):
                     f"{chips(bounds[0] - level)}: use larger bets, or `m` for the least"
                 )
 
-    def tree(self, threads: int = 1) -> VectorGame:
-        """The public tree of the spot, with the strategies that are given, whose walks `threads` threads share."""
-        game = VectorGame(self.subgame, self.menu, threads)
+    def _check_clear(self) -> None:
+        """Raise on input that contradicts itself, or of which a part would be ignored."""
+        deck, held = self._family.deck, self._family.rules.hole_cards
+        for player, text in enumerate(self.ranges, start=1):
+            try:
+                deck.range(text, held)
+            except CardError as error:
+                raise RunError(f"the range of player {player}: {error}") from None
         for lock in self._locks:
-            lock.apply(game)
+            lock.require_clear(deck, held)
+        if (menu := self.menu) is None:
+            return
+        if menu.empty:
+            raise RunError("`bets` has no size, so nobody can bet: give sizes such as '50%, 1x, a'")
+        names = self.holdem.rules.round_names[self.subgame.start().round :]
+        for text, rounds in zip(self.bets, menu.rounds, strict=True):
+            given = rounds - (len(self.holdem.rules.round_names) - len(names))
+            if given > len(names):
+                raise RunError(
+                    f"`bets` {text!r} has sizes for {given} rounds, and {len(names)} "
+                    f"{'is' if len(names) == 1 else 'are'} left ({', '.join(names)}): leave out the others"
+                )
+
+    def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
+        """The public tree of the spot with its locks, whose walks `threads` threads share.
+
+        Locks that contradict each other are refused. If the spot was saved with them (`kept`), the last one counts.
+        """
+        game = VectorGame(self.subgame, self.menu, threads)
+        game.give(locked(game, self._locks, strict=not kept))
         return game
 
     def begin(
@@ -296,7 +325,7 @@ class Spot(Record):
         RunError
             The tables do not fit into memory, or the folder holds something else.
         """
-        game = self.tree(threads)
+        game = self.tree(threads, kept=begun is not None)
         compact = self.compact and len(game.tree.rows) > 1  # one round is small
         estimate_of(game, compact=compact, kept=bool(save or begun)).require_memory()
         problem, solver = _problem(game, compact=compact)
@@ -480,10 +509,10 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
     """
     folder = Path(folder)
     require_kept(folder)
-    run, spot = RunFolder.open(folder), read_spot(folder / SPOT)
+    run, spot = RunFolder.open(folder), read_spot(folder / SPOT, kept=True)
     if not artifact.exists(folder / STRATEGY):
         raise RunError(f"{folder} has no strategy yet: kilt spot solve --resume {quote(str(folder))}")
-    problem = VectorProblem(spot.tree(threads), TABLES)
+    problem = VectorProblem(spot.tree(threads, kept=True), TABLES)
     table, _ = problem.load(folder / STRATEGY)
     return spot, SpotSolution(problem.game, table, tuple(map(in_chips, run.steps())))
 
@@ -494,12 +523,18 @@ def require_kept(folder: Path) -> None:
         raise RunError(f"{folder} has no spot that was kept: `kilt spot solve --save FOLDER` makes such a folder")
 
 
-def read_spot(path: str | Path) -> Spot:
-    """Read a spot from a TOML file with the fields of `Spot`."""
+def read_spot(path: str | Path, *, kept: bool = False) -> Spot:
+    """Read a spot from a TOML file with the fields of `Spot`.
+
+    A spot that was saved with a solution (`kept`) may contradict itself: earlier versions let the last value count.
+    """
     path = Path(path)
     said = read_toml(path, RunError)
+    token = _KEPT.set(kept)
     try:
         return record_of(Spot, said)
     except KiltError as error:
         error.args = (f"{path}: {error}",)
         raise
+    finally:
+        _KEPT.reset(token)
