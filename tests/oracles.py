@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -153,6 +155,50 @@ class OpenSpielHand:
     def history(self) -> str:
         """The betting as an ACPC state has it."""
         return str(self.state.to_struct().betting_history)
+
+
+class LimitStacksTable:
+    """A limit game with stacks in open_spiel, which ignores the stacks of limit games: as a no-limit game.
+
+    No-limit betting has the same players, caps and all-ins; a limit raise goes to one of its levels.
+    """
+
+    def __init__(self, rules: GameDef) -> None:
+        self.rules = rules
+        self.table = OpenSpielTable(replace(rules, betting="nolimit", raise_sizes=()))
+
+    def __call__(self, deal: Deal) -> LimitStacksHand:
+        """Deal the private cards."""
+        return LimitStacksHand(self.table(deal), self.rules)
+
+
+class LimitStacksHand:
+    """A hand of a limit game that open_spiel plays as a no-limit game."""
+
+    def __init__(self, hand: OpenSpielHand, rules: GameDef) -> None:
+        self.hand, self.rules = hand, rules
+
+    def decision(self) -> Decision | None:
+        """What comes next; the raise goes up by the size of the round, or to all-in."""
+        decision = self.hand.decision()
+        if decision is None or decision.raises is None:
+            return decision
+        to = min(max(decision.spent) + self.rules.raise_sizes[decision.round], self.rules.stacks[decision.actor])
+        assert decision.raises[0] <= to <= decision.raises[1]
+        return decision._replace(raises=(to, to))
+
+    def act(self, action: str) -> None:
+        """Take an action, and deal what follows."""
+        decision = self.decision()
+        self.hand.act(f"r{decision.raises[0]}" if action == "r" and decision and decision.raises else action)
+
+    def payoffs(self) -> tuple[float, ...]:
+        """What each player has won, in chips."""
+        return self.hand.payoffs()
+
+    def history(self) -> str:
+        """The betting as an ACPC state has it: raises of limit games have no number."""
+        return re.sub(r"\d+", "", self.hand.history())
 
 
 # pokerkit ------------------------------------------------------------------------------------------------------------
@@ -389,6 +435,26 @@ def replay_many(rules: GameDef, oracle: str, hands: int, seed: int = 0) -> Count
     return seen
 
 
+def replay_all(rules: GameDef, table: Table, seed: int = 0) -> Counter[str]:
+    """Replay every betting sequence of a limit game, with random cards; count what happened."""
+    game, rng = Holdem(rules), random.Random(seed)
+    seen: Counter[str] = Counter()
+    unfinished: list[tuple[str, ...]] = [()]
+    while unfinished:
+        before = unfinished.pop()
+        rest = iter(before)
+        taken: list[str] = []
+
+        def choose(position: Betting) -> str:
+            first, *others = [next(rest, "")] if len(taken) < len(before) else position.actions()  # noqa: B023
+            unfinished.extend((*taken, other) for other in others)  # noqa: B023
+            taken.append(first)  # noqa: B023
+            return first
+
+        seen += replay(game, table, random_deal(rules, rng), choose)
+    return seen
+
+
 def compare_trees(game: Game, spiel: str, label: Callable[[Position, str], str]) -> Counter[str]:
     """Walk through all of a small game in kilt and in open_spiel; count what was seen, or raise `DisagreementError`.
 
@@ -465,6 +531,26 @@ def limit(*stacks: int) -> GameDef:
     """Heads-up limit hold'em with given stacks: the big blind's first."""
     text = str(ready_made("holdem.limit.2p"))
     return GameDef.parse(text.replace("numRounds = 4", f"numRounds = 4\nstack = {stacks[0]} {stacks[1]}"))
+
+
+def short_limit(*stacks: int) -> GameDef:
+    """Limit hold'em with six ranks, two rounds, bets of 2 and 4, and given stacks: the big blind's first."""
+    return GameDef.parse(
+        f"""GAMEDEF
+        limit
+        numPlayers = 2
+        numRounds = 2
+        stack = {stacks[0]} {stacks[1]}
+        blind = 2 1
+        raiseSize = 2 4
+        maxRaises = 3 3
+        firstPlayer = 2 1
+        numSuits = 4
+        numRanks = 6
+        numHoleCards = 2
+        numBoardCards = 0 3
+        END GAMEDEF"""
+    )
 
 
 MAIN = {

@@ -8,9 +8,10 @@ import pytest
 
 import oracles
 from kilt.cards.deck import RANKS
+from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.bluff import BLUFF, Bluff
-from kilt.games.game import Position
+from kilt.games.game import TERMINAL, Position
 from kilt.games.gamedef import UNLIMITED, GameDef, ready_made
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from oracles import EDGES, MAIN, TABLES
@@ -71,6 +72,54 @@ def test_the_big_blind_checks_when_the_small_blind_is_all_in_with_a_call() -> No
     rules = oracles.no_limit(13, 1000, 100)
     deal = oracles.random_deal(rules, random.Random(0))
     oracles.replay(Holdem(rules), oracles.OpenSpielTable(rules), deal, lambda position: CALL)
+
+
+# The big blind's stack first: one shorter by less or more than a bet, all-in by a blind, on the flop, or never.
+STACKS = [(5, 20), (20, 5), (3, 4), (4, 3), (2, 20), (20, 2), (9, 14), (14, 9), (11, 12), (7, 7), (60, 60)]
+
+
+@pytest.mark.parametrize("table", [oracles.LimitStacksTable, oracles.PokerKitTable])
+@pytest.mark.parametrize("stacks", STACKS, ids=str)
+def test_limit_games_with_stacks_are_as_in_no_limit_games_of_the_acpc_and_in_pokerkit(stacks, table):
+    """Every betting sequence: who acts, whether a raise is legal and where it goes, and what is won."""
+    if (stacks, table) == ((20, 2), oracles.PokerKitTable):
+        return  # pokerkit does not ask the big blind to check when the small blind is all-in: see the test above
+    rules = oracles.short_limit(*stacks)
+    seen = oracles.replay_all(rules, table(rules))
+    assert seen["hands"] == sum(position.actor == TERMINAL for position in every_position(rules))
+    assert seen["f"] and (seen["all-ins"] or min(stacks) == 60)
+
+
+def every_position(rules: GameDef) -> list[Betting]:
+    """All positions of the betting."""
+    positions = [Betting.start(rules)]
+    for position in positions:
+        if position.actor != TERMINAL:
+            positions += [position.after(action) for action in position.actions()]
+    return positions
+
+
+@pytest.mark.parametrize("stacks", STACKS, ids=str)
+def test_raises_that_only_the_limit_code_of_the_acpc_allows_are_refused(stacks):
+    """Its `raiseIsValid` does not look at stacks in limit games: see docs/games.md.
+
+    It accepts a raise whenever fewer than `maxRaises` were made and both players have chips left. All raises that kilt
+    refuses beyond that are by a player who has no more than a call takes, so that the "raise" raises nothing.
+    """
+    rules = oracles.short_limit(*stacks)
+    refused = 0
+    for position in every_position(rules):
+        if position.actor < 0:
+            continue
+        capped = position.raises >= rules.max_raises[position.round]
+        accepted = not capped and all(spent < stack for spent, stack in zip(position.spent, stacks, strict=True))
+        beyond = stacks[position.actor] <= max(position.spent)
+        assert ("r" in position.actions()) == (accepted and not beyond)
+        if accepted and beyond:
+            refused += 1
+            with pytest.raises(GameError, match=r"'r' is not legal .* use one of f, c$"):
+                position.after("r")
+    assert bool(refused) == (stacks in [(5, 20), (20, 5), (20, 2), (9, 14), (14, 9)])
 
 
 def test_all_of_kuhn_poker_is_as_in_open_spiel() -> None:
