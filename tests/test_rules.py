@@ -78,12 +78,14 @@ def test_the_big_blind_checks_when_the_small_blind_is_all_in_with_a_call() -> No
 STACKS = [(5, 20), (20, 5), (3, 4), (4, 3), (2, 20), (20, 2), (9, 14), (14, 9), (11, 12), (7, 7), (60, 60)]
 
 
-@pytest.mark.parametrize("table", [oracles.LimitStacksTable, oracles.PokerKitTable])
-@pytest.mark.parametrize("stacks", STACKS, ids=str)
+@pytest.mark.parametrize(
+    ("stacks", "table"),
+    [(stacks, oracles.LimitStacksTable) for stacks in STACKS]
+    # pokerkit does not ask the big blind to check when the small blind is all-in with a call: see the test above
+    + [(stacks, oracles.PokerKitTable) for stacks in STACKS if stacks != (20, 2)],
+)
 def test_limit_games_with_stacks_are_as_in_no_limit_games_of_the_acpc_and_in_pokerkit(stacks, table):
     """Every betting sequence: who acts, whether a raise is legal and where it goes, and what is won."""
-    if (stacks, table) == ((20, 2), oracles.PokerKitTable):
-        return  # pokerkit does not ask the big blind to check when the small blind is all-in: see the test above
     rules = oracles.short_limit(*stacks)
     seen = oracles.replay_all(rules, table(rules))
     assert seen["hands"] == sum(position.actor == TERMINAL for position in every_position(rules))

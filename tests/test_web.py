@@ -1159,8 +1159,9 @@ def test_the_verdict_is_the_difference_of_the_values_shown(page, address):
                 )
             )
             different += less > 0
-        assert "if both players then follow its strategy" in page.inner_text("#meaning")
+        assert "if both players then follow the agent's strategy" in page.inner_text("#meaning")
         page.keyboard.press("n")
+        expect(page.locator("#deal")).to_have_count(0)
     assert different > 5
 
 

@@ -189,7 +189,7 @@ function decisions(found) {
     { class: "panel scroll", id: "decisions" },
     make("h2", {}, "your decisions, and what it would have done"),
     make("table", {}, make("tbody", {}, found.decisions.map(decision))),
-    make("p", { class: "soft", id: "meaning" }, `EV: expected chips from the decision on with your hand, against the hands it would hold there, if both players then follow its strategy${guessed ? " (±: 95% interval, estimated on sampled boards)" : ""}. A fold is 0. The verdict is the highest EV minus the EV of your action. Its strategy is not perfect: an action that it never takes can have the highest EV.`),
+    make("p", { class: "soft", id: "meaning" }, `EV: expected chips from the decision on with your hand, against the hands that the agent would hold there, if both players then follow the agent's strategy${guessed ? " (±: 95% interval, estimated on sampled boards)" : ""}. A fold is 0. The verdict is the highest EV minus the EV of your action. The agent's strategy is not perfect: an action that it never takes can have the highest EV.`),
   );
 }
 
