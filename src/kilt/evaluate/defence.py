@@ -127,7 +127,8 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
     weight: FloatArray = (~np.isin(game.holes, board).any(axis=1)).astype(np.float64)
     for before, action in game.positions.moves(at):
         if before.actor == seat:
-            weight *= agent.policy(before, board[: at.rules.board_size(before.round)]).share(action)
+            policy = agent.policy(before, board[: at.rules.board_size(before.round)])
+            weight = np.asarray(weight * policy.share(action))
     return weight
 
 
