@@ -128,7 +128,7 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
     for before, action in game.positions.moves(at):
         if before.actor == seat:
             policy = agent.policy(before, board[: at.rules.board_size(before.round)])
-            weight = np.asarray(weight * policy.share(action))
+            np.multiply(weight, policy.share(action), out=weight)
     return weight
 
 
