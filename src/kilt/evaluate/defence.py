@@ -124,7 +124,7 @@ def _answer(agent: KnownAgent, spot: Spot, boards: Sequence[tuple[int, ...]], we
 
 def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
     """[hand] Probability that the agent in a seat takes its actions so far; 0 for hands with a card of the board."""
-    weight: FloatArray = (~np.isin(game.holes, board).any(axis=1)).astype(np.float64)
+    weight = np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
     for before, action in game.positions.moves(at):
         if before.actor == seat:
             policy = agent.policy(before, board[: at.rules.board_size(before.round)])
