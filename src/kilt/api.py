@@ -35,7 +35,8 @@ from kilt.play.match import Match
 from kilt.runs.budget import Budget, Step
 from kilt.runs.modelled import log_text, observer_for
 from kilt.runs.plan import RunPlan, Tick, resolve
-from kilt.runs.run import Run, configured_run, continued_run, new_run, open_run
+from kilt.runs.run import Run, configured_run, continued_run, new_run
+from kilt.runs.subject import Subject
 from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
@@ -43,6 +44,7 @@ from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
+from kilt.strategy.naming import AVERAGE, solved_name
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
 
@@ -53,15 +55,19 @@ def _nothing(*_: object) -> None:
 
 @dataclass(frozen=True)
 class Solution:
-    """What `solve_game` found: the average strategy, how good it is, and how it got there."""
+    """What `solve_game` found: the average strategy, how good it is, and how it got there.
+
+    Nothing is post-processed: all figures, and an agent that plays the solution, are about that one strategy.
+    """
 
     problem: Problem
     table: Array  # the average strategy as the problem's solvers have it
     steps: tuple[Step, ...]  # where the solver stood, by the measuring schedule; the last one is that of the end
+    solved: str = AVERAGE  # which strategy it is, in words: algorithms without an average give their last one
 
     @property
     def exploitability(self) -> float:
-        """What best responses win on average over both seats, in chips per game."""
+        """What best responses win from the strategy on average over both seats, in chips per game."""
         return self.steps[-1].exploitability
 
     @property
@@ -91,6 +97,13 @@ class Solution:
             return Strategy.of(self.problem.tree, self.table)
         assert isinstance(self.problem, VectorProblem)
         return VectorStrategy.of(self.problem.game, self.table)
+
+    def __repr__(self) -> str:
+        """The game and how good the solved strategy is, in one line; the table is left out."""
+        return (
+            f"Solution({self.problem.name!r}, {self.solved}: exploitability {self.exploitability:.6g} chips per game, "
+            f"value {self.value:.6g}, {self.iterations:,} iterations)"
+        )
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
         """The probability of each action at an information set, by its name; for games solved as flat trees."""
@@ -160,7 +173,7 @@ def solve_game(
     for step in run.steps():
         on_step(step)
         steps.append(step)
-    return Solution(run.problem, run.strategy(), tuple(steps))
+    return Solution(run.problem, run.strategy(), tuple(steps), solved_name(run.identity._asdict()))
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
@@ -197,8 +210,12 @@ def exploitability(
     strategy: str | Path | Strategy | VectorStrategy | Mapping[str, Mapping[str, float]] | Solution = "uniform",
     *,
     threads: int = 1,
+    as_played: bool = False,
 ) -> float:
     """What best responses win from a strategy, exactly: the mean over both seats, in chips per game.
+
+    A run has two strategies where its agent post-processes: the average strategy, which this judges by default, and the
+    strategy as played. Best responses can win several times as much from one as from the other.
 
     Parameters
     ----------
@@ -206,9 +223,12 @@ def exploitability(
         The game; None for the strategy of a run, which knows its game.
     strategy
         A `Solution`; a `Strategy` or `VectorStrategy`; probabilities by information set and action; the name of an
-        agent that looks at no cards, such as "always-call" or "uniform"; or the folder of a run.
+        agent that looks at no cards, such as "always-call" or "uniform"; the folder of a run, for its average strategy;
+        ``RUN@RULE``, for that strategy after a rule; or the folder of an exported agent, for the strategy as played.
     threads : int
         That share the boards. The result does not depend on it beyond rounding.
+    as_played : bool
+        For the folder of a run: judge the strategy after the post-processing that the run's configuration names.
 
     Returns
     -------
@@ -232,13 +252,13 @@ def exploitability(
         problem, table = fixed_agent(game, strategy, threads)
         return judge_of(problem).exploitability(table)
     if isinstance(strategy, str | Path):
-        problem, table, _ = open_run(strategy).load(threads)
-        judge = judge_of(problem, patience=float("inf"))
+        subjects = Subject.all_of_run(Path(strategy)) if as_played else (Subject.of_run(Path(strategy)),)
+        judge, table, _ = max(subjects, key=lambda subject: subject.played).load(threads)
         if not judge.exact:
             raise RunError(
-                f"{problem.name} is too large for memory to look for best responses: play matches against it"
+                f"{judge.problem.name} is too large for memory to look for best responses: play matches against it"
             )
-        return judge.exploitability(table)
+        return float(judge.exploitability(table))
     if game is None:
         raise RunError("a strategy by itself does not know its game: say which")
     form = VECTOR if isinstance(strategy, VectorStrategy) else FLAT

@@ -51,8 +51,9 @@ def demo(
 
     from kilt import artifact
     from kilt.abstraction.plan import PublicPlan, plan_named
-    from kilt.evaluate.sanity import report
+    from kilt.evaluate.players import blueprint_agent, strategy_of
     from kilt.evaluate.stats import win_rate
+    from kilt.evaluate.tree_sanity import reports_of_run
     from kilt.play.agent import BASELINES
     from kilt.runs.folder import RunFolder
     from kilt.strategy.blueprint import STRATEGY, Blueprint
@@ -84,8 +85,9 @@ def demo(
         raise typer.Exit(128 + stopped[0])
 
     _show(f"kilt evaluate sanity {run}")
-    looked = report(blueprint)
-    print_sanity(looked, out)
+    looked = reports_of_run(out)
+    for report in looked:
+        print_sanity(report, out)
     commands = (
         ("play against it and look at it in the browser", f"kilt web {run}"),
         ("play against it in the terminal", f"kilt play {run}"),
@@ -99,14 +101,16 @@ def demo(
         ("build a larger one", "kilt plan --example > mine.toml && kilt plan mine.toml"),
     )
     results = [MatchResult(*played.players, win_rate(played), played.hands) for played in matches]
+    plays = strategy_of(blueprint_agent(str(out)))
     steps = RunFolder.open(out).steps()
-    page = write_report(out, contents_of(blueprint, steps=steps, matches=results, sanity=looked, commands=commands))
+    contents = contents_of(blueprint, steps=steps, plays=plays, matches=results, sanity=looked, commands=commands)
+    page = write_report(out, contents)
     say(f"\nthe report is {page}; what to type next:")
     for what, command in commands:
         say(f"  {command:70} # {what}")
     if web:
         open_page([out])
-    if not looked.ok:
+    if not all(report.ok for report in looked):
         raise typer.Exit(1)
 
 

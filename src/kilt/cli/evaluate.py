@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kilt.evaluate.flops import FlopResponses
     from kilt.evaluate.stats import Estimate
     from kilt.games.gamedef import GameDef
+    from kilt.runs.subject import Subject
     from kilt.solve.abstract_problem import AbstractProblem
 
 LONG = 120.0  # seconds of a walk: where it takes longer it goes flop by flop, so that it can be stopped and go on
@@ -42,8 +43,8 @@ def exploitability(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="A folder that `kilt solve --out RUN` has filled, as it was solved; RUN@RULE, or what `kilt export` "
-            "made, as it is played.",
+            help="A run, or what `kilt export` made: its average strategy and the strategy as played are judged. "
+            "RUN@RULE judges the strategy after that rule alone, and RUN@none the average strategy alone.",
         ),
     ] = None,
     game: GameOption = None,
@@ -77,15 +78,18 @@ def exploitability(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """What perfect opponents win against a strategy, exactly: that of a run, or --game NAME --agent AGENT.
+    """What perfect opponents win from a strategy, exactly: the strategies of a run, or --game NAME --agent AGENT.
+
+    A run whose agent post-processes has two: the average strategy that was solved, and the strategy as played. Both are
+    judged, each by its own best responses. Add @RULE to the run to judge one of them.
 
     An engine has as many workers as there are --threads; each walks its share of the boards, or flop after flop. Large
-    abstract games are walked flop by flop, which says first how long it takes; Ctrl-C stops that so that the same
-    command goes on.
+    abstract games are walked flop by flop. The command first prints how long that takes; after Ctrl-C the same command
+    resumes.
     """
     from kilt.errors import RunError
     from kilt.evaluate.agents import AGENTS
-    from kilt.evaluate.judge import UNIT, AbstractJudge
+    from kilt.evaluate.players import resolves
     from kilt.runs.subject import Subject
 
     if (run is None) == (game is None):
@@ -101,11 +105,54 @@ def exploitability(
 
     if responses and responses.exists():
         raise RunError(f"{responses} is there already: choose another folder for the best responses")
-    subject = Subject.of_run(run) if run else Subject(str(game), agent=str(agent))
+    subjects = Subject.all_of_run(run, say) if run else (Subject(str(game), agent=str(agent), strategy=str(agent)),)
+    first = subjects[0]
+    if responses and len(subjects) > 1:
+        raise RunError(f"{run} has two strategies to respond to: add @RULE to choose one, such as {run}@none")
+    how = {"flops": flops, "seed": seed, "threads": threads, "device": device, "engine": engine, "address": address}
+    found = [_judged(subject, responses, **how) for subject in subjects]
+    who = {"run": str(run), "iterations": found[0].iterations, "strategy": first.strategy} if run else {"agent": agent}
+    if as_json:
+        each = {
+            "as_played" if subject.played else "average": {"strategy": subject.strategy} | judged.figures
+            for subject, judged in zip(subjects, found, strict=True)
+        }
+        print_json({"game": first.game} | who | found[0].figures | (each if run else {}))
+        return
+    columns = [[value for _, value, _ in judged.rows] for judged in found]
+    rows = [[what, *values, unit] for (what, _, unit), *values in zip(found[0].rows, *columns, strict=True)]
+    print_table(f"{first.game}, {agent or run}", ["", *(subject.strategy for subject in subjects), "unit"], rows)
+    if run and resolves(run):
+        say(f"{run} solves subgames while it plays, which changes its strategy: kilt evaluate lbr gives a lower bound")
+
+
+class _Judged(NamedTuple):
+    """What best responses win from one strategy."""
+
+    figures: dict[str, Any]  # for programs
+    rows: list[list[str]]  # of a table: what, how much, unit
+    iterations: int | None = None
+
+
+def _judged(
+    subject: Subject,
+    responses: Path | None,
+    *,
+    flops: int | None,
+    seed: int,
+    threads: int,
+    device: str,
+    engine: str | None,
+    address: str,
+) -> _Judged:
+    """Find best responses to one strategy."""
+    from kilt.errors import RunError
+    from kilt.evaluate.judge import UNIT, AbstractJudge
+
     name = subject.game
     with waiting(f"writing out {name} …"):
-        judge, table, figures = subject.load(threads, shared=engine is not None, device=device)
-    who = {"run": str(run), "iterations": figures.get("iterations")} if run else {"agent": agent}
+        judge, table, solved = subject.load(threads, shared=engine is not None, device=device)
+    iterations = solved.get("iterations")
     if isinstance(judge, AbstractJudge):
         cost = judge.problem.cost
         if flops is not None or device != "cpu" or not cost.fits or cost.seconds > LONG:
@@ -116,39 +163,31 @@ def exploitability(
             with opened(engine, address, threads) as workers, ExitStack() as stack:
                 if workers and not found.complete:
                     found.crew = stack.enter_context(subject.flop_crew(judge.problem, workers, threads))
-                _by_flop(found, judge.problem, {"game": name} | who, seed, as_json=as_json)
-            return
+                return _by_flop(found, judge.problem, subject.strategy, seed)._replace(iterations=iterations)
     if flops is not None:
         raise RunError(f"--flops {flops} is for runs on abstract games, and {name} is walked as a whole: leave it out")
     walks = judge.walks(table) if engine else None
-    with opened(engine, address, threads) as workers, waiting("looking for best responses …"):
+    with opened(engine, address, threads) as workers, waiting(f"looking for best responses to {subject.strategy} …"):
         if workers and walks:
             won, value = subject.response_values(walks, workers, threads)
         else:
             won, value = judge.response_values(table), judge.expected_value(table)
         if responses:
-            said = {"against": str(agent or run)} | dict(zip(("value_1", "value_2"), won, strict=True))
+            said = {"against": subject.agent or str(subject.run)} | dict(zip(("value_1", "value_2"), won, strict=True))
             judge.problem.save(responses, judge.responses(table), **said)
     mean = max(sum(won) / 2, 0.0)
     mbb = judge.problem.mbb(mean)
-    if as_json:
-        print_json(
-            {"game": name}
-            | who
-            | {"exploitability": mean, "value": value, "best_response_values": won, "unit": UNIT}
-            | ({} if mbb is None else {"exploitability_mbb": mbb})
-        )
-        return
+    figures = {"exploitability": mean, "value": value, "best_response_values": won, "unit": UNIT}
     rows = [
         *exploitability_rows(mean, judge.problem),
         *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
-    print_table(f"{name}, {agent or run}", ["", "seen", "unit"], rows)
+    return _Judged(figures | ({} if mbb is None else {"exploitability_mbb": mbb}), rows, iterations)
 
 
-def _by_flop(found: FlopResponses, problem: AbstractProblem, who: dict[str, Any], seed: int, *, as_json: bool) -> None:
-    """Walk what is left of the flops, and print what they say."""
+def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed: int) -> _Judged:
+    """Walk the flops that are left, and give what best responses win."""
     from kilt import artifact
     from kilt.evaluate.flops import flop_weights
     from kilt.evaluate.judge import UNIT
@@ -156,10 +195,10 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, who: dict[str, Any]
     with watching() as watcher, artifact.alone(found.path):
         if not found.complete:
             watcher.show("a look at the pace", found.share, None)
-            watcher.say(f"{found.share:.0%} done, kept in {found.path}", found.time_left())
-            found.go_on(watcher, "best responses")
+            watcher.say(f"{strategy}: {found.share:.0%} done, kept in {found.path}", found.time_left())
+            found.go_on(watcher, f"best responses to {strategy}")
     if watcher.signals:
-        say(f"stopped; {found.share:.1%} are done and kept: the same command goes on")
+        say(f"stopped; {found.share:.1%} of {strategy} are done and kept: the same command resumes")
         raise typer.Exit(128 + watcher.signals[0])
     said: dict[str, Any]
     if found.draws is None:
@@ -178,10 +217,7 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, who: dict[str, Any]
             ["95% interval", " to ".join(f"{problem.mbb(end):.6g}" for end in ends), "mbb/g"],
             ["flops", f"{len(found.draws)} of {len(flop_weights(found.walks.game)):,}", ""],
         ]
-    if as_json:
-        print_json(who | {"exploitability": mean, **said, "unit": UNIT, "exploitability_mbb": problem.mbb(mean)})
-        return
-    print_table(f"{who['game']}, {who['run']}", ["", "seen", "unit"], rows)
+    return _Judged({"exploitability": mean, **said, "unit": UNIT, "exploitability_mbb": problem.mbb(mean)}, rows)
 
 
 @app.command()

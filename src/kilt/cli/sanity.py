@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def sanity(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, or what `kilt export` made.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="A run, or what `kilt export` made. RUN@RULE checks the strategy after that rule alone, and RUN@none "
+            "the average strategy alone.",
+        ),
+    ],
     deals: Annotated[
         int,
         typer.Option("--deals", "-n", metavar="N", min=1, max=10**8, help="How many deals of self-play to look at."),
@@ -23,32 +30,37 @@ def sanity(
     seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="What the deals are drawn from.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Look a strategy over: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.
+    """Check a strategy: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.
 
-    Takes seconds. Ends with exit code 1 where something is off. Of a game that was solved as it is, with all hands and
-    bets, aces, the nuts and what is done in each round are looked at, on a board for 200 deals.
+    Checks the average strategy, and the strategy as played where post-processing changes it. Takes seconds. The exit
+    code is 1 if either fails a check. For a game that was solved without an abstraction, the checks are about aces, the
+    nuts and the actions of each round, on one board for every 200 deals.
     """
-    from kilt.evaluate.tree_sanity import report_of_run
+    from kilt.evaluate.tree_sanity import reports_of_run
+    from kilt.strategy.naming import AS_PLAYED
 
-    with waiting("looking it over …"):
-        found = report_of_run(run, deals, seed)
+    with waiting("checking …"):
+        found = reports_of_run(run, deals, seed)
     if as_json:
-        print_json(found.data())
+        each = {"as_played" if report.strategy.startswith(AS_PLAYED) else "average": report.data() for report in found}
+        print_json(found[0].data() | each)
     else:
-        print_sanity(found, run)
-    if not found.ok:
+        for report in found:
+            print_sanity(report, run)
+    if not all(report.ok for report in found):
         raise typer.Exit(1)
 
 
 def print_sanity(found: Report, run: Path) -> None:
     """Print a report as a table, and on the side what is off."""
-    table = Table(title=f"{found.game}, {run}", title_justify="left", title_style="bold")
+    title = f"{found.game}, {run}, {found.strategy}"
+    table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("looked at", "seen", "bound", ""):
         table.add_column(column, overflow="fold")
     for finding, row in zip(found.findings, found.rows(), strict=True):
         table.add_row(*row, style="bold red" if finding.off else None)
     out.print(table)
     for finding in found.off:
-        complain("OFF", f"{finding.name}: {finding.meaning}")
+        complain("OFF", f"{found.strategy}: {finding.name}: {finding.meaning}")
     if found.ok:
-        say("nothing is off")
+        say(f"{found.strategy}: nothing is off")

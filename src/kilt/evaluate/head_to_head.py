@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGame
-from kilt.arrays import Array, BoolArray, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.head_to_head_kernels import Seat, meet
 from kilt.evaluate.stats import Estimate, estimate
@@ -36,7 +36,7 @@ from kilt.solve.solver import StrategyInParts
 from kilt.strategy.fixed import chances, raises
 from kilt.strategy.postprocess import Rule
 from kilt.strategy.postprocess_kernels import CLASSES, RuleNumbers, post_process_table
-from kilt.tree.betting import BettingNodes, BettingTree, after_chance, call_place, call_places
+from kilt.tree.betting import BettingNodes, BettingTree, acted_before, after_chance, call_place, call_places
 
 SEED = 2**63  # far from those of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
@@ -101,7 +101,7 @@ def _post_processed(
     decisions = np.flatnonzero(nodes.actor >= 0)
     count, ruled = nodes.children[decisions].astype(np.int64), np.full(len(decisions), not rule.idle)
     if rule.after_first:
-        ruled &= _acted(nodes)[decisions]
+        ruled &= acted_before(nodes)[decisions]
     shares = np.empty(len(weights), dtype=np.float32)
     first, scratch = np.append(starts[decisions], len(shares)), np.empty(int(count.max()) + CLASSES)
     post_process_table(numbers, first, count, call, ruled, weights, scratch, shares)
@@ -327,12 +327,3 @@ def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:
     """Whether the betting tree of a blueprint has the same nodes and actions as another."""
     nodes, level = agent.blueprint.nodes, agent.blueprint.level
     return np.array_equal(nodes.parent, betting.nodes.parent) and np.array_equal(level, betting.level)
-
-
-def _acted(nodes: BettingNodes) -> BoolArray:
-    """[node] whether the player who acts there has acted before in the hand."""
-    acted, above = np.zeros(len(nodes.actor), dtype=bool), nodes.parent
-    while (above >= 0).any():
-        acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
-        above = np.where(above >= 0, nodes.parent[above], -1)
-    return acted

@@ -35,7 +35,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kilt.artifact import exists, understood
+from kilt.artifact import exists, kind_of, read, understood
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError, file_errors
 from kilt.evaluate.estimators import estimator_named
@@ -52,7 +52,8 @@ from kilt.records import record_of
 from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import stored_form, stored_problem
 from kilt.solve.problem import ABSTRACT, FLAT, VectorProblem
-from kilt.strategy.blueprint import SHIPPED, STRATEGY, Blueprint, located
+from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY, Blueprint, located
+from kilt.strategy.naming import AS_PLAYED, solved_name, strategy_name
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
@@ -169,8 +170,8 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
     assert isinstance(problem, VectorProblem)
     if not isinstance(problem.game.game, Holdem):
         raise PlayError(f"{name} is for {problem.name}, which is no poker: agents play games with cards and bets")
-    table, _ = problem.load(stored)
-    return TreeAgent(name, PlacedTree(problem.game), table)
+    table, figures = problem.load(stored)
+    return TreeAgent(name, PlacedTree(problem.game), table, figures)
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
@@ -182,9 +183,58 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
     return Path(spec), []
 
 
+def chooses_rule(spec: str) -> bool:
+    """Whether the name of a run ends with a rule, as ``RUN@RULE`` does, rather than leaving it to the run."""
+    return any(part != BLUEPRINT for part in blueprint_folder(spec)[1])
+
+
+def resolves(run: str | Path) -> bool:
+    """Whether the configuration of a run asks for re-solving, so that its agent plays by more than its table."""
+    place, rest = blueprint_folder(str(run))
+    stored = place / STRATEGY
+    if BLUEPRINT in rest or not exists(stored) or kind_of(stored) != KIND:
+        return False
+    return RESOLVE in read(stored, KIND).figures.get("agent", {})
+
+
+def strategy_of(agent: Agent) -> str:
+    """Which strategy of a run an agent plays, in words; empty for agents that play none.
+
+    >>> strategy_of(BASELINES["always-call"])
+    ''
+    """
+    if isinstance(agent, ResolvingAgent):
+        return f"{strategy_of(agent.blueprint)}, {' and '.join(agent.settings.rounds)} re-solved"
+    if isinstance(agent, BlueprintAgent):
+        return strategy_name(agent.rule, agent.blueprint.figures)
+    if isinstance(agent, ProcessedAgent):
+        return f"{AS_PLAYED}: {agent.rule.name}"
+    if isinstance(agent, StrategyAgent):
+        return solved_name(agent.strategy.figures)
+    if isinstance(agent, TreeAgent):
+        return solved_name(agent.figures)
+    parts: Sequence[Agent] = ()
+    if isinstance(agent, Portfolio):
+        parts = agent.components
+    elif isinstance(agent, SeatedAgent):
+        parts = agent.players
+    return ", ".join(dict.fromkeys(f"{part.name} ({name})" for part in parts if (name := strategy_of(part))))
+
+
+def blueprint_name(agent: BlueprintAgent) -> str:
+    """Which strategy the table of a blueprint's agent holds, in words; re-solving changes it during play."""
+    how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
+    return strategy_name(agent.rule, agent.blueprint.figures, how)
+
+
 def blueprint_agent(spec: str) -> BlueprintAgent:
     """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
     place, rest = blueprint_folder(spec)
+    if any(part.partition(":")[0] == RESOLVE for part in rest):
+        raise PlayError(
+            f"{spec} solves subgames while it plays, so there is no table of its strategy: judge its blueprint, "
+            f"{place}, or find a lower bound with kilt evaluate lbr"
+        )
     rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:
         raise PlayError(

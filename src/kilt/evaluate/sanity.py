@@ -8,6 +8,9 @@ a bound say what the strategy does, for people to judge.
 
 What happens before the flop is computed exactly. The rest is sampled, so that it takes seconds whatever the size of the
 game; equal seeds give equal reports. How hands are played is in `self_play`.
+
+A report is about one strategy, and names it: the average strategy of a run, or that strategy after the post-processing
+by which its agent plays. Either can fail a check that the other passes.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ import numpy as np
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.self_play import SelfPlay, apart, first_round, seen_by, shuffled
+from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, apart, first_round, seen_by, shuffled
 from kilt.evaluate.stats import estimate
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.naming import AVERAGE, strategy_name
+from kilt.strategy.postprocess import Rule
 from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
@@ -90,12 +95,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings about a blueprint."""
+    """The findings about one strategy of a blueprint."""
 
     game: str  # its name
     deals: int  # of self-play
     seed: int
     findings: tuple[Finding, ...]
+    strategy: str = AVERAGE  # which one was checked: see `kilt.strategy.naming`
 
     @property
     def off(self) -> tuple[Finding, ...]:
@@ -120,13 +126,19 @@ class Report:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"{self.game}: nothing is off"
+            return f"{self.game}, {self.strategy}: nothing is off"
         said = [f"{this.name}: {this.seen} ({this.bound}); {this.meaning}" for this in self.off]
-        return "\n".join([f"{self.game}: {len(said)} OFF", *said])
+        return "\n".join([f"{self.game}, {self.strategy}: {len(said)} OFF", *said])
 
 
-def report(blueprint: Blueprint, deals: int = DEALS, seed: int = 0, mapping: Mapping = pseudo_harmonic) -> Report:
-    """Check whether a blueprint is fit to play.
+def report(
+    blueprint: Blueprint,
+    deals: int = DEALS,
+    seed: int = 0,
+    mapping: Mapping = pseudo_harmonic,
+    rule: Rule = AS_SOLVED,
+) -> Report:
+    """Check whether a strategy of a blueprint is fit to play.
 
     Parameters
     ----------
@@ -138,6 +150,8 @@ def report(blueprint: Blueprint, deals: int = DEALS, seed: int = 0, mapping: Map
         Equal seeds give equal reports.
     mapping : Mapping
         How the blueprint's agent translates bets that its tree does not have: see `strategy.translate`.
+    rule : Rule
+        Post-processing of the strategy that is checked. By default it is the average strategy.
 
     Returns
     -------
@@ -148,16 +162,17 @@ def report(blueprint: Blueprint, deals: int = DEALS, seed: int = 0, mapping: Map
         raise PlayError(f"{deals} deals show nothing: use 1 or more, best {DEALS:,}")
     random = np.random.default_rng(seed)
     findings = [
-        *aces(blueprint),
-        *nuts(blueprint, max(deals // BOARDS, 1), random),
+        *aces(blueprint, rule),
+        *nuts(blueprint, max(deals // BOARDS, 1), random, rule),
         unsolved(blueprint, random),
-        *actions_and_value(blueprint, deals, random),
-        *translation(blueprint, mapping, random),
+        *actions_and_value(blueprint, deals, random, rule),
+        *translation(blueprint, mapping, random, rule),
     ]
-    return Report(blueprint.game.name, deals, seed, tuple(findings))
+    name = strategy_name(rule, blueprint.figures)
+    return Report(blueprint.game.name, deals, seed, tuple(findings), name)
 
 
-def aces(blueprint: Blueprint) -> Iterator[Finding]:
+def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     """How often aces fold in the first round, by seat, when both players follow the blueprint; exact."""
     game = blueprint.game
     holes, ace = game.deck.holes(game.rules.hole_cards), game.deck.ranks - 1
@@ -166,7 +181,7 @@ def aces(blueprint: Blueprint) -> Iterator[Finding]:
         return
     free = apart(game, hands)
     folded = [0.0, 0.0]
-    for node, seat, reach, chance, _ in first_round(blueprint):
+    for node, seat, reach, chance, _ in first_round(blueprint, rule):
         if blueprint.faces_bet(node):
             theirs = (free * reach[1 - seat]).sum(axis=1) / free.sum(axis=1)
             folded[seat] += float(np.mean(reach[seat, hands] * theirs * chance[hands, 0]))
@@ -182,10 +197,12 @@ def aces(blueprint: Blueprint) -> Iterator[Finding]:
     )
 
 
-def actions_and_value(blueprint: Blueprint, deals: int, random: np.random.Generator) -> Iterator[Finding]:
+def actions_and_value(
+    blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
+) -> Iterator[Finding]:
     """Self-play: decisions without a strategy, how often each action is taken by round, and the value of each seat."""
     game = blueprint.game
-    walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random)
+    walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
     decisions, unseen = np.zeros(rounds), np.zeros(rounds)
     children, masses = [], []
@@ -214,7 +231,7 @@ def actions_and_value(blueprint: Blueprint, deals: int, random: np.random.Genera
     yield _value(game, walk.won())
 
 
-def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iterator[Finding]:
+def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     """How often the best possible hand folds to a bet on the river, in either seat.
 
     The one who holds it follows the blueprint. The other does so too, or tries everything but folding.
@@ -228,7 +245,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> Iter
     for name in ("opponent follows the strategy", "opponent tries everything"):
         faced = folded = 0.0
         weight = np.ones(len(holder))  # how likely the holder plays up to here
-        for moves in SelfPlay(blueprint, deals, random):
+        for moves in SelfPlay(blueprint, deals, random, rule):
             facing, mine = blueprint.faces_bet(moves.node), moves.seat == holder[moves.deal]
             fold = np.where(facing, moves.chance[:, 0], 0.0)
             asked = mine & facing & (moves.round == last)
@@ -294,7 +311,9 @@ class _Bold(NamedTuple):
         return f"{RAISE}{min(int(least * (most / least) ** observation.draw(number + 1)), most)}"
 
 
-def translation(blueprint: Blueprint, mapping: Mapping, random: np.random.Generator) -> Iterator[Finding]:
+def translation(
+    blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
+) -> Iterator[Finding]:
     """Whether the blueprint's agent has a legal answer to bets of any size, and takes larger bets for larger ones.
 
     With the same random number a larger bet must never be taken for a smaller one: then the probabilities of what bets
@@ -302,7 +321,7 @@ def translation(blueprint: Blueprint, mapping: Mapping, random: np.random.Genera
     """
     if blueprint.limit:
         return
-    agent = BlueprintAgent("blueprint", blueprint, mapping=mapping)
+    agent = BlueprintAgent("blueprint", blueprint, rule, mapping)
     tried = illegal = backwards = 0
     for position, hand, board in _before_bets(blueprint, random):
         for key in random.integers(2**63, size=KEYS).tolist():

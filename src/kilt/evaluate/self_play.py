@@ -1,7 +1,7 @@
 """Self-play of a blueprint, many hands side by side, and its first round exactly, all hands at once.
 
-Both follow the blueprint's own betting tree: no bets are translated. Where the blueprint has nothing to say, players
-check and call, as its agent does.
+Both players follow the blueprint's own betting tree, so no bet is translated. They play the average strategy, or what a
+post-processing rule makes of it. Where the blueprint has no strategy, they check and call, as its agent does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt.arrays import Array, BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
+from kilt.errors import PlayError
 from kilt.games.game import CHANCE
 from kilt.games.holdem import Holdem
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import Rule
+from kilt.strategy.postprocess_kernels import CLASSES, post_process_table
 from kilt.tree.betting import FOLDS
+
+AS_SOLVED = Rule()  # no post-processing
 
 
 class FirstRoundDecision(NamedTuple):
@@ -29,8 +35,8 @@ class FirstRoundDecision(NamedTuple):
     seen: BoolArray  # [hand] whether the solver has been there
 
 
-def first_round(blueprint: Blueprint) -> Iterator[FirstRoundDecision]:
-    """Walk all decisions of the first round, parents before children."""
+def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
+    """Walk all decisions of the first round, parents before children, with probabilities after a rule."""
     nodes = blueprint.nodes
     buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
     hands = len(buckets[0])
@@ -40,7 +46,7 @@ def first_round(blueprint: Blueprint) -> Iterator[FirstRoundDecision]:
             continue
         seat, here = int(nodes.actor[node]), reach.pop(node)
         count, first = int(nodes.children[node]), int(nodes.first_child[node])
-        chance, seen = strategy_rows(blueprint, np.full(hands, node), buckets[seat])
+        chance, seen = strategy_rows(blueprint, np.full(hands, node), buckets[seat], rule)
         yield FirstRoundDecision(node, seat, here, chance[:, :count], seen)
         for action in range(count):
             if nodes.actor[first + action] >= 0:
@@ -84,10 +90,12 @@ class SelfPlay:
         The cards: see `shuffled` and `seen_by`.
     random : numpy.random.Generator
         Draws the actions.
+    rule : Rule
+        The post-processing of both players.
     """
 
-    def __init__(self, blueprint: Blueprint, deals: Deals, random: np.random.Generator) -> None:
-        self.blueprint, self.deals, self.random = blueprint, deals, random
+    def __init__(self, blueprint: Blueprint, deals: Deals, random: np.random.Generator, rule: Rule = AS_SOLVED) -> None:
+        self.blueprint, self.deals, self.random, self.rule = blueprint, deals, random, rule
         self.node = np.zeros(len(deals.outcome), dtype=np.int64)
         self.spent: IntArray = np.tile(np.array(blueprint.game.rules.blinds, dtype=np.int64), (len(self.node), 1))
         self.folded = np.full(len(self.node), -1)  # [deal] the seat
@@ -102,7 +110,8 @@ class SelfPlay:
                 return
             node = self.node[deal]
             seat, r = nodes.actor[node].astype(np.int64), nodes.round[node].astype(np.int64)
-            moves = Moves(deal, node, seat, r, *strategy_rows(self.blueprint, node, self.deals.bucket[deal, r, seat]))
+            bucket = self.deals.bucket[deal, r, seat]
+            moves = Moves(deal, node, seat, r, *strategy_rows(self.blueprint, node, bucket, self.rule))
             yield moves
             self._take(moves)
 
@@ -148,19 +157,39 @@ def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
     return Deals(bucket.astype(np.int64), np.sign(mine - theirs))
 
 
-def strategy_rows(blueprint: Blueprint, node: IntArray, bucket: IntArray) -> tuple[FloatArray, BoolArray]:
-    """[row, action] probabilities at decisions `node` with `bucket`, and [row] whether the blueprint has them.
+def strategy_rows(
+    blueprint: Blueprint, node: IntArray, bucket: IntArray, rule: Rule = AS_SOLVED
+) -> tuple[FloatArray, BoolArray]:
+    """[row, action] probabilities after a rule at decisions `node` with `bucket`, and [row] whether the solver has any.
 
-    Rows that it does not have are all on the call, as its agent plays.
+    Rows without probabilities are all on the call, as the blueprint's agent plays.
     """
     nodes = blueprint.nodes
     count = nodes.children[node].astype(np.int64)
     place = np.arange(int(count.max()))
     slot: Array = (blueprint.first[node] + bucket * count)[:, None] + np.minimum(place, count[:, None] - 1)
-    row: FloatArray = np.where(place < count[:, None], blueprint.shares[slot], 0).astype(np.float64)
+    there: BoolArray = place < count[:, None]
+    row: FloatArray = np.where(there, blueprint.shares[slot], 0).astype(np.float64)
+    if not rule.idle:
+        row[there] = _post_processed(blueprint, rule, node, count, blueprint.shares[slot[there]])
     seen: BoolArray = np.asarray(row.any(axis=1))
     row[~seen, blueprint.faces_bet(node[~seen]).astype(np.int64)] = 1.0
     return row / row.sum(axis=1, keepdims=True), seen
+
+
+def _post_processed(
+    blueprint: Blueprint, rule: Rule, node: IntArray, count: IntArray, weights: Array
+) -> npt.NDArray[np.float32]:
+    """What a rule makes of the weights of some rows, one row after the other; rows of zeros stay zeros."""
+    numbers = rule.numbers
+    if numbers is None:
+        raise PlayError("the rule has classes of its own: use `itself` or `kind` of kilt.strategy.postprocess")
+    first = np.concatenate([[0], np.cumsum(count)])
+    ruled = blueprint.acted[node] if rule.after_first else np.ones(len(node), dtype=np.bool_)
+    after, scratch = np.empty(len(weights), dtype=np.float32), np.empty(int(count.max()) + CLASSES)
+    call = blueprint.faces_bet(node).astype(np.int64)
+    post_process_table(numbers, first, count, call, ruled, weights, scratch, after)
+    return after
 
 
 def _hole_index(holes: IntArray) -> IntArray:

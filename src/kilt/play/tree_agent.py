@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +38,14 @@ class TreeAgent:
         The game that it plays, with all its bets.
     table : TableRows
         Weights of actions over (board, row) × hand; those of a decision are normalised.
+    figures : dict
+        What its solver says about the strategy.
     """
 
     name: str
     tree: PlacedTree
     table: TableRows
+    figures: Mapping[str, Any] = field(default_factory=dict, compare=False)
     _begun: dict[tuple[str, tuple[int, ...]], TreePlace] = field(default_factory=dict, repr=False, compare=False)
 
     @property

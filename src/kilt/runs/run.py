@@ -352,6 +352,7 @@ class StoredRun:
 
     path: Path
     game: str  # as its user called it
+    algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
         """The game in the form of the strategy, the strategy as a table of it, and the figures beside it."""
@@ -396,7 +397,7 @@ def open_run(path: str | Path) -> StoredRun:
         raise RunError(
             f"{path} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(path))}"
         )
-    return StoredRun(path, folder.identity.game)
+    return StoredRun(path, folder.identity.game, folder.identity.algorithm)
 
 
 def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, Any]) -> Config:

@@ -1,5 +1,8 @@
 """A strategy that is to be judged, by where it comes from: the name of an agent, or a run.
 
+A run has two strategies where its agent post-processes: the average strategy that its solver found, and the strategy
+that its agent plays. `Subject.all_of_run` gives both, and each says by `strategy` which one it is.
+
 >>> from kilt.engines import LocalEngine
 >>> subject = Subject("leduc", agent="always-call")
 >>> judge, strategy, _ = subject.load(shared=True)
@@ -10,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
 from kilt.engines import Crew, Engine, Job
@@ -27,16 +30,26 @@ from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
-from kilt.evaluate.players import BLUEPRINT, blueprint_agent, blueprint_folder
+from kilt.evaluate.players import (
+    BLUEPRINT,
+    blueprint_agent,
+    blueprint_folder,
+    blueprint_name,
+    chooses_rule,
+    load_holdem,
+)
 from kilt.evaluate.responses import PARTS, response_values
+from kilt.play.blueprint import BlueprintAgent
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.disk_strategy import DiskStrategy
 from kilt.solve.forms import stored_form, stored_problem
-from kilt.solve.problem import ABSTRACT, CPU, Problem, VectorProblem
+from kilt.solve.problem import ABSTRACT, CPU, FlatProblem, Problem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
-from kilt.strategy.postprocess import rule_named
+from kilt.strategy.naming import solved_name, strategy_name
+from kilt.strategy.postprocess import Rule, rule_named
+from kilt.strategy.table import process_slots
 from kilt.strategy.vector import process_table
 from kilt.tree.vector import Walks
 
@@ -47,21 +60,63 @@ KEPT = "best-responses"  # in the folder of a run: those that are walked flop by
 class Subject:
     """A strategy that is to be judged: that of a run, or of an agent for a game. It can be sent to other processes.
 
-    The strategy of a run is judged as it was solved; ``RUN@RULE``, and what `kilt export` made, as it is played.
+    Attributes
+    ----------
+    game : str
+        The name of the game.
+    run : Path or None
+        A run: its strategy as it was solved. ``RUN@RULE``, or what `kilt export` made: the strategy as it is played.
+    agent : str
+        The name of an agent that looks at no cards, where there is no run.
+    strategy : str
+        Which strategy of the run it is, in words: see `kilt.strategy.naming`.
+    played : bool
+        Whether it is the strategy after the post-processing by which an agent plays.
     """
 
     game: str
     run: Path | None = None
     agent: str = ""
+    strategy: str = ""
+    played: bool = False
 
     @classmethod
     def of_run(cls, run: Path) -> Subject:
-        """The strategy of a run that has come to its end, or of an agent that plays one."""
-        if RunFolder.begun(run) or not artifact.exists(blueprint_folder(str(run))[0] / STRATEGY):
-            return cls(open_run(run).game, run)
-        if _is_whole_game(place := blueprint_folder(str(run))[0]):
-            return cls(stored_problem(place / STRATEGY).name, run)
-        return cls(blueprint_agent(str(run)).game.name, run)
+        """The strategy that the name of a run stands for; RunError if the run has no strategy yet.
+
+        That is the solved strategy for a run, and the strategy as played for ``RUN@RULE`` and for exported agents.
+        """
+        place, rest = blueprint_folder(str(run))
+        if RunFolder.begun(run) or not artifact.exists(place / STRATEGY):
+            said = open_run(run)
+            return cls(said.game, run, strategy=solved_name({"algorithm": said.algorithm}))
+        if _is_whole_game(place):
+            stored = place / STRATEGY
+            figures = artifact.read(stored, artifact.kind_of(stored)).figures
+            rule = _rule(rest)
+            name = strategy_name(rule, figures)
+            return cls(stored_problem(stored).name, run, strategy=name, played=not rule.idle)
+        agent = blueprint_agent(str(run))
+        return cls(agent.game.name, run, strategy=blueprint_name(agent), played=not agent.rule.idle)
+
+    @classmethod
+    def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[Subject, ...]:
+        """All strategies to judge for the name of a run, first the one that `of_run` gives.
+
+        The other one of the solved strategy and the strategy as played follows if it differs, and if the name does not
+        choose one by ``@RULE``. `warn` is called if memory does not hold the other one, which is left out then.
+        """
+        first = cls.of_run(run)
+        place, _ = blueprint_folder(str(run))
+        if chooses_rule(str(run)) or _is_whole_game(place):
+            return (first,)
+        agent = blueprint_agent(str(run))
+        if agent.rule.idle:
+            return (first,)
+        if not first.played and (lack := _lacks_memory(agent)):
+            warn(f"{blueprint_name(agent)} is not judged: {lack}")
+            return (first,)
+        return first, cls.of_run(Path(f"{place}@{'none' if first.played else agent.rule.name}"))
 
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
@@ -80,13 +135,17 @@ class Subject:
         if _is_whole_game(place):
             problem = stored_problem(place / STRATEGY, threads)
             strategy, figures = problem.load(place / STRATEGY)
-            return judge_of(problem), _played(problem, strategy, self.run, rest), figures
+            return judge_of(problem), _played(problem, strategy, _rule(rest)), figures
         agent = blueprint_agent(str(self.run))
+        blueprint = agent.blueprint
+        if lack := _lacks_memory(agent):
+            raise RunError(f"{self.run}: {lack}")
+        problem = AbstractProblem(AbstractGame(blueprint.game, blueprint.cards, blueprint.actions), (), threads=threads)
+        if agent.rule.idle:
+            return judge_of(problem, patience=inf), blueprint.shares, blueprint.figures
         played = blueprint_strategy(agent)
         assert played  # rules by name have no classes of their own
-        assert isinstance(played.abstract, AbstractGame)
-        problem = AbstractProblem(played.abstract, (), threads=threads)
-        return judge_of(problem, patience=inf), played.shares, agent.blueprint.figures
+        return judge_of(problem, patience=inf), played.shares, blueprint.figures
 
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
@@ -129,23 +188,42 @@ class Subject:
 
 
 def _is_whole_game(exported: Path) -> bool:
-    """Whether what was exported is the strategy of a game as it is."""
+    """Whether a folder has the strategy of a game that was solved without an abstraction."""
     return artifact.exists(exported / STRATEGY) and stored_form(exported / STRATEGY) != ABSTRACT
 
 
-def _played(problem: Problem, strategy: Any, run: Path, rest: Sequence[str]) -> Any:
-    """The strategy of a game as it is, after the post-processing that the name of a run ends with."""
-    if not rest or rest == [BLUEPRINT]:
+def _lacks_memory(agent: BlueprintAgent) -> str:
+    """What is wrong if memory does not hold the table of an agent's strategy after its rule; empty if it does."""
+    size, there = len(agent.blueprint.shares) * np.dtype(np.float32).itemsize, machine.available_memory()
+    if agent.rule.idle or size < there:
+        return ""
+    return (
+        f"post-processing takes {size / 1e9:,.1f} GB of memory for a table, and {there / 1e9:,.1f} GB are available: "
+        "use a machine with more memory, or find a lower bound with kilt evaluate lbr"
+    )
+
+
+def _rule(rest: Sequence[str]) -> Rule:
+    """The rule that the name of a run ends with, for a game that was solved without an abstraction."""
+    rest = [part for part in rest if part != BLUEPRINT]
+    if len(rest) > 1:
+        raise RunError(f"@{'@'.join(rest)} has {len(rest)} parts, and there is nothing to translate: use @{rest[0]}")
+    return rule_named(rest[0] if rest else "none")
+
+
+def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
+    """The strategy of a game that was solved without an abstraction, after a rule."""
+    if rule.idle:
         return strategy
-    rule = rule_named(rest[0])
-    if len(rest) == 1 and isinstance(strategy, DiskStrategy):
+    if isinstance(strategy, DiskStrategy):
         return strategy.processed(rule)
-    if len(rest) > 1 or not isinstance(problem, VectorProblem):
-        raise RunError(
-            f"{run} cannot be judged: leave out what follows the run, or solve with -a cfr+current or cfr+disk"
-        )
-    tree, table = problem.game.tree, np.array(strategy)
-    process_table(problem.game, rule, table, tree.table_start, np.diff(tree.board_start))
+    table = np.array(strategy)
+    if isinstance(problem, VectorProblem):
+        tree = problem.game.tree
+        process_table(problem.game, rule, table, tree.table_start, np.diff(tree.board_start))
+    else:
+        assert isinstance(problem, FlatProblem)
+        process_slots(problem.tree, load_holdem(problem.name), rule, table)
     return table
 
 

@@ -23,14 +23,14 @@ from kilt import __version__, archive, artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction, ActionsByChipsLeft
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions, load_abstractions
-from kilt.arrays import Array, IntArray
+from kilt.arrays import Array, BoolArray, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem
 from kilt.strategy import table, vector
 from kilt.strategy.table import REMEDY
-from kilt.tree.betting import FOLDS, BettingNodes, call_place, label_of, require_tree
+from kilt.tree.betting import FOLDS, BettingNodes, acted_before, call_place, label_of, require_tree
 
 KIND, PACKED = "blueprint", "packed blueprint"
 SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "shipped").glob("*.agent"))}  # come with kilt
@@ -102,6 +102,11 @@ class Blueprint:
     def limit(self) -> bool:
         """Whether it is a limit game, where raises have one size."""
         return self.game.rules.betting == "limit"
+
+    @cached_property
+    def acted(self) -> BoolArray:
+        """[node] Whether the player who acts there has acted before in the hand."""
+        return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
         """The actions of a decision, as the ACPC writes them."""

@@ -73,6 +73,26 @@ class Rule:
         return self.fold == 1 and self.among == self.inside == 0
 
     @property
+    def name(self) -> str:
+        """A name by which `rule_named` finds it again; ``own`` where its classes are some of a user's own.
+
+        >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, kind, after_first=True).name
+        ('purification', 'new-0.2-after-first')
+        """
+        if self.classes not in (itself, kind):
+            return "own"
+        if self.idle:
+            return "none"
+        fold, among, inside = (np.format_float_positional(x, trim="-") for x in (self.fold, self.among, self.inside))
+        if self.classes is kind:
+            plain = f"new-{fold}" if self.among == self.inside == PURIFY else f"bets-{fold}-{among}-{inside}"
+        elif self.fold < 1:
+            plain = f"each-{fold}-{among}"
+        else:
+            plain = "purification" if self.among == PURIFY else f"threshold-{among}"
+        return plain + AFTER_FIRST * self.after_first
+
+    @property
     def numbers(self) -> RuleNumbers | None:
         """The rule for kernels; None where its classes are some of a user's own."""
         if self.classes not in (itself, kind):

@@ -24,6 +24,8 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError, file_errors
+from kilt.games.holdem import Holdem
+from kilt.strategy.postprocess import Rule, apply
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
@@ -134,6 +136,27 @@ class Strategy:
                 np.array(found.arrays["probabilities"]),
                 found.figures,
             )
+
+
+def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
+    """Write to a table [slot] what post-processing makes of its probabilities.
+
+    Parameters
+    ----------
+    tree : FlatTree
+        Of `game`, with its names of information sets.
+    game : Holdem
+        What the tree is of.
+    rule : Rule
+        What is done to the probabilities of each information set: see `strategy.postprocess`.
+    table : ndarray, shape (slots,)
+        Probabilities.
+    """
+    for name, labels, start in zip(tree.infosets, tree.actions, tree.nodes.infoset_start.tolist(), strict=False):
+        position = game.replay(name.rpartition("|")[2])
+        acted = any(before.actor == position.actor for before, _ in game.positions.moves(position))
+        here = slice(start, start + len(labels))
+        table[here] = apply(rule, labels, table[here], first=not acted)
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import ByteArray, FloatArray
+from kilt.arrays import BoolArray, ByteArray, FloatArray
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL, Game, Position
 from kilt.games.gamedef import UNLIMITED_RAISES
@@ -185,6 +185,15 @@ def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArra
     places = np.zeros(len(nodes.actor), dtype=np.int64)
     places[acts] = call_place(nodes, level, acts)
     return places
+
+
+def acted_before(nodes: BettingNodes) -> BoolArray:
+    """[node] Whether the player who acts there has acted before in the hand."""
+    acted, above = np.zeros(len(nodes.actor), dtype=np.bool_), nodes.parent
+    while (above >= 0).any():
+        acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
+        above = np.where(above >= 0, nodes.parent[above], -1)
+    return acted
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:

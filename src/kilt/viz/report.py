@@ -21,6 +21,7 @@ from kilt.evaluate.sanity import Report
 from kilt.evaluate.stats import Estimate
 from kilt.runs.budget import Step
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.naming import AVERAGE, solved_name
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.ranges import Grid, first_decisions, grids, plot_ranges
 from kilt.viz.winrates import opponents, plot_win_rates
@@ -71,9 +72,10 @@ class Contents:
     built: tuple[tuple[str, str], ...] = ()  # what it is, and what was chosen
     steps: Sequence[Step] = ()  # of the run's log
     unit: str = "chips/game"  # of exploitability
+    solved: str = AVERAGE  # which strategy the log is about
     ranges: Sequence[Grid] = ()
     matches: Sequence[MatchResult] = ()
-    sanity: Report | None = None
+    sanity: Sequence[Report] = ()  # one for each strategy of the run
     commands: tuple[tuple[str, str], ...] = ()  # what for, and what to type next
 
 
@@ -82,8 +84,9 @@ def contents_of(
     title: str = "",
     *,
     steps: Sequence[Step] = (),
+    plays: str = "",
     matches: Sequence[MatchResult] = (),
-    sanity: Report | None = None,
+    sanity: Report | Sequence[Report] = (),
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:
     """The contents of a page about a blueprint, with hand grids where the game has two private cards.
@@ -96,10 +99,12 @@ def contents_of(
         Left out: the name of the game.
     steps : sequence of Step
         The measurements of its run.
+    plays : str
+        The strategy that its agent plays, in words: see `kilt.evaluate.players.strategy_of`.
     matches : sequence of MatchResult
-        Matches that it has played.
-    sanity : Report, optional
-        What `kilt.evaluate.sanity.report` found.
+        Matches that its agent has played.
+    sanity : Report or sequence of Report
+        What `kilt.evaluate.tree_sanity.reports_of_run` found, or `kilt.evaluate.sanity.report`.
     commands : sequence of (str, str)
         What for, and what to type next.
 
@@ -125,14 +130,16 @@ def contents_of(
         "work": f"{said['iterations']:,} iterations" + (f" in {_time(said['seconds'])}" if "seconds" in said else "")
         if "iterations" in said
         else "",
+        "strategy in matches": plays,
     }
     return Contents(
         title or f"{game.name}: a blueprint",
         tuple((what, value) for what, value in built.items() if value),
         steps,
         ranges=grids(blueprint, first_decisions(blueprint)) if rules.hole_cards == 2 else (),
+        solved=solved_name(said),
         matches=matches,
-        sanity=sanity,
+        sanity=(sanity,) if isinstance(sanity, Report) else tuple(sanity),
         commands=tuple(commands),
     )
 
@@ -181,13 +188,16 @@ def html_of(contents: Contents) -> str:
 
 
 def _summary(contents: Contents) -> str:
-    if contents.sanity is None:
+    if not contents.sanity:
         return ""
-    off = contents.sanity.off
+    off = [
+        f"{', '.join(finding.name for finding in report.off)} ({report.strategy})"
+        for report in contents.sanity
+        if report.off
+    ]
     if not off:
         return '<p class="verdict fine">The sanity report has nothing to complain about.</p>'
-    names = ", ".join(finding.name for finding in off)
-    return f'<p class="verdict off">Something is off: {escape(names)}. See the sanity report below.</p>'
+    return f'<p class="verdict off">Something is off: {escape("; ".join(off))}. See the sanity report below.</p>'
 
 
 def _built(contents: Contents) -> str:
@@ -196,17 +206,19 @@ def _built(contents: Contents) -> str:
 
 
 def _sanity(contents: Contents) -> str:
-    if contents.sanity is None:
-        return ""
+    return "\n".join(_checks(report) for report in contents.sanity)
+
+
+def _checks(report: Report) -> str:
     rows = []
-    for finding, (name, seen, bound, verdict) in zip(contents.sanity.findings, contents.sanity.rows(), strict=True):
+    for finding, (name, seen, bound, verdict) in zip(report.findings, report.rows(), strict=True):
         kind = "off" if finding.off else "fine"
         what = f'{_marked(name, finding.off)}<br><span class="soft">{escape(finding.meaning)}</span>'
         cells = what, _marked(seen, finding.off), escape(bound), f'<span class="{kind}">{verdict}</span>'
         rows.append(f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "<tr><th>looked at</th><th>seen</th><th>bound</th><th></th></tr>"
-    said = f"{contents.sanity.deals:,} deals of self-play, seed {contents.sanity.seed}."
-    return _table("Sanity report", head, rows, said)
+    said = f"{report.deals:,} deals of self-play, seed {report.seed}."
+    return _table(f"Sanity report: {escape(report.strategy)}", head, rows, said)
 
 
 def _marked(text: str, off: bool) -> str:
@@ -217,7 +229,10 @@ def _convergence(contents: Contents) -> str:
     steps, parts = contents.steps, []
     if any(isfinite(step.exploitability) for step in steps):
         last = next(step for step in reversed(steps) if isfinite(step.exploitability))
-        said = f"Exploitability at the end: {last.exploitability:.4g} {contents.unit}, mean over both seats."
+        said = (
+            f"Exploitability of the {contents.solved} at the end: {last.exploitability:.4g} {contents.unit}, mean over "
+            "both seats."
+        )
         picture = _picture(
             lambda path: plot_convergence({"": steps}, "Exploitability", path, contents.unit),
             "exploitability against iterations and time",
@@ -226,7 +241,7 @@ def _convergence(contents: Contents) -> str:
     if names := opponents(steps):
         last = next(step for step in reversed(steps) if step.others)
         won = ", ".join(f"{last.others[name]:+,.0f} mbb/h from {name}" for name in names if name in last.others)
-        said = f"After {last.iterations:,} iterations in {_time(last.seconds)} the average strategy wins {won}."
+        said = f"After {last.iterations:,} iterations in {_time(last.seconds)} the {contents.solved} wins {won}."
         picture = _picture(
             lambda path: plot_win_rates(steps, "Win rates against simple habits", path),
             "win rates against opponents with simple habits, over time",
@@ -240,7 +255,8 @@ def _ranges(contents: Contents) -> str:
         return ""
     said = (
         "Pairs are on the diagonal, suited hands above it, offsuit hands below. Red folds, blue calls, green raises: "
-        "the darker, the more. A bar is as high as the player is likely to come there with the hand."
+        "the darker, the more. A bar is as high as the player is likely to come there with the hand. Shown is the "
+        f"{contents.solved}, without post-processing."
     )
     titles = "; ".join(grid.title for grid in contents.ranges)
     picture = _picture(lambda path: plot_ranges(contents.ranges, "Starting hands", path), f"hand grids: {titles}")
