@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
@@ -32,21 +32,24 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
 from kilt.play.match import Match
+from kilt.play.strategy_agent import StrategyAgent
+from kilt.play.tree_agent import TreeAgent
 from kilt.runs.budget import Budget, Step
 from kilt.runs.modelled import log_text, observer_for
 from kilt.runs.plan import RunPlan, Tick, resolve
-from kilt.runs.run import Run, configured_run, continued_run, new_run
+from kilt.runs.run import Run, StoredRun, configured_run, continued_run, new_run
 from kilt.runs.subject import Subject
 from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
-from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.naming import AVERAGE, solved_name
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
+from kilt.tree.place import PlacedTree
 
 
 def _nothing(*_: object) -> None:
@@ -64,6 +67,7 @@ class Solution:
     table: Array  # the average strategy as the problem's solvers have it
     steps: tuple[Step, ...]  # where the solver stood, by the measuring schedule; the last one is that of the end
     solved: str = AVERAGE  # which strategy it is, in words: algorithms without an average give their last one
+    game: str | Game | None = None  # as `solve_game` was given it
 
     @property
     def exploitability(self) -> float:
@@ -97,6 +101,17 @@ class Solution:
             return Strategy.of(self.problem.tree, self.table)
         assert isinstance(self.problem, VectorProblem)
         return VectorStrategy.of(self.problem.game, self.table)
+
+    @property
+    def agent(self) -> StrategyAgent | TreeAgent:
+        """The agent that plays the strategy in matches; PlayError if the game is no poker."""
+        if isinstance(self.problem, VectorProblem):
+            if not isinstance(self.problem.game.game, Holdem):
+                raise PlayError(f"{self.problem.name} is no poker: agents play games with cards and bets")
+            return TreeAgent("solution", PlacedTree(self.problem.game), self.table)
+        assert isinstance(self.problem, FlatProblem)
+        game = self.game if isinstance(self.game, Holdem) else load_holdem(str(self.game or self.problem.name))
+        return StrategyAgent("solution", game, Strategy.of(self.problem.tree, self.table))
 
     def __repr__(self) -> str:
         """The game and how good the solved strategy is, in one line; the table is left out."""
@@ -173,7 +188,7 @@ def solve_game(
     for step in run.steps():
         on_step(step)
         steps.append(step)
-    return Solution(run.problem, run.strategy(), tuple(steps), solved_name(run.identity._asdict()))
+    return Solution(run.problem, run.strategy(), tuple(steps), solved_name(run.identity._asdict()), game)
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
@@ -504,8 +519,8 @@ def open_blueprint(folder: str | Path) -> Blueprint:
 
 @file_errors()
 def play_match(
-    first: str | Path | Agent,
-    second: str | Path | Agent,
+    first: str | Path | Agent | Solution | Run | StoredRun,
+    second: str | Path | Agent | Solution | Run | StoredRun,
     hands: int = 10_000,
     *,
     game: str | Game | None = None,
@@ -518,9 +533,10 @@ def play_match(
 
     Parameters
     ----------
-    first, second : str, Path or Agent
+    first, second : str, Path, Agent, Solution or Run
         As `load_agent` takes it: the folder of a run or of an exported agent, the name of a baseline ("always-call",
-        "random", …), ``FILE.py:CLASS``; or an object with a `name` and a method ``act(observation)``.
+        "random", …), ``FILE.py:CLASS``. Or an object with a `name` and a method ``act(observation)``; what `solve_game`
+        returned; or a run that is finished and has a folder, which plays after its post-processing.
     hands : int
         In all; a duplicate match plays each deal twice, with the seats swapped.
     game : str or Game, optional
@@ -545,17 +561,42 @@ def play_match(
     >>> match = play_match("always-raise", "always-fold", hands=100, game="holdem.nolimit.2p")
     >>> float(match.results.mean()) * 1000 / match.big_blind  # mbb/h: half a blind or a whole one, by seat
     750.0
+    >>> solution = solve_game("leduc", iterations=200)
+    >>> bool(play_match(solution, "always-fold", hands=100).results.mean() > 0)
+    True
     """
     rules = load_holdem(game) if isinstance(game, str) else game
     if rules is not None and not isinstance(rules, Holdem):
         raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
-    one, other = (str(player) if isinstance(player, Path) else player for player in (first, second))
+    one, other = _player(first), _player(second)
     for player in (one, other):
         agent = load_agent(player) if isinstance(player, str) else player
         rules = own_game(agent) if rules is None else game_for(agent, rules)
     if rules is None:
         raise PlayError("both players play any poker game: say which one")
     return meet(rules, (one, other), hands, seed, way=way, duplicate=duplicate, load=load_agent, processes=processes)
+
+
+def _player(player: object) -> str | Agent:
+    """A player of a match: the name of an agent, or an agent."""
+    if isinstance(player, Solution):
+        return player.agent
+    if isinstance(player, Run):
+        if player.folder is None or not artifact.exists(player.folder.path / STRATEGY):
+            raise PlayError(
+                f"the run on {player.problem.name} has no strategy in a folder yet: give it a folder, and finish it"
+            )
+        return str(player.folder.path)
+    if isinstance(player, StoredRun):
+        return str(player.path)
+    if isinstance(player, str | Path):
+        return str(player)
+    if not isinstance(getattr(player, "name", None), str) or not callable(getattr(player, "act", None)):
+        raise PlayError(
+            f"{type(player).__name__} is no player: give the name of an agent, a run, what solve_game returned, or an "
+            "object with a name and a method act(observation)"
+        )
+    return cast("Agent", player)
 
 
 def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:

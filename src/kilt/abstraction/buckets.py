@@ -332,39 +332,35 @@ class CardAbstraction:
             raise AbstractionError(f"{self.identity.name} does not begin with the rounds of the game")
         return CardAbstraction(replace(self.identity, deal=deal), self.rounds[:rounds])
 
-    def bucket(self, hand: Sequence[int], board: Sequence[int] = ()) -> int:
+    def bucket(self, hand: str | Sequence[str | int], board: str | Sequence[str | int] = ()) -> int:
         """The bucket of a hand on a board.
 
         Parameters
         ----------
-        hand : sequence of int
-            Private cards.
-        board : sequence of int
+        hand : str or sequence
+            Private cards: text such as ``"AsKh"``, or the names or numbers of the cards.
+        board : str or sequence
             Public cards: none, or those of a round.
 
         Returns
         -------
         int
-            From 0 to the number of buckets of the round.
+            From 0 to the number of buckets of the round, less 1. Raises CardError if these cards cannot be dealt, and
+            AbstractionError if the board is that of no round.
         """
         deal = self.identity.deal
-        cards, r = [*hand, *board], self.round_of(board)
-        if len(hand) != deal.hole_cards:
-            raise AbstractionError(f"a hand has {deal.hole_cards} cards here; this one has {len(hand)}")
-        if any(not 0 <= card < deal.deck.size for card in cards):
-            raise AbstractionError(f"cards are numbered 0 to {deal.deck.size - 1} in this deck; found {cards}")
-        if len({*cards}) < len(cards):
-            raise AbstractionError(f"{deal.deck.name(cards)} has a card twice: every card may be used once")
-        return int(self.rounds[r].row(board)[deal.deck.hole_index(hand)])
+        public = deal.deck.numbers(board)
+        r, mine = self.round_of(public), deal.deck.numbers(hand, deal.hole_cards, dead=public)
+        return int(self.rounds[r].row(public)[deal.deck.hole_index(mine)])
 
-    def round_of(self, board: Sequence[int]) -> int:
-        """The round in which a board is seen."""
-        sizes = self.identity.deal.sizes
-        if len(board) not in sizes:
+    def round_of(self, board: str | Sequence[str | int]) -> int:
+        """The number of the round, from 0, in which a board is seen; AbstractionError if it is that of no round."""
+        sizes, public = self.identity.deal.sizes, self.identity.deal.deck.numbers(board)
+        if len(public) not in sizes:
             raise AbstractionError(
-                f"a board of {len(board)} cards is that of no round: use {', '.join(map(str, sizes))}"
+                f"a board of {len(public)} cards is that of no round: use {', '.join(map(str, sizes))}"
             )
-        return sizes.index(len(board))
+        return sizes.index(len(public))
 
 
 @dataclass(frozen=True)

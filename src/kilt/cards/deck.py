@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, product
 from math import comb
+from operator import index
 
 import numpy as np
 
 from kilt.arrays import ByteArray, FloatArray
-from kilt.errors import CardError
+from kilt.errors import CardError, shortened
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
@@ -127,6 +128,41 @@ class Deck:
         if count is not None and len(found) != count:
             raise CardError(f"{text!r} has {len(found)} cards, but {count} are needed")
         return tuple(found)
+
+    def numbers(
+        self, cards: str | Iterable[str | int], count: int | None = None, *, dead: Iterable[int] = ()
+    ) -> tuple[int, ...]:
+        """The numbers of cards that are given as text, by their names or by their numbers.
+
+        Parameters
+        ----------
+        cards : str, or iterable of str or int
+            Such as ``"AsKh"``, ``["As", "Kh"]`` or ``(51, 46)``; none of them twice.
+        count, dead : optional
+            As in `cards`.
+
+        Returns
+        -------
+        tuple of int
+            In the order given. Raises CardError if a card is not in the deck, is there twice or is among the dead, or
+            if there are more or fewer cards than `count`.
+
+        >>> FULL.numbers("AsKh") == FULL.numbers(["As", "Kh"]) == FULL.numbers((51, 46)) == (51, 46)
+        True
+        """
+        if isinstance(cards, str):
+            return self.cards(cards, count, dead=dead)
+        try:
+            text = "".join(card if isinstance(card, str) else self.names[self._number(card)] for card in cards)
+        except TypeError:
+            raise CardError(f"{shortened(repr(cards), 40)} are no cards: give text such as AsKh, or numbers") from None
+        return self.cards(text, count, dead=dead)
+
+    def _number(self, card: int) -> int:
+        """A card's number, checked."""
+        if not 0 <= (number := index(card)) < self.size:
+            raise CardError(f"there is no card {card}: cards of this deck are numbered 0 to {self.size - 1}")
+        return number
 
     def holes(self, count: int = 2) -> ByteArray:
         """Every hand of `count` private cards: the numbering of hands used throughout.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.match import first_meets_others, print_matches
+from kilt.cli.match import first_meets_others, print_matches, say_strategies
 from kilt.cli.sanity import print_sanity
 from kilt.cli.show import say
 from kilt.cli.solve import is_configured, solve
@@ -81,6 +81,7 @@ def demo(
     _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate --way played")
     rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed, way="played")
     print_matches(f"{rules.name}: what the agent wins", matches)
+    say_strategies(players)
     if stopped:
         raise typer.Exit(128 + stopped[0])
 

@@ -249,11 +249,12 @@ def lbr(
 ) -> None:
     """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
 
-    Luck is taken away, without bias; money is what was won with it. Ctrl-C ends it early, and what was played counts.
+    The player is judged as it plays, after post-processing and translation. Luck is taken away, without bias; money is
+    what was won with it. Ctrl-C ends it early, and what was played counts.
     """
     from kilt.errors import PlayError
     from kilt.evaluate.lbr import BETS, lower_bound
-    from kilt.evaluate.players import load_holdem, load_player
+    from kilt.evaluate.players import load_holdem, load_player, strategy_of
     from kilt.jit import cores
 
     agent, rules = load_player(player, load_holdem(game) if game else None)
@@ -278,12 +279,18 @@ def lbr(
         print_json(
             _figures(found.won)
             | {"money": _figures(found.money), "hands": found.hands, "unit": UNIT, "game": rules.name}
-            | {"player": agent.name, "seed": seed, "from": rules.rules.round_names[first], **menu}
+            | {
+                "player": agent.name,
+                "strategy": strategy_of(agent),
+                "seed": seed,
+                "from": rules.rules.round_names[first],
+                **menu,
+            }
         )
     else:
         rows = [["wins", str(found.won), UNIT], ["… with luck", str(found.money), UNIT]]
         title = f"local best response to {agent.name}, {rules.name}, {found.hands:,} hands"
-        print_table(title, ["", "seen", "unit"], rows)
+        print_table(title, ["", strategy_of(agent) or "seen", "unit"], rows)
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])

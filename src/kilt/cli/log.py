@@ -77,7 +77,10 @@ def log(
     player: Annotated[
         str | None,
         typer.Option(
-            "--player", metavar="PLAYER", help="Judge the strategy of this player: a run, or a baseline such as probe."
+            "--player",
+            metavar="PLAYER",
+            help="Judge the strategy of this player as it played: a run, RUN@RULE, a baseline such as probe, or the "
+            "portfolio:A,B that wrote notes into the log.",
         ),
     ] = None,
     name: Annotated[
@@ -215,12 +218,13 @@ def _judge(
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
-    from kilt.evaluate.players import load_player
+    from kilt.evaluate.players import load_player, strategy_of
 
     played, rules = load_player(player, game)
     for spec in filter(None, others.values()):
         load_player(spec, rules)  # it has to play the same game
     called, judged = name or played.name, others["judged"] or played.name
+    strategy = strategy_of(load_player(others["judged"] or player, rules)[0])
     rows = tuple(estimator_named(each) for each in estimators) or None
     text, unread = _acpc_log(text, rules)
     case = LogCase(rules, called, player, **others, estimators=rows, partial=partial)
@@ -239,13 +243,14 @@ def _judge(
         estimates = [_figures(row) for row in found.rows]
         print_json(
             (estimates[0] if len(estimates) == 1 else {})
-            | {"game": rules.name, "player": called, "judged": judged, "unit": UNIT}
+            | {"game": rules.name, "player": called, "judged": judged, "strategy": strategy, "unit": UNIT}
             | {"information": "partial" if partial else "full", "hands": found.hands, "duplicate": found.duplicate}
             | {"left_out": dict(found.left_out), "unreadable": len(faults), "faults": faults[:SHOWN]}
             | {"estimates": estimates}
         )
         return
-    title = f"{judged}, on hands of {called}" if others["judged"] else f"{called}, {file}"
+    which = f" ({strategy})" if strategy else ""
+    title = f"{judged}{which}, on hands of {called}" if others["judged"] else f"{called}{which}, {file}"
     _print_estimates(title, found)
     for reason, count in found.left_out.items():
         say(f"{count:,} hands are left out: {reason}")

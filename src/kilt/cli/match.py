@@ -108,9 +108,11 @@ def match(
     if as_json:
         said = [_match_figures(each, beside=played or log is not None) for each in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
+        settings["strategies"] = _strategies(players)
         print_json((said[0] if len(players) == 2 else {}) | settings | {"matches": said})
     else:
         print_matches(rules.name, matches, beside=played or log is not None)
+        say_strategies(players)
     _end(stopped)
 
 
@@ -175,6 +177,19 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
         _say_how(each)
 
 
+def say_strategies(players: list[str]) -> None:
+    """Tell people which strategy each player plays, where a player has one that was solved."""
+    if said := _strategies(players):
+        say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
+
+
+def _strategies(players: list[str]) -> dict[str, str]:
+    """Which strategy each player plays, by the player's name: see `kilt.evaluate.players.strategy_of`."""
+    from kilt.evaluate.players import strategy_of
+
+    return {agent.name: strategy for agent in map(_load, players) if (strategy := strategy_of(agent))}
+
+
 def _say_how(match: Match) -> None:
     """How many hands would have to be played for such an interval, and the time that the match took."""
     from kilt.evaluate.stats import played_hands, win_rate
@@ -232,6 +247,7 @@ def crosstable(
     if as_json:
         print_json(
             {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT, "players": table.players}
+            | {"strategies": _strategies(players)}
             | {"rates": [[rate and _figures(rate) for rate in row] for row in rates]}
             | {"means": [mean and _figures(mean) for mean in means]}
             | {"hands": sum(played.hands for played in table.matches.values())}
@@ -246,6 +262,7 @@ def crosstable(
         print_table(title, ["", *table.players, "mean"], rows, numbers=True)
         for each in table.matches.values():
             _say_how(each)
+        say_strategies(players)
     _end(stopped)
 
 

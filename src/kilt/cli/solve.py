@@ -472,13 +472,14 @@ def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
 def result_of(step: Step, run: Run) -> dict[str, Any]:
     """What came out, for programs."""
     from kilt.evaluate.judge import UNIT
+    from kilt.strategy.naming import solved_name
 
     said = {what: getattr(run.identity, what) for what in ("game", "algorithm", "seed", "form")}
     mbb = run.problem.mbb(step.exploitability)
     return (
         said
         | step._asdict()
-        | {"unit": UNIT}
+        | {"unit": UNIT, "strategy": solved_name(run.identity._asdict())}
         | ({} if mbb is None else {"exploitability_mbb": mbb})
         | ({} if run.folder is None else {"run": str(run.folder.path)})
     )
@@ -489,6 +490,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     from math import isnan
 
     from kilt.evaluate.judge import UNIT
+    from kilt.strategy.naming import played_rule, solved_name
 
     identity, problem, folder = run.identity, run.problem, run.folder
     if as_json:
@@ -508,5 +510,8 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     rows += [["CPU time", f"{step.cpu_seconds:.2f}", "s"]]
     print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
     if folder:
+        solved, rule = solved_name(identity._asdict()), played_rule({"agent": getattr(problem, "agent", {})})
         again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
+        if not rule.idle:
+            say(f"the figures are of the {solved}; the agent plays it after {rule.name}, which is worth other figures")
         say(f"all of it is in {folder.path}; judge it again with: kilt {again} {quote(str(folder.path))}")

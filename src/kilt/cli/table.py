@@ -153,10 +153,13 @@ class _TableScreen:
 
     def welcome(self, session: Session, seed: int) -> None:
         """Say who plays what."""
+        from kilt.evaluate.players import strategy_of
+
         rules = session.game.rules
         low, high = sorted(rules.blinds)
         blinds = f"antes of {low:,}" if low == high else f"blinds {low:,} and {high:,}"
-        title = f" · you against {self.opponent} · {blinds} · seed {seed}"
+        which = f" ({strategy})" if (strategy := strategy_of(session.agent)) else ""
+        title = f" · you against {self.opponent}{which} · {blinds} · seed {seed}"
         self.line((session.game.name, "bold"), title, indent=0)
         self.line(("h explains what you can type, q leaves", "dim"), indent=0)
 
@@ -276,15 +279,18 @@ class _TableScreen:
     def judge(self, session: Session) -> None:
         """What the person won and deserved, by estimators."""
         from kilt.evaluate.deserved import deserved
+        from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import KnownAgent, tells
 
         self.line()
         self.line(("judged", "bold"), indent=0)
-        if not (isinstance(session.agent, KnownAgent) and tells(session.agent, session.game)):
+        agent = session.agent
+        known = isinstance(agent, Portfolio) or (isinstance(agent, KnownAgent) and tells(agent, session.game))
+        if not known:
             self.line(f"{self.opponent} does not tell its strategy: nobody knows what you deserved")
             return
         with waiting("learning what states are worth, and judging …"):
-            found = deserved(session.game, session.hands, session.agent, session.duplicate)
+            found = deserved(session.game, session.hands, agent, session.duplicate)
         for what, row in zip(("won", *["deserved"] * len(found.rows)), found.rows, strict=False):
             margin = f" ± {row.won.margin:,.0f}" if isfinite(row.won.margin) else ""
             self.line(f"{what:<8}  {row.won.mean:+,.0f}{margin} mbb/h", (f", {row.estimator.name}", "dim"))

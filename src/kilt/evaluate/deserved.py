@@ -15,6 +15,7 @@ from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
 from kilt.evaluate.decisions import exact, state_value
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import JudgedHands, LogEstimates, LogJudge
+from kilt.evaluate.portfolio import Tabulated, components_of
 from kilt.evaluate.stats import Estimate
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
@@ -27,14 +28,15 @@ PERSON, AGENT = "person", "agent"  # what they are called here, whatever their n
 MOST_NODES = 100_000  # of the betting of a blueprint from which values of states are learnt here
 
 
-def states_of(agent: KnownAgent, game: Holdem, *, learn: bool = True) -> StateValues | None:
+def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
     """Values of states for AIVAT; None where there are none.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : KnownAgent or Portfolio
         In small games the values are exact, for any agent. In others they are learnt from the blueprint that it plays,
-        if it plays one of at most `MOST_NODES`, in seconds to minutes, once; then they are read from the cache.
+        if it plays one of at most `MOST_NODES`, in seconds to minutes, once; then they are read from the cache. For a
+        portfolio the values are those of one of its components, its first blueprint if it has one.
     game : Holdem
         What it plays.
     learn : bool
@@ -44,6 +46,8 @@ def states_of(agent: KnownAgent, game: Holdem, *, learn: bool = True) -> StateVa
     -------
     StateValues or None
     """
+    components = components_of(agent)
+    agent = next((each for each in components if isinstance(each, BlueprintAgent)), components[0])
     if exact(game, game.start()):
         return EnumeratedValues(game, lru_cache(maxsize=1 << 14)(partial(state_value, agent, game)))
     if not isinstance(agent, BlueprintAgent) or not can_learn(agent):
@@ -64,14 +68,14 @@ class DeservedScore:
     ----------
     game : Holdem
         What is played.
-    agent : KnownAgent
+    agent : KnownAgent or Portfolio
         Whom they play.
     states : StateValues, optional
         Where AIVAT takes its values from; left out: it is not among the estimators.
     """
 
     game: Holdem
-    agent: KnownAgent
+    agent: Tabulated
     states: StateValues | None = None
     _judged: dict[int, JudgedHands] = field(default_factory=dict, repr=False)  # by the number of the hand
 
@@ -92,7 +96,7 @@ class DeservedScore:
         )
 
 
-def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequence[int] = ()) -> LogEstimates:
+def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
     """What a person won, and what estimators say that they deserved.
 
     Parameters
@@ -101,7 +105,7 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: KnownAgent, deals: Sequ
         What was played.
     hands : sequence of Hand
         In the order of their numbers; the person sits in seat 0 in even ones.
-    agent : KnownAgent
+    agent : KnownAgent or Portfolio
         Whom they played. Where `states_of` has values for it, AIVAT is among the estimators.
     deals : sequence of int
         The deal of each hand in a duplicate match; left out: all are different.

@@ -7,7 +7,7 @@ that cannot be judged are counted with their reasons.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,10 +22,12 @@ from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
 from kilt.evaluate.players import load_agent
+from kilt.evaluate.portfolio import Portfolio, Tabulated, components_of, player_of
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHands, StateValues, alike, large
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, KnownAgent, known
+from kilt.play.acpc import read_notes, with_notes
+from kilt.play.agent import known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
@@ -125,12 +127,19 @@ class LogJudge:
 
     game: Holdem
     player: str
-    played: KnownAgent
-    judged: KnownAgent
+    played: Tabulated
+    judged: Tabulated
     estimators: Sequence[Estimator]
     states: StateValues | None = None
-    opponent: KnownAgent | None = None
+    opponent: Tabulated | None = None
     partial: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.judged, Portfolio) and self.judged is not self.played:
+            raise PlayError(
+                f"{self.judged.name} picks a component for each hand that it plays, and has not played these: judge "
+                f"one of {', '.join(agent.name for agent in self.judged.components)} in its place"
+            )
 
     def judge(self, hands: Iterable[Hand]) -> JudgedHands:
         """What the estimators make of each hand."""
@@ -146,7 +155,7 @@ class LogJudge:
         seats = [hand.players.index(self.player) for hand in theirs]
         found = np.full((3, len(self.estimators), len(theirs)), np.nan)
         judged = np.zeros(len(theirs), dtype=bool)
-        groups = list(alike(theirs, seats))
+        groups = [part for group in alike(theirs, seats) for part in self._by_notes(theirs, group)]
         while groups:
             numbers = groups.pop()
             try:
@@ -161,13 +170,25 @@ class LogJudge:
         kept = [hand for hand, there in zip(theirs, judged, strict=True) if there]
         return JudgedHands(found[:, :, judged], kept, left_out, players)
 
+    def _by_notes(self, hands: Sequence[Hand], numbers: Sequence[int]) -> list[list[int]]:
+        """Split the numbers of some hands by what their players noted, for portfolios."""
+        if not any(isinstance(agent, Portfolio) for agent in (self.played, self.opponent)):
+            return [list(numbers)]
+        groups: dict[tuple[str, str], list[int]] = {}
+        for number in numbers:
+            groups.setdefault(hands[number].notes, []).append(number)
+        return list(groups.values())
+
     def _judge(self, hands: Sequence[Hand], seat: int) -> FloatArray:
         """[3, estimator, hand] What the estimators make of hands that are alike, as in `JudgedHands`."""
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         seen = SeenHands(self.game, hands, seat, partial=self.partial)
-        line = follow(seen, self.played, self.judged, endings)
+        played = player_of(self.played, hands[0], seat)
+        judged = played if isinstance(self.judged, Portfolio) else self.judged
+        opponent = self.opponent and player_of(self.opponent, hands[0], 1 - seat)
+        line = follow(seen, played, judged, endings)
         missing = [line.missing[row.all_cards, row.endings] for row in self.estimators]
-        return np.stack([*hand_values(seen, line, self.estimators, self.states, self.opponent), missing])
+        return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
     def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
         """Means and intervals over all hands."""
@@ -192,12 +213,12 @@ def estimate_from_log(
     game: Holdem,
     hands: Iterable[Hand],
     player: str,
-    played: KnownAgent,
-    judged: KnownAgent | None = None,
+    played: Tabulated,
+    judged: Tabulated | None = None,
     estimators: Sequence[Estimator] | None = None,
     *,
     states: StateValues | None = None,
-    opponent: KnownAgent | None = None,
+    opponent: Tabulated | None = None,
     partial: bool = False,
 ) -> LogEstimates:
     """What a strategy wins, from hands that it or another one has played [Johanson16 §7].
@@ -210,15 +231,15 @@ def estimate_from_log(
         As logs have them: see `kilt.play.acpc`.
     player : str
         The name of the player in these hands whose strategy is known.
-    played : KnownAgent
-        The strategy that the player has played by.
+    played : KnownAgent or Portfolio
+        The strategy that the player has played by. The notes of the hands say which component of a portfolio played.
     judged : KnownAgent, optional
         The strategy to be judged in its place against the same opponents; left out: `played`.
     estimators : sequence of Estimator, optional
         Rows of `ESTIMATORS`. Left out: all for which enough is given, without DIVAT of all cards in large games.
     states : StateValues, optional
         Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
-    opponent : KnownAgent, optional
+    opponent : KnownAgent or Portfolio, optional
         The strategy of the opponent, where it is known: AIVAT corrects for its actions too.
     partial : bool
         Take the opponent's cards as seen at showdowns alone.
@@ -252,6 +273,8 @@ class LogCase:
         Left out: all for which enough is given.
     partial : bool
         Take the opponent's cards as seen at showdowns alone.
+    notes : mapping
+        What the log notes of each hand, by number: see `kilt.play.acpc.read_notes`. Portfolios are judged by them.
     """
 
     game: Holdem
@@ -262,24 +285,34 @@ class LogCase:
     values: str | None = None
     estimators: tuple[Estimator, ...] | None = None
     partial: bool = False
+    notes: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def judge(self) -> LogJudge:
         """The judge, once agents are loaded and values of states are learnt or read."""
-        played = load_agent(self.played)
-        judged = load_agent(self.judged) if self.judged else played
-        opponent = known(load_agent(self.opponent)) if self.opponent else None
-        states = self._states(load_agent(self.values) if self.values else played)
-        rows = _all(self.game, self.estimators, states)
-        return LogJudge(self.game, self.player, known(played), known(judged), rows, states, opponent, self.partial)
+        played = _tabulated(self.played)
+        judged = _tabulated(self.judged) if self.judged and self.judged != self.played else played
+        opponent = _tabulated(self.opponent) if self.opponent else None
+        without = LogJudge(self.game, self.player, played, judged, (), None, opponent, self.partial)
+        states = self._states(_tabulated(self.values) if self.values else played)
+        return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
-    def _states(self, agent: Agent) -> StateValues | None:
+    def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
+        """The hands of a part of the log, with their notes, and what is wrong with other lines."""
+        hands, faults = readable_hands(text, self.game, first)
+        if self.notes:
+            names = (self.player, self.judge.played.name)
+            return [with_notes(hand, self.notes, names) for hand in hands], faults
+        return list(hands), faults
+
+    def _states(self, agent: Tabulated) -> StateValues | None:
         """Values of states, where AIVAT is asked for and can have them."""
         asked = self.estimators and any(row.value == AIVAT for row in self.estimators)
         if self.estimators and not asked:
             return None
-        if isinstance(agent, BlueprintAgent):
-            return BlueprintValues(agent.blueprint)
+        for component in components_of(agent):
+            if isinstance(component, BlueprintAgent):
+                return BlueprintValues(component.blueprint)
         if asked:
             raise PlayError(f"AIVAT learns its values from a blueprint, and {agent.name} is none: give --values RUN")
         return None
@@ -305,6 +338,7 @@ def estimate_by_name(
     -------
     LogEstimates
     """
+    case = _with_notes(case, text)
     lines = text.splitlines()
     parts = [(first, "\n".join(lines[first : first + LINES])) for first in range(0, len(lines), LINES)]
     judged: list[JudgedHands] = []
@@ -316,6 +350,27 @@ def estimate_by_name(
     result = case.judge.summary(judged)
     result.faults = faults
     return result
+
+
+def _tabulated(spec: str) -> Tabulated:
+    """An agent by name that can be judged; PlayError if it does not tell its strategy."""
+    agent = load_agent(spec)
+    return agent if isinstance(agent, Portfolio) else known(agent)
+
+
+def _with_notes(case: LogCase, text: str) -> LogCase:
+    """The case with the notes of a log, if a portfolio has played; PlayError if the log has no notes."""
+    portfolios = [agent for agent in (case.judge.played, case.judge.opponent) if isinstance(agent, Portfolio)]
+    if not portfolios:
+        return case
+    if not (notes := read_notes(text)):
+        raise PlayError(
+            f"the log does not say which component of {portfolios[0].name} played each hand: use a log of kilt match, "
+            "or add the lines to it that kilt agent --log wrote"
+        )
+    found = replace(case, notes=notes)
+    vars(found)["judge"] = case.judge  # loaded already
+    return found
 
 
 def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> Iterator[tuple[JudgedHands, list[str]]]:
@@ -332,7 +387,7 @@ def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> I
 
 
 def _judge_part(case: LogCase, first: int, text: str) -> tuple[JudgedHands, list[str]]:
-    hands, faults = readable_hands(text, case.game, first)
+    hands, faults = case.read(text, first)
     return case.judge.judge(hands), faults
 
 

@@ -38,6 +38,7 @@ from kilt.play.dealer import Cards, Hand
 ESTIMATOR = "all-cards+early-folds"
 UNSEEN = 0.01  # share of a component's hands that another one may never play, and still stand in for it
 
+Tabulated: TypeAlias = "KnownAgent | Portfolio"  # who can be judged on hands that they have played
 Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, what is missing
 
 
@@ -76,6 +77,26 @@ def score(
         (missing,) = line.missing[estimator.all_cards, estimator.endings]
         found[1:, place] = value, value**2, weight, weight**2, missing
     return found
+
+
+def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
+    """The agent that played a hand: `agent`, or the component of a portfolio that the notes of the hand name.
+
+    A portfolio notes after each hand which component played it. Logs that kilt writes have these notes. Raises
+    PlayError if the hand has none.
+    """
+    if not isinstance(agent, Portfolio):
+        return agent
+    note = hand.notes[seat] if hand.notes else ""
+    for component in agent.components:
+        if component.name == note:
+            return component
+    raise PlayError(f"no note of the log names a component of {agent.name}" + (f": {note!r} is none" if note else ""))
+
+
+def components_of(agent: Tabulated) -> tuple[KnownAgent, ...]:
+    """The agents that a portfolio picks from; `agent` alone if it is no portfolio."""
+    return agent.components if isinstance(agent, Portfolio) else (agent,)
 
 
 def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:

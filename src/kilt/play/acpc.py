@@ -29,7 +29,7 @@ kilt.errors.PlayError: the betting 'ccc/' cannot be: 'c' is not legal after 'cc'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -43,6 +43,7 @@ from kilt.play.agent import Observation, PlayedHand
 from kilt.play.dealer import Cards, Dealer, Hand
 
 COMMENTS = ("#", ";")  # lines that begin so are for people
+_NOTE = re.compile(r"^# hand (\d+): (.*)$", re.MULTILINE)  # see `log_entry`
 
 _STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
 _HAND = re.compile(r"STATE:([0-9]{1,10}):([^:]*):([^:]*):([^:]*):([^:]*)")
@@ -231,6 +232,30 @@ def log_entry(hand: Hand) -> str:
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
     return "".join(f"{line}\n" for line in [*noted, log_line(hand)])
+
+
+def read_notes(text: str) -> dict[int, list[str]]:
+    r"""What players noted of each hand of a log, by the number of the hand: ``NAME: NOTE``.
+
+    >>> read_notes("# hand 7: portfolio(a,b): b\nSTATE:7:f:Kh|As:-1|1:portfolio(a,b)|c\n")
+    {7: ['portfolio(a,b): b']}
+    """
+    found: dict[int, list[str]] = {}
+    for number, note in _NOTE.findall(text):
+        found.setdefault(int(number), []).append(note)
+    return found
+
+
+def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
+    """A hand of a log with the notes of its players; `names` has other names that players are called by in notes."""
+    said = notes.get(hand.number, ())
+
+    def note(player: str) -> str:
+        begins = tuple(f"{who}: " for who in (player, *(other for name, other in names if name == player)))
+        return next((text.removeprefix(begin) for begin in begins for text in said if text.startswith(begin)), "")
+
+    first, second = hand.players
+    return hand._replace(notes=(note(first), note(second)))
 
 
 def log_line(hand: Hand) -> str:

@@ -213,7 +213,12 @@ class KnownAgent(Protocol):
 
 
 def known(agent: Agent) -> KnownAgent:
-    """An agent that tells its strategy; PlayError where it does not."""
+    """Return the agent if it can tell its strategy. Raises PlayError otherwise."""
+    if isinstance(agent, RememberingAgent) and not isinstance(agent, KnownAgent):
+        raise PlayError(
+            f"{agent.name} plays by what it saw of earlier hands, so it has no strategy for a single hand: use one of "
+            "the agents that it picks from"
+        )
     if not isinstance(agent, KnownAgent):
         raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
     return agent

@@ -42,6 +42,7 @@ from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver, WithWorkers, scheduled
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
+from kilt.strategy.naming import solved_name
 
 
 def _silent(*_: object) -> None:
@@ -77,6 +78,12 @@ class Run:
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
     judge: Judge[Any] = field(init=False)
+
+    def __repr__(self) -> str:
+        """The game, the solver, the folder, and which strategy the figures of its steps are about."""
+        folder = str(self.folder.path) if self.folder else None
+        judged = solved_name(self.identity._asdict())
+        return f"Run({self.problem.name!r}, {self.identity.algorithm!r}, folder={folder!r}, steps judge the {judged})"
 
     def __post_init__(self) -> None:
         self.judge = judge_of(self.problem)

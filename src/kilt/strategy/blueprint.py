@@ -139,8 +139,15 @@ class Blueprint:
         whole = sum(shares)
         return [share / whole for share in shares] if whole else [0.0] * count
 
-    def bucket(self, player: int, r: int, hand: Sequence[int], board: Sequence[int]) -> int:
-        """The bucket of a player's hand in round `r`; remembered for a while, since players act more than once."""
+    def bucket(self, player: int, r: int, hand: str | Sequence[int], board: str | Sequence[int]) -> int:
+        """The bucket of a player's hand in round `r`. Cards are text such as ``"AsKh"``, or numbers.
+
+        It is remembered for a while, since players act more than once.
+        """
+        if isinstance(hand, str) or isinstance(board, str):
+            deck, rules = self.game.deck, self.game.rules
+            board = deck.numbers(board, rules.board_size(r))
+            hand = deck.numbers(hand, rules.hole_cards, dead=board)
         cards = player, r, tuple(hand), tuple(board)
         known = self._buckets.get(cards)
         if known is None:

@@ -31,6 +31,7 @@ from kilt.spots.line import UNIT
 from kilt.spots.solution import SpotSolution
 from kilt.spots.spot import in_chips, open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
+from kilt.strategy.naming import solved_name
 from kilt.strategy.table import Strategy
 
 SMALL = {"leduc (solved here)": "leduc", "kuhn (solved here)": "kuhn"}  # games that are solved while one looks
@@ -153,6 +154,7 @@ class Library:
         return {
             "name": name,
             **folder.identity._asdict(),
+            "strategy": solved_name(folder.identity._asdict()),  # that the log is about
             "budget": str(budget),
             "ended": folder.ended or bool(last and budget.target and last.exploitability <= budget.target),
             "solved": _has_strategy(place),

@@ -22,6 +22,7 @@ from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.decisions import JudgedDecision, decision_values, exact, ranges
+from kilt.evaluate.players import strategy_of
 from kilt.evaluate.self_play import apart
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -60,10 +61,10 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
     -------
     dict
         ``state`` is ``decision``, ``cards`` where the next public cards are to be chosen, or ``over``. At a decision:
-        ``actions`` with the share of each over all hands that come here, and ``cells``: hands that differ in suits
-        alone are one cell, with its ``reach`` and that of the opponent, ``other`` (0 to 1), the ``shares`` of the
-        actions, and ``buckets``: those that its hands fall into and how many fall into each; none without a card
-        abstraction.
+        ``strategy`` names the strategy that is shown, as the agent plays it; ``actions`` with the share of each over
+        all hands that come here, and ``cells``: hands that differ in suits alone are one cell, with its ``reach`` and
+        that of the opponent, ``other`` (0 to 1), the ``shares`` of the actions, and ``buckets``: those that its hands
+        fall into and how many fall into each; none without a card abstraction.
     """
     position = game.replay(history)
     seen = game.rules.board_size(position.round)
@@ -87,6 +88,7 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
         count = game.rules.board_cards[position.round + 1]
         title = f"the {game.rules.round_names[position.round + 1]} comes"
         return view | {"state": "cards", "cards": count, "title": title}
+    view["strategy"] = strategy_of(agent)
     policy, reach = agent.policy(position, board), ranges(agent, game, position, board)
     mine, theirs = reach[position.actor], reach[1 - position.actor]
     weight = mine * (_apart(game.rules) @ theirs)

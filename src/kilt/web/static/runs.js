@@ -16,7 +16,7 @@ export async function enter(main, at, here) {
   const list = make(
     "div",
     { class: "panel scroll" },
-    make("table", { id: "runs" }, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability, chips"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
+    make("table", { id: "runs" }, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability, chips, before post-processing"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
     runs.length ? "" : make("p", { class: "soft" }, "No runs are here yet: kilt solve CONFIG --out runs/mine makes one."),
   );
   const chosen = at.run ? runs.find((run) => run.name === at.run) : null;
@@ -61,7 +61,7 @@ function show(place, name, { steps, run, said }, takes, control) {
   redraw(
     place,
     make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
-    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
+    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability of the ${run.strategy} ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
     make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
     make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, make("br"), takes ? `estimated: ${words(takes)}` : "\u00a0"),
     curve(steps),

@@ -116,6 +116,7 @@ function panel(view, name, at, move) {
   const cell = view.cells.find((each) => each.name === at.hand);
   return [
     make("h2", {}, name),
+    view.strategy ? make("p", { class: "soft strategy" }, view.strategy) : "",
     legend(view, (after) => move({ history: after, hand: "" })),
     view.worth ? make("p", { class: "soft" }, `EV: out of position ${worth(view.worth[0])}, in position ${worth(view.worth[1])} chips`) : "",
     make(
