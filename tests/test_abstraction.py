@@ -39,7 +39,7 @@ from kilt.abstraction.plan import (
 )
 from kilt.artifact import cache_folder, draft
 from kilt.cards.deck import Deck
-from kilt.errors import AbstractionError, ArtifactError, KiltError
+from kilt.errors import AbstractionError, ArtifactError, CardError, KiltError
 from kilt.jit import in_parts
 
 HOLDEM = (0, 3, 1, 1)
@@ -828,10 +828,10 @@ def test_a_damaged_description(tmp_path, text):
     [
         ("JhQs", "Kh", "a board of 1 cards is that of no round: use 0, 2, 3"),
         ("JhQs", "KhKsKdAh", "a board of 4 cards is that of no round: use 0, 2, 3"),
-        ("JhJh", "", "JhJh has a card twice"),
-        ("JhQs", "JhKs", "JhQsJhKs has a card twice"),
-        ("JhQs", "KsKs", "JhQsKsKs has a card twice"),
-        ("JhJhQs", "", "2"),
+        ("JhJh", "", "Jh is there twice in 'JhJh'"),
+        ("JhQs", "JhKs", "Jh in 'JhQs' is in use already"),
+        ("JhQs", "KsKs", "Ks is there twice in 'KsKs'"),
+        ("JhJhQs", "", "twice"),
         ("Jh", "", "2"),  # is what a hand has
         ("JhQsKd", "", "2"),
     ],
@@ -842,9 +842,24 @@ def test_hands_without_a_bucket(built, hand, board, message):
     def cards(text):
         return [numbers[text[i : i + 2]] for i in range(0, len(text), 2)]
 
-    with pytest.raises(AbstractionError) as caught:
-        built["PR-KE-KO 4-3-2"].bucket(cards(hand), cards(board))
-    assert message in str(caught.value)
+    for given in ((cards(hand), cards(board)), (hand, board), (hand, cards(board))):
+        with pytest.raises(KiltError) as caught:
+            built["PR-KE-KO 4-3-2"].bucket(*given)
+        assert message in str(caught.value)
+
+
+def test_cards_are_text_or_numbers(built):
+    """Every public look-up reads both, and names of cards one by one."""
+    cards, deck = built["PR-KE-KO 4-3-2"], SHORT.deck
+    hand, board = deck.cards("JhQs"), deck.cards("KhKs")
+    for mine in ("JhQs", "qs jh", ["Jh", "Qs"], hand, np.array(hand)):
+        for public in ("KhKs", "Kh,Ks", ["Kh", deck.cards("Ks")[0]], board, np.array(board)):
+            assert cards.bucket(mine, public) == cards.bucket(hand, board)
+            assert cards.round_of(public) == 1
+    assert cards.bucket("JhQs") == cards.bucket(hand, ())
+    for mine, words in (("AsXy", "unknown card 'Xy'"), ((0.5, 2), "are no cards"), (None, "None are no cards")):
+        with pytest.raises(CardError, match=words):
+            cards.bucket(mine)
 
 
 @pytest.mark.parametrize(("hand", "board"), [([0, 12], []), ([0, 1], [5, 12]), ([-1, 3], []), ([0, 1], [-2, 3])])

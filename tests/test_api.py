@@ -208,3 +208,61 @@ def test_memory_decides_before_anything_is_built(tmp_path, monkeypatch):
 
 def test_errors_share_a_base():
     assert issubclass(RunError, KiltError) and kilt.KiltError is KiltError
+
+
+def test_a_solution_plays_in_either_seat(tmp_path):
+    """As an agent of the same strategy does; what cannot play is refused in a line."""
+    solution = kilt.solve_game("leduc", iterations=100, folder=tmp_path / "run")
+    exact = kilt.play_match(tmp_path / "run", "always-call", 200, seed=3)
+    for game in ("leduc", None):
+        match = kilt.play_match(solution, "always-call", 200, game=game, seed=3)
+        assert match.results.tolist() == exact.results.tolist()
+        assert match.players == ("solution", "always-call")
+        back = kilt.play_match("always-call", solution, 200, game=game, seed=3)
+        assert kilt.win_rate(back).mean == -kilt.win_rate(match).mean
+    both = kilt.play_match(solution, solution, 100, seed=3)
+    assert not both.results.any()
+    vectors = kilt.solve_game("leduc", iterations=100, threads=2)
+    assert kilt.play_match(vectors, "always-call", 200, seed=3).results.mean() == pytest.approx(match.results.mean())
+    file = tmp_path / "own.game"
+    file.write_text(str(kilt.load_game("leduc").rules))
+    assert kilt.play_match(kilt.solve_game(str(file), iterations=10), "random", 20).hands == 20
+    with pytest.raises(PlayError, match="and this is kuhn: use the game it was made for"):
+        kilt.play_match(solution, "always-call", 20, game="kuhn")
+    with pytest.raises(PlayError, match="leduc-stud is stud"):
+        kilt.play_match(kilt.solve_game("leduc-stud", iterations=1), "always-call", 20)
+
+
+def test_a_run_plays_once_it_has_a_strategy(tmp_path):
+    run = kilt.start_run(CONFIG | {"agent": {"post": "purification"}}, tmp_path / "run")
+    with pytest.raises(PlayError, match="has no strategy in a folder yet: give it a folder, and finish it"):
+        kilt.play_match(run, "always-call", 20)
+    run.finish()
+    match = kilt.play_match(run, "always-call", 20)
+    assert match.results.tolist() == kilt.play_match(tmp_path / "run", "always-call", 20).results.tolist()
+    assert kilt.play_match("always-call", run, 20).players == ("always-call", str(tmp_path / "run"))
+    with pytest.raises(PlayError, match=r"int is no player: give the name of an agent, a run, .*act\(observation\)"):
+        kilt.play_match(3, "always-call", 20, game="leduc")
+
+
+def test_figures_say_which_strategy_they_are_about(tmp_path):
+    """In Python: what is printed of solutions and runs, and a rule by name."""
+    solution = kilt.solve_game("leduc", iterations=100, folder=tmp_path / "run")
+    shown = f"average strategy: exploitability {solution.exploitability:.6g} chips per game"
+    assert shown in repr(solution) and len(repr(solution)) < 150
+    assert "current strategy: " in repr(kilt.solve_game("leduc", "cfr+current", iterations=10))
+    assert "exact strategy: " in repr(kilt.solve_game("kuhn", "lp"))
+    run = kilt.start_run(CONFIG, tmp_path / "abstract")
+    assert repr(run).endswith(f"folder={str(tmp_path / 'abstract')!r}, steps judge the average strategy)")
+    # a rule is applied to a game in flat form as its agent applies it
+    game, deck = kilt.load_game("leduc"), kilt.load_game("leduc").deck
+    for rule in ("purification", "new-0.3-after-first"):
+        agent = kilt.load_agent(f"{tmp_path / 'run'}@{rule}")
+        rows = {}
+        for name in solution.infosets:
+            hand, board, history = name.split("|")
+            policy = agent.policy(game.replay(history), deck.cards(board.strip("/")))
+            shares = policy.shares[:, deck.hole_index(deck.cards(hand))].tolist()
+            rows[name] = dict(zip(policy.actions, shares, strict=True))
+        judged = kilt.exploitability(strategy=f"{tmp_path / 'run'}@{rule}")
+        assert judged == pytest.approx(kilt.exploitability("leduc", rows)) and judged > 10 * solution.exploitability

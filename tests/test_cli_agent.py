@@ -17,6 +17,8 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import load_plan
 from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
 from kilt.errors import RunError
+from kilt.evaluate.players import load_agent, strategy_of
+from kilt.evaluate.tree_sanity import reports_of_run
 from kilt.games import load_game
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
@@ -401,3 +403,60 @@ def test_sanity_of_a_run(solved):
     said = answer("evaluate", "sanity", solved, "--deals", 500)
     assert said["ok"] and not any(finding["off"] for finding in said["findings"])
     assert "nothing is off" in kilt("evaluate", "sanity", solved, "--deals", 500).stderr
+
+
+def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
+    """Of the average strategy, and of the one that is played; either may fail alone."""
+    both = answer("evaluate", "sanity", solved, "--deals", 500)
+    assert both["average"].items() <= both.items() and both["strategy"] == "average strategy"
+    assert both["as_played"]["strategy"] == "as played: purification"
+    assert both["as_played"]["findings"] != both["findings"]
+    for rule, key in (("none", "average"), ("purification", "as_played")):
+        one = answer("evaluate", "sanity", f"{solved}@{rule}", "--deals", 500)
+        assert one[key] == both[key] and not {"average", "as_played"} <= set(one)
+    said = kilt("evaluate", "sanity", solved, "--deals", 500)
+    assert said.stderr == "average strategy: nothing is off\nas played: purification: nothing is off\n"
+    assert "solves subgames while it plays" in refused("evaluate", "sanity", f"{solved}@resolve")
+    reports = reports_of_run(solved, 500)
+    bad = tuple(replace(finding, off=True) for finding in reports[1].findings[:1])
+    monkeypatch.setattr(
+        "kilt.evaluate.tree_sanity.reports_of_run", lambda *_: (reports[0], replace(reports[1], findings=bad))
+    )
+    assert "OFF as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
+
+
+def test_matches_say_which_strategies_met(solved, tmp_path):
+    """On the side, and for programs; players without a solved strategy have none to name."""
+    players = solved, f"{solved}@none", "always-call"
+    names = {str(solved): "as played: purification", f"{solved}@none": "average strategy"}
+    said = kilt("match", *players, "--hands", 20)
+    assert f"strategies: {solved} (as played: purification), {solved}@none (average strategy)\n" in said.stderr
+    assert answer("match", *players, "--hands", 20)["strategies"] == names
+    assert answer("crosstable", *players, "--hands", 20)["strategies"] == names
+    assert "strategies:" not in kilt("match", "probe", "random", "-g", "leduc", "--hands", 20).stderr
+    bound = answer("evaluate", "lbr", solved, "--hands", 20)
+    assert bound["strategy"] == "as played: purification"
+    assert "as played:" in kilt("evaluate", "lbr", solved, "--hands", 20).stdout
+    kilt("match", solved, "probe", "--hands", 20, "--log", tmp_path / "log")
+    assert answer("evaluate", "log", tmp_path / "log", "--player", solved)["strategy"] == "as played: purification"
+    assert (
+        answer(
+            "evaluate",
+            "log",
+            tmp_path / "log",
+            "--player",
+            "probe",
+            "--as",
+            f"{solved}@none",
+            "-g",
+            solved.parent / "small.game",
+        )["strategy"]
+        == "average strategy"
+    )
+    seated = f"seats:{solved},{solved}@none"
+    assert answer("match", seated, "probe", "--hands", 20)["strategies"] == {
+        load_agent(seated).name: f"{solved} (as played: purification), {solved}@none (average strategy)"
+    }
+    assert strategy_of(load_agent(f"{solved}@none@resolve:iterations=1")).endswith(
+        "average strategy, round 2 re-solved"
+    )

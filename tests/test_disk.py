@@ -31,7 +31,7 @@ from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.players import load_agent
-from kilt.evaluate.tree_sanity import report_of_run, tree_report
+from kilt.evaluate.tree_sanity import reports_of_run, tree_report
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -401,7 +401,10 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
         won = {play_match(place, "always-call", 12).results.sum() for place in places}
         assert len(won) == 1  # all of them play the same strategy
-    assert report_of_run(tmp_path / "whole", 800).data() == report_of_run(tmp_path / "memory", 800).data()
+    assert (
+        reports_of_run(tmp_path / "whole", 800)[0].data() | same
+        == reports_of_run(tmp_path / "memory", 800)[0].data() | same
+    )
     rules = [Subject.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
     on_disk, in_one = (judge.exploitability(played) for judge, played, _ in rules)
     assert on_disk == pytest.approx(in_one, abs=1e-9) != whole.exploitability

@@ -1,12 +1,15 @@
 """Best responses flop by flop, against walks of all boards at once."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kilt.cli.evaluate as command
 from commands import answer, kilt, refused
+from kilt.api import exploitability
+from kilt.errors import RunError
 from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.judge import judge_of
@@ -186,6 +189,53 @@ def test_agents_are_judged_as_they_play(run, judged):
             rows = strategy[first:last].reshape(-1, count)
             pure[first:last] = ((rows == rows.max(axis=1, keepdims=True)) & (rows > 0)).ravel()
     assert ruled["best_response_values"] == pytest.approx(judge_of(problem).response_values(pure), rel=1e-6)
+
+
+def test_both_strategies_of_a_run_are_judged(run, monkeypatch):
+    """The average strategy and the one that is played, each by its own best responses, however they are walked."""
+    agent = run.parent / "both"
+    kilt("export", run, agent)
+    both = answer("evaluate", "exploitability", run)
+    average, played = both["average"], both["as_played"]
+    assert (both["strategy"], average["strategy"], played["strategy"]) == (
+        "average strategy",
+        "average strategy",
+        "as played: purification",
+    )
+    keys = "exploitability", "exploitability_mbb", "value", "best_response_values"
+    assert [both[key] for key in keys] == [average[key] for key in keys]
+    assert played["exploitability"] > 1.3 * average["exploitability"]
+    for spec, key, other in ((f"{run}@none", "average", "as_played"), (f"{run}@purification", "as_played", "average")):
+        one = answer("evaluate", "exploitability", spec)
+        assert one[key]["best_response_values"] == pytest.approx(both[key]["best_response_values"], abs=1e-6)
+        assert one[key]["strategy"] == one["strategy"] == both[key]["strategy"] and other not in one
+    exported = answer("evaluate", "exploitability", agent)
+    assert (exported["strategy"], exported["exploitability"]) == (played["strategy"], played["exploitability"])
+    assert exported["average"]["exploitability"] == pytest.approx(average["exploitability"], abs=1e-6)
+
+    assert exploitability(strategy=run) == average["exploitability"]
+    assert exploitability(strategy=run, as_played=True) == exploitability(strategy=f"{run}@purification")
+    assert exploitability(strategy=run, as_played=True) == exploitability(strategy=agent) == played["exploitability"]
+
+    shown = kilt("evaluate", "exploitability", run).stdout
+    assert all(word in shown for word in ("average strategy", "as played:", "purification"))
+    monkeypatch.setattr(command, "LONG", 0.0)
+    whole = answer("evaluate", "exploitability", run)
+    assert whole["as_played"]["best_response_values"] == pytest.approx(played["best_response_values"])
+    assert whole["average"]["best_response_values"] == pytest.approx(average["best_response_values"])
+    some = answer("evaluate", "exploitability", run, "--flops", 3)
+    assert some["average"]["ci95"] != some["as_played"]["ci95"]
+
+
+def test_a_strategy_that_memory_does_not_hold_is_named(run, monkeypatch):
+    """What is played is left out with a word on the side, and refused where it is asked for by name."""
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: 400.0)
+    said: list[str] = []
+    (average,) = Subject.all_of_run(run, said.append)
+    assert average.strategy == "average strategy"
+    assert said[0].startswith("as played: purification is not judged: post-processing takes 0.0 GB of memory")
+    with pytest.raises(RunError, match="use a machine with more memory"):
+        Subject.of_run(Path(f"{run}@purification")).load()
 
 
 def test_flops_of_other_games():

@@ -5,14 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from commands import kilt, refused
+from commands import answer, kilt, refused
+from kilt.cli import app
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.log_estimates import estimate_from_log
 from kilt.evaluate.players import load_agent
 from kilt.evaluate.portfolio import Portfolio, score, upper_bounds
 from kilt.games import load_game
+from kilt.play.acpc import read_notes
 from kilt.play.agent import BASELINES, pick
+from kilt.play.columns import readable_hands
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
 from test_estimators import Drawn, value
@@ -136,3 +141,83 @@ def test_logs_say_who_was_chosen(tmp_path):
     assert [int(number) for number, _ in noted] == list(range(40))
     assert {who for _, who in noted} == {"always-fold", "always-raise"}
     kilt("evaluate", "log", log, "--game", "leduc")  # comments do no harm
+
+
+PLAYERS = "portfolio:probe,always-raise"
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """The log of a duplicate match of a portfolio."""
+    log = tmp_path_factory.mktemp("logged") / "match.log"
+    kilt("match", PLAYERS, "always-call", "--game", "leduc", "--hands", 200, "--log", log)
+    return log
+
+
+def test_a_portfolio_is_judged_by_who_played_each_hand(logged):
+    """Money is what was won, and all estimators are means over the hands of the components."""
+    found = answer("evaluate", "log", logged, "--game", "leduc", "--player", PLAYERS)
+    assert (found["hands"], found["duplicate"], found["left_out"]) == (200, True, {})
+    (money,) = [row for row in found["estimates"] if row["estimator"] == "basic"]
+    plain = answer("evaluate", "log", logged, "--game", "leduc")
+    won = plain["mbb_per_hand"] if plain["players"][0] != "always-call" else -plain["mbb_per_hand"]
+    assert money["mbb_per_hand"] == pytest.approx(won)
+    hands, _ = readable_hands(logged.read_text(), LEDUC)
+    notes, name = read_notes(logged.read_text()), found["player"]
+    mean = 0.0
+    for component in ("probe", "always-raise"):
+        theirs = [hand for hand in hands if notes[hand.number] == [f"{name}: {component}"]]
+        rows = estimate_from_log(LEDUC, theirs, name, BASELINES[component]).rows
+        mean += len(theirs) / len(hands) * np.array([row.won.mean for row in rows])
+    assert [row["mbb_per_hand"] for row in found["estimates"]] == pytest.approx(mean)
+
+
+def test_others_are_judged_on_hands_of_a_portfolio(logged):
+    """And a portfolio as a known opponent; values for AIVAT come from a component."""
+    game = "--game", "leduc", "--estimator", "basic"
+    other = answer("evaluate", "log", logged, *game, "--player", PLAYERS, "--as", "probe")
+    assert other["judged"] == "probe" and other["hands"] == 200
+    assert answer("evaluate", "log", logged, *game, "--player", "always-call", "--opponent", PLAYERS)["hands"] == 200
+    same = answer("evaluate", "log", logged, *game, "--player", PLAYERS, "--as", PLAYERS)
+    assert same["mbb_per_hand"] == answer("evaluate", "log", logged, *game, "--player", PLAYERS)["mbb_per_hand"]
+
+
+def test_what_does_not_say_who_played_is_refused(logged, tmp_path):
+    bare = tmp_path / "bare.log"
+    bare.write_text(
+        "".join(line for line in logged.read_text().splitlines(keepends=True) if not line.startswith("# hand"))
+    )
+    ask = "evaluate", "log", bare, "--game", "leduc", "--player"
+    assert "does not say which component of portfolio(probe,always-raise) played" in refused(*ask, PLAYERS)
+    told = "picks a component for each hand that it plays, and has not played these: judge one of probe, always-raise"
+    assert told in refused(*ask, "always-call", "--as", PLAYERS)
+    assert "plays by what it saw of earlier hands" in refused("evaluate", "lbr", PLAYERS, "--game", "leduc")
+    half = tmp_path / "half.log"  # some of the notes alone: those hands are judged, and the others are counted
+    half.write_text(
+        "".join(
+            line for line in logged.read_text().splitlines(keepends=True) if not re.match(r"# hand \d?[13579]:", line)
+        )
+    )
+    found = answer("evaluate", "log", half, *ask[3:], PLAYERS, "--estimator", "basic")
+    reason = "no note of the log names a component of portfolio(probe,always-raise)"
+    assert 0 < found["left_out"][reason] == 200 - found["hands"]
+
+
+def test_notes_of_an_agent_go_with_the_log_of_its_dealer(logged, tmp_path):
+    """Dealers call players by other names than their notes do."""
+    log, text = tmp_path / "dealer.log", logged.read_text()
+    states = [line.replace("portfolio(probe,always-raise)", "A") for line in text.splitlines() if "STATE" in line]
+    notes = [line for line in text.splitlines() if line.startswith("# hand")]
+    log.write_text("\n".join([*states, *notes]))
+    ask = "--game", "leduc", "--player", PLAYERS, "--estimator", "basic"
+    found = answer("evaluate", "log", log, *ask, "--name", "A")
+    assert found["mbb_per_hand"] == answer("evaluate", "log", logged, *ask)["mbb_per_hand"]
+
+
+def test_a_match_against_a_portfolio_is_judged():
+    typed = "c\n" * 200
+    args = ["play", PLAYERS, "--game", "leduc", "--match", "20", "--duplicate", "--seed", "3"]
+    shown = CliRunner().invoke(app, args, input=typed)
+    assert shown.exit_code == 0, shown.output
+    judged = shown.output.partition("judged")[2]
+    assert judged.count("deserved") == 2 and "all-cards+aivat" in judged and "left out" not in judged

@@ -16,6 +16,15 @@ NAMES = [*RULES, "threshold-0.4", "new-0.5", "new-0", "threshold-1", *(f"{name}-
 ROWS = st.lists(st.floats(0, 1), min_size=2, max_size=9).filter(lambda row: sum(row) > 0.01)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "bets-0.2-0.1-0.3", "each-0.2-0.1", "each-1-0.15", "bets-1-0.05-0"])
+def test_names_of_rules_are_read_back(name):
+    """The name of a rule is one that means the same; several names may mean one rule."""
+    rule = rule_named(name)
+    assert rule_named(rule.name) == rule or (rule.idle and rule.name == "none")
+    assert Rule(among=1e-5, classes=kind).name == "bets-1-0.00001-0"
+    assert Rule(among=0.5, classes=len).name == "own"
+
+
 def normal(weights):
     return (np.array(weights) / np.sum(weights)).tolist()
 

@@ -166,7 +166,7 @@ def test_a_page_stands_alone(blueprint, tmp_path):
             MatchResult("mine", "<random>", Estimate(1234.5, 67.8), 10_000),
             MatchResult("a", "b", Estimate(1.0, inf), 1),
         ],
-        sanity=Report("tiny", 100, 0, (OFF, FINE)),
+        sanity=(Report("tiny", 100, 0, (OFF, FINE)), Report("tiny", 100, 0, (FINE,), "as played: new-0.2")),
         commands=[("play against it", "kilt play 'my run' && echo done")],
     )
     path = write_report(tmp_path / "new" / "folder", contents)
@@ -203,12 +203,12 @@ def test_a_page_stands_alone(blueprint, tmp_path):
 def test_what_is_not_there_is_left_out():
     page = Page(html_of(Contents("nothing")))
     assert [tag for tag, _ in page.tags if tag in ("h1", "h2", "img", "table")] == ["h1"]
-    fine = Page(html_of(Contents("fine", sanity=Report("tiny", 100, 0, (FINE,)))))
+    fine = Page(html_of(Contents("fine", sanity=[Report("tiny", 100, 0, (FINE,))])))
     assert "The sanity report has nothing to complain about." in fine.text
 
 
 def test_exploitability_is_drawn_where_it_is_known():
     steps = [Step(n, 0.1 * n, 1 / n, 2 / n, 0.0) for n in (1, 2, 4, 8)]
     page = Page(html_of(Contents("known", steps=steps, unit="chips/game")))
-    assert "Exploitability at the end: 0.125 chips/game" in page.text
+    assert "Exploitability of the average strategy at the end: 0.125 chips/game" in page.text
     assert len([tag for tag, _ in page.tags if tag == "img"]) == 1

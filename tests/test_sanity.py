@@ -26,6 +26,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.translate import pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
@@ -132,7 +133,7 @@ def test_what_is_solved_is_fine(solved):
     said = report(solved, deals=DEALS)
     assert {this.name for this in said.off} <= {NUTS}, str(said)
     fine = replace(said, findings=tuple(this for this in said.findings if not this.off))
-    assert fine.ok and str(fine) == "short: nothing is off"
+    assert fine.ok and str(fine) == "short, average strategy: nothing is off"
     assert [this.name for this in said.findings] == [
         ACES,
         NUTS,
@@ -149,6 +150,24 @@ def test_what_is_solved_is_fine(solved):
     assert {row[3] for row in fine.rows()} == {"fine", ""}
 
 
+@pytest.mark.parametrize("name", ["purification", "purification-after-first", "new-0.2"])
+def test_the_strategy_as_played_is_checked(solved, name):
+    """The report after a rule is that of a blueprint whose rows the rule was applied to, one by one."""
+    rule, acted = rule_named(name), solved.acted
+    shares = np.zeros(len(solved.shares))
+    for node in np.flatnonzero(solved.nodes.actor >= 0).tolist():
+        for bucket in range((solved.first[node + 1] - solved.first[node]) // solved.nodes.children[node]):
+            if any(row := solved.row(node, bucket)):
+                first = int(solved.first[node]) + bucket * len(row)
+                shares[first : first + len(row)] = apply(rule, solved.labels(node), row, first=not acted[node])
+    found, expected = report(solved, 500, rule=rule), report(replace(solved, shares=shares), 500)
+    assert found.strategy == f"as played: {name}" and expected.strategy == "average strategy"
+    assert [this.name for this in found.findings] == [this.name for this in expected.findings]
+    for this, that in zip(found.findings, expected.findings, strict=True):
+        assert this.figures == pytest.approx(that.figures, abs=1e-6)
+    assert found.findings != report(solved, 500).findings
+
+
 def test_seeds_make_reports(solved):
     said = report(solved, deals=500, seed=3)
     assert report(solved, deals=500, seed=3) == said != report(solved, deals=500, seed=4)
@@ -162,7 +181,7 @@ def test_aces_that_fold_are_loud(solved):
     assert not said.ok
     assert said.off[0].name == ACES
     assert said.off[0].figures["small blind"] == 1  # they open by folding
-    assert str(said).startswith(f"short: {len(said.off)} OFF\naces fold preflop: ")
+    assert str(said).startswith(f"short, average strategy: {len(said.off)} OFF\naces fold preflop: ")
     assert said.rows()[0][3] == "OFF"
     assert said.data()["ok"] is False
 

@@ -152,7 +152,8 @@ def counter(
         return
     print_result(last, run, as_json=False)
     exact = "" if won.margin else ", exactly"
-    say(f"it wins {won if won.margin else f'{won.mean:+.1f}'} mbb/h from the model that it answers{exact}")
+    said = str(won) if won.margin else f"{won.mean:+.1f}"
+    say(f"its average strategy wins {said} mbb/h from the model that it answers{exact}")
 
 
 def _solved(
@@ -203,7 +204,11 @@ def _print_answers(found: list[tuple[float, Path, SolvedAnswer]], *, as_json: bo
         ]
         for p, folder, one in found
     ]
-    print_table("answers", ["p", "wins from the model, mbb/h", "exploitability, mbb/g", "iterations", "run"], rows)
+    print_table(
+        "answers, average strategies",
+        ["p", "wins from the model, mbb/h", "exploitability, mbb/g", "iterations", "run"],
+        rows,
+    )
 
 
 def _configured(

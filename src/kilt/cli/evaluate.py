@@ -107,9 +107,14 @@ def exploitability(
         raise RunError(f"{responses} is there already: choose another folder for the best responses")
     subjects = Subject.all_of_run(run, say) if run else (Subject(str(game), agent=str(agent), strategy=str(agent)),)
     first = subjects[0]
-    if responses and len(subjects) > 1:
-        raise RunError(f"{run} has two strategies to respond to: add @RULE to choose one, such as {run}@none")
-    how = {"flops": flops, "seed": seed, "threads": threads, "device": device, "engine": engine, "address": address}
+    how: dict[str, Any] = {
+        "flops": flops,
+        "seed": seed,
+        "threads": threads,
+        "device": device,
+        "engine": engine,
+        "address": address,
+    }
     found = [_judged(subject, responses, **how) for subject in subjects]
     who = {"run": str(run), "iterations": found[0].iterations, "strategy": first.strategy} if run else {"agent": agent}
     if as_json:
@@ -155,9 +160,9 @@ def _judged(
     iterations = solved.get("iterations")
     if isinstance(judge, AbstractJudge):
         cost = judge.problem.cost
+        if responses:
+            judge.responses(table)
         if flops is not None or device != "cpu" or not cost.fits or cost.seconds > LONG:
-            if responses:
-                judge.responses(table)
             with waiting(f"writing out {name} …"):
                 found = subject.flop_responses(judge.problem, table, flops, seed, device)
             with opened(engine, address, threads) as workers, ExitStack() as stack:

@@ -227,7 +227,16 @@ def _judge(
     strategy = strategy_of(load_player(others["judged"] or player, rules)[0])
     rows = tuple(estimator_named(each) for each in estimators) or None
     text, unread = _acpc_log(text, rules)
-    case = LogCase(rules, called, player, **others, estimators=rows, partial=partial)
+    case = LogCase(
+        rules,
+        called,
+        player,
+        others["judged"],
+        others["opponent"],
+        others["values"],
+        estimators=rows,
+        partial=partial,
+    )
     with waiting("loading players, and for AIVAT learning or reading values of states …"):
         _ = case.judge
     with ProgressBars() as bar:

@@ -513,5 +513,5 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
         solved, rule = solved_name(identity._asdict()), played_rule({"agent": getattr(problem, "agent", {})})
         again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
         if not rule.idle:
-            say(f"the figures are of the {solved}; the agent plays it after {rule.name}, which is worth other figures")
+            say(f"these figures are of the {solved}; the agent post-processes it by {rule.name} before it plays")
         say(f"all of it is in {folder.path}; judge it again with: kilt {again} {quote(str(folder.path))}")

@@ -285,12 +285,12 @@ class _TableScreen:
         self.line()
         self.line(("judged", "bold"), indent=0)
         agent = session.agent
-        known = isinstance(agent, Portfolio) or (isinstance(agent, KnownAgent) and tells(agent, session.game))
-        if not known:
+        judged = agent if isinstance(agent, Portfolio | KnownAgent) else None
+        if judged is None or not (isinstance(judged, Portfolio) or tells(judged, session.game)):
             self.line(f"{self.opponent} does not tell its strategy: nobody knows what you deserved")
             return
         with waiting("learning what states are worth, and judging …"):
-            found = deserved(session.game, session.hands, agent, session.duplicate)
+            found = deserved(session.game, session.hands, judged, session.duplicate)
         for what, row in zip(("won", *["deserved"] * len(found.rows)), found.rows, strict=False):
             margin = f" ± {row.won.margin:,.0f}" if isfinite(row.won.margin) else ""
             self.line(f"{what:<8}  {row.won.mean:+,.0f}{margin} mbb/h", (f", {row.estimator.name}", "dim"))

@@ -174,7 +174,7 @@ class LogJudge:
         """Split the numbers of some hands by what their players noted, for portfolios."""
         if not any(isinstance(agent, Portfolio) for agent in (self.played, self.opponent)):
             return [list(numbers)]
-        groups: dict[tuple[str, str], list[int]] = {}
+        groups: dict[tuple[str, ...], list[int]] = {}
         for number in numbers:
             groups.setdefault(hands[number].notes, []).append(number)
         return list(groups.values())
@@ -185,7 +185,7 @@ class LogJudge:
         seen = SeenHands(self.game, hands, seat, partial=self.partial)
         played = player_of(self.played, hands[0], seat)
         judged = played if isinstance(self.judged, Portfolio) else self.judged
-        opponent = self.opponent and player_of(self.opponent, hands[0], 1 - seat)
+        opponent = player_of(self.opponent, hands[0], 1 - seat) if self.opponent else None
         line = follow(seen, played, judged, endings)
         missing = [line.missing[row.all_cards, row.endings] for row in self.estimators]
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
