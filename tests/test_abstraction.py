@@ -842,9 +842,9 @@ def test_hands_without_a_bucket(built, hand, board, message):
     def cards(text):
         return [numbers[text[i : i + 2]] for i in range(0, len(text), 2)]
 
-    for given in ((cards(hand), cards(board)), (hand, board), (hand, cards(board))):
+    for cards_of in ((cards(hand), cards(board)), (hand, board), (hand, cards(board))):
         with pytest.raises(KiltError) as caught:
-            built["PR-KE-KO 4-3-2"].bucket(*given)
+            built["PR-KE-KO 4-3-2"].bucket(*cards_of)
         assert message in str(caught.value)
 
 
