@@ -29,7 +29,8 @@ def main(folder: Path) -> None:
     run = kilt.start_run(CONFIG, folder)
     for step in run:  # leaving this loop, or killing the program, loses nothing that a checkpoint has
         rates = ", ".join(f"{rate:+.0f} mbb/h from {name}" for name, rate in step.others.items())
-        print(f"after {step.iterations:,} iterations: {rates or f'{step.exploitability:.4g} chips exploitable'}")
+        exploitable = f"average strategy exploitable for {step.exploitability:.4g} chips"
+        print(f"after {step.iterations:,} iterations: {rates or exploitable}")
 
     run = kilt.resume_run(folder, iterations=60_000)
     last = run.finish()

@@ -152,8 +152,8 @@ def counter(
         return
     print_result(last, run, as_json=False)
     exact = "" if won.margin else ", exactly"
-    said = str(won) if won.margin else f"{won.mean:+.1f}"
-    say(f"its average strategy wins {said} mbb/h from the model that it answers{exact}")
+    wins = str(won) if won.margin else f"{won.mean:+.1f}"
+    say(f"its average strategy wins {wins} mbb/h from the model that it answers{exact}")
 
 
 def _solved(

@@ -18,7 +18,14 @@ from kilt.arrays import BoolArray, FloatArray
 from kilt.artifact import exists
 from kilt.cards.hands import strengths
 from kilt.errors import PlayError
-from kilt.evaluate.players import blueprint_agent, blueprint_folder, chooses_rule, load_player, strategy_of
+from kilt.evaluate.players import (
+    blueprint_agent,
+    blueprint_folder,
+    blueprint_name,
+    chooses_rule,
+    load_player,
+    strategy_of,
+)
 from kilt.evaluate.sanity import ACES, DEALS, NUTS, Finding, Report, report
 from kilt.evaluate.self_play import AS_SOLVED
 from kilt.games.game import CHANCE
@@ -95,10 +102,12 @@ def reports_of_run(run: str | Path, deals: int = DEALS, seed: int = 0) -> tuple[
         agent, game = load_player(str(run))
         found = tree_report(known(agent), game, max(deals // DEALS_OF_BOARD, 1), seed)
         return (replace(found, strategy=strategy_of(agent)),)
-    blueprint = blueprint_agent(str(run))
-    both = (AS_SOLVED, blueprint.rule)
-    rules = both[1:] if chooses_rule(str(run)) or blueprint.rule.idle else both
-    return tuple(report(blueprint.blueprint, deals, seed, blueprint.mapping, rule) for rule in rules)
+    played = blueprint_agent(str(run))
+    both = replace(played, rule=AS_SOLVED), played
+    return tuple(
+        replace(report(agent.blueprint, deals, seed, agent.mapping, agent.rule), strategy=blueprint_name(agent))
+        for agent in (both[1:] if chooses_rule(str(run)) or played.rule.idle else both)
+    )
 
 
 def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
