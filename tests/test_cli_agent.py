@@ -425,6 +425,19 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
     assert "OFF as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
 
 
+def test_the_table_of_a_run_that_re_solves_is_named_as_such(config):
+    """Its agent plays by more than the table: a lower bound is all that is known of that."""
+    config.write_text(CONFIG.replace("20000", "200") + '\n[resolve]\nrounds = ["round 2"]\niterations = 1\n')
+    run = config.parent / "run"
+    kilt("solve", config, "--out", run)
+    name = "as played without re-solving: purification"
+    shown = kilt("evaluate", "exploitability", run)
+    assert f"{run} solves subgames while it plays" in shown.stderr and "without" in shown.stdout
+    assert answer("evaluate", "exploitability", run)["as_played"]["strategy"] == name
+    assert [report.strategy for report in reports_of_run(run, 100)] == ["average strategy", name]
+    assert strategy_of(load_agent(str(run))) == "as played: purification, round 2 re-solved"
+
+
 def test_matches_say_which_strategies_met(solved, tmp_path):
     """On the side, and for programs; players without a solved strategy have none to name."""
     players = solved, f"{solved}@none", "always-call"
