@@ -42,6 +42,7 @@ from kilt.play.phh import read_phhs
 from kilt.runs import folder as folders
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
+from kilt.solve.disk_store import ABOUT, TRUNK, SubgameStore
 from kilt.spots.spot import read_spot
 
 GAME = """GAMEDEF
@@ -169,8 +170,18 @@ def digest(folder: Path) -> str:
         relative = file.relative_to(folder)
         # What is hidden is under way; a checkpoint is as old as the last time that one was written.
         if not any(part.startswith(".") for part in relative.parts) and relative.parts[0] != "checkpoint":
-            parts += [str(relative), np.load(file) if file.suffix == ".npy" else np.fromfile(file, np.uint8)]
+            content = np.load(file) if file.suffix == ".npy" else np.frombuffer(content_of(file), np.uint8)
+            parts += [str(relative), content]
     return artifact.fingerprint(*parts)
+
+
+def content_of(file: Path) -> bytes:
+    """What a file of subgames holds; of the trunk's file all but the id of the run, which is another one each time."""
+    if file.name != TRUNK:
+        return file.read_bytes()
+    game = json.loads((file.parent / ABOUT).read_text())["game"]
+    kept = SubgameStore.opened(file.parent, game).read_trunk()
+    return b"".join([str(kept.passes).encode(), kept.values.tobytes(), *kept.packed[:-1]])
 
 
 def small_game(home: Path) -> None:

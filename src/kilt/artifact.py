@@ -5,6 +5,9 @@ machine, see `read`. Writing goes to a folder beside the place, the manifest las
 the new one moved in, and the old one deleted. Whoever is killed in the middle leaves the old artifact or the new one,
 whole: `read` looks aside where the place itself is empty. One process writes at a time.
 
+A folder with a ``run.json`` can record which artifacts belong in it, by the checksums of their manifests: see
+`recorded`. `draft` updates such a record, and an artifact from elsewhere is refused.
+
 >>> import tempfile
 >>> place = Path(tempfile.mkdtemp()) / "squares"
 >>> write(place, "example", {"squares": np.arange(4) ** 2}, figures={"largest": 9})
@@ -40,12 +43,15 @@ from kilt.machine import locked
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"
+RUN, RECORD = "run.json", "artifacts"  # the file of a folder that records its artifacts, and the key of that record
 # On Windows neither an author nor a folder "Cache" around and in it: where caches of kilt 0.1.0 are.
 PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
+SUFFIXES = (".npy", ".zst", ".json")  # of the files of artifacts
 SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
 CHECKSUM, QUICK = "blake2b", "crc32"  # of a file's array; the quick one, which kilt 0.1.0 had not, is for opening
 LARGE = 1 << 22  # bytes of a file, from which on it is remembered that its checksum was right
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file shows in its time of modification
+REMEDY = "make it again, or copy it from where it is whole"
 BLOCK = 1 << 20  # bytes that are read or written at once
 SAID: dict[str, type] = {  # by the manifest
     "kind": str,
@@ -106,6 +112,7 @@ class Draft:
     """An artifact that is being written."""
 
     folder: Path
+    inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: what it was made from, by fingerprint
     figures: dict[str, Any] = field(default_factory=dict)  # to be said in the manifest
     arrays: dict[str, Array] = field(default_factory=dict)
 
@@ -140,11 +147,16 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Write an artifact of at most `size` bytes piece by piece; where that fails, nothing of it stays."""
+    """Write an artifact of at most `size` bytes piece by piece; where that fails, nothing of it stays.
+
+    It replaces an older artifact, and also the remains of one that has lost its manifest: a folder in which every file
+    has the name of a file of the new artifact. Any other folder is refused.
+    """
     path = Path(path)
     new, old = _beside(path)
-    if path.exists() and not (path / MANIFEST).is_file():
-        raise ArtifactError(f"{path} is there and is no artifact of kilt: choose another place, or remove it")
+    remains = path.exists() and not (path / MANIFEST).is_file()
+    if remains and not (path.is_dir() and all(Path(name).suffix in SUFFIXES for name in _names(path))):
+        raise _occupied(path)
     require_room(path, size)
     with os_errors(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +165,7 @@ def draft(
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
         new.mkdir()
-        pages = Draft(new)
+        pages = Draft(new, dict(inputs or {}))
         try:
             yield pages
             for array in pages.arrays.values():
@@ -163,20 +175,27 @@ def draft(
                 "kind": kind,
                 "kilt": __version__,
                 "format": FORMAT,
-                "inputs": dict(inputs or {}),
+                "inputs": pages.inputs,
                 "parameters": dict(parameters or {}),
                 "figures": pages.figures,
                 "arrays": {name: _description(array) for name, array in pages.arrays.items()},
             }
             manifest[CHECKSUM] = _seal(manifest)
             write_text(new / MANIFEST, json.dumps(manifest, indent=2))
+            if remains and not _names(path) <= _names(new):
+                raise _occupied(path)
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
+        before = recorded(path)
+        if before is not None:  # whoever is killed before the new artifact is in place leaves the old one, and its name
+            _record(path, [*before, manifest[CHECKSUM]])
         if path.exists():
             path.rename(old)
         new.rename(path)
         _sync_folder(path.parent)
+        if before is not None:
+            _record(path, [manifest[CHECKSUM]])
         shutil.rmtree(old, ignore_errors=True)
         for name, said in manifest["arrays"].items():
             file = path / f"{name}.npy"
@@ -245,6 +264,33 @@ def understood(path: Path, remedy: str) -> Iterator[None]:
         raise ArtifactError(f"{path} is damaged ({said}): {remedy}") from None
 
 
+def recorded(path: Path) -> list[str] | None:
+    """Checksums of the manifests that belong at a path, as ``run.json`` beside it records them.
+
+    There is one, none before the artifact is first written, or two while it is being replaced. None: there is no such
+    record, and any artifact is accepted.
+
+    >>> import tempfile
+    >>> run = Path(tempfile.mkdtemp())
+    >>> write_text(run / RUN, json.dumps({RECORD: {"squares": []}}))
+    >>> recorded(run / "squares"), recorded(run / "cubes")
+    ([], None)
+    >>> write(run / "squares", "example", {"squares": np.arange(4) ** 2})
+    >>> recorded(run / "squares") == [checksum_of(run / "squares")]
+    True
+    """
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        names = json.loads((path.absolute().parent / RUN).read_bytes())[RECORD][path.absolute().name]
+        if isinstance(names, list):
+            return names
+    return None
+
+
+def checksum_of(path: Path) -> str:
+    """The checksum of an artifact's manifest, which has the checksums of its arrays."""
+    return _seal(_manifest(path, "artifact", REMEDY)[1])
+
+
 def exists(path: str | Path) -> bool:
     """Whether there is an artifact, of any kind."""
     return _whole(Path(path)) is not None
@@ -252,7 +298,7 @@ def exists(path: str | Path) -> bool:
 
 def kind_of(path: str | Path) -> str:
     """What kind of artifact there is."""
-    kind: str = _manifest(Path(path), "artifact", "make it again")[1]["kind"]
+    kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
 
 
@@ -366,6 +412,23 @@ def _whole(path: Path) -> Path | None:
     return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
 
 
+def _names(folder: Path) -> set[str]:
+    """Names of the files in a folder, except hidden ones and the manifest."""
+    return {file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name != MANIFEST}
+
+
+def _occupied(path: Path) -> ArtifactError:
+    return ArtifactError(f"{path} is there and is no artifact of kilt: choose another place, or remove it")
+
+
+def _record(path: Path, names: list[str]) -> None:
+    """Write to ``run.json`` which manifests belong at a path that it has a record of."""
+    file = path.absolute().parent / RUN
+    said = json.loads(file.read_bytes())
+    said[RECORD][path.absolute().name] = names
+    write_text(file, json.dumps(said, indent=2) + "\n")
+
+
 def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any]]:
     """Where the artifact is, and what its manifest says; manifests of kilt 0.1.0 have no checksum of their own."""
     place = _whole(path)
@@ -384,6 +447,12 @@ def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any
         raise ArtifactError(
             f"{path} is in format {form}, written by kilt {version}; kilt {__version__} reads format {FORMAT}: "
             f"use that version, or {remedy}"
+        )
+    names = recorded(path)
+    if names is not None and (seal := _seal(manifest)) not in names:
+        raise ArtifactError(
+            f"{path} is of another run or another state of this one (its checksum is {seal}; "
+            f"{path.parent / RUN} records {' or '.join(map(str, names)) or 'none'}): {remedy}"
         )
     return place, manifest
 

@@ -30,6 +30,7 @@ from kilt.config import read_config
 from kilt.errors import ArtifactError, KiltError
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.solve.disk_store import ABOUT, require_whole
+from kilt.solve.disk_strategy import FILES
 from kilt.strategy.blueprint import KIND as BLUEPRINT
 from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.model import KIND as MODEL
@@ -75,7 +76,7 @@ def check(path: Path) -> Iterator[Checked]:
 def require_whole_subgames(run: Path) -> None:
     """Raise RunError where the strategy of a run is in subgames on disk, and some of them are damaged or missing."""
     if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
-        require_whole(run / STRATEGY)
+        _require_whole_strategy(run / STRATEGY)
 
 
 def _folders(path: Path) -> Iterator[Path]:
@@ -97,7 +98,7 @@ def _looks(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     if artifact.exists(folder):
         yield _kind(folder), lambda: _look_at_artifact(folder)
     elif (folder / ABOUT).is_file():
-        yield "subgames", lambda: require_whole(folder)
+        yield "subgames", lambda: _look_at_subgames(folder)
     elif any(folder.glob("*.npy")):
         yield "arrays", lambda: _lost(folder)
 
@@ -117,7 +118,18 @@ def _look_at_artifact(folder: Path) -> None:
     if kind == MODEL:
         OpponentModel.load(folder)
     if kind == IN_SUBGAMES:
-        require_whole(folder)
+        _require_whole_strategy(folder)
+
+
+def _require_whole_strategy(folder: Path) -> None:
+    """Read all subgames of a strategy, and compare them with its manifest."""
+    require_whole(folder, trunk=artifact.read(folder, IN_SUBGAMES).inputs.get(FILES, ""))
+
+
+def _look_at_subgames(folder: Path) -> None:
+    """Read all subgames that a solver has written, and compare them with the run that they belong to, if any."""
+    run = RunFolder.open(folder.parent).run_id if RunFolder.begun(folder.parent) else None
+    require_whole(folder, run)
 
 
 def _look_at_cards(folder: Path) -> None:

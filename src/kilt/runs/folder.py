@@ -11,22 +11,23 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from math import inf, nan
 from pathlib import Path
+from secrets import token_hex
 from shlex import quote
 from time import perf_counter
 from typing import Any, BinaryIO, NamedTuple
 
 from kilt import __version__, artifact
-from kilt.errors import RunError
+from kilt.errors import ArtifactError, RunError
 from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
 from kilt.solve.solver import InParts, OnDisk, Solver, StrategyInParts, WithWorkers
-from kilt.strategy.blueprint import CARDS
+from kilt.strategy.blueprint import CARDS, STRATEGY
 from kilt.strategy.model import OpponentModel
 
 CONFIG = "config.toml"  # the configuration of a run on an abstract game
@@ -76,6 +77,7 @@ class RunFolder:
     path: Path
     identity: RunIdentity
     budget: Budget
+    run_id: str = ""  # random, in the manifests of all that the run writes; runs of kilt's older formats have none
     _log: BinaryIO | None = field(default=None, init=False)
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
@@ -89,7 +91,7 @@ class RunFolder:
         """
         cls._require_new(path)
         artifact.require_room(path, room)
-        folder = cls(path, identity, budget)
+        folder = cls(path, identity, budget, token_hex(8))
         with cls.claimed(path):
             cls._require_new(path)  # somebody else may have begun one meanwhile
             if model:
@@ -112,30 +114,38 @@ class RunFolder:
     @staticmethod
     def begun(path: Path) -> bool:
         """Whether there is a run."""
-        return (path / "run.json").exists()
+        return (path / artifact.RUN).exists()
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """A run that was begun before."""
         try:
-            said = json.loads((path / "run.json").read_text(encoding="utf-8"))
-            known = {"tilt": "", "against": ""} | said  # older runs of kilt 0.1.0 have none
+            said = json.loads((path / artifact.RUN).read_text(encoding="utf-8"))
+            known = {"tilt": "", "against": "", "id": ""} | said  # runs of kilt 0.1.0 may lack them
             identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
-            for what, value in identity._asdict().items():
+            for what, value in (identity._asdict() | {"id": known["id"]}).items():
                 if not isinstance(value, int if what == "seed" else str):
                     raise TypeError(what)
-            return cls(path, identity, Budget(**said["budget"]))
+            if artifact.RECORD in said and artifact.recorded(path / STRATEGY) is None:
+                raise TypeError(artifact.RECORD)
+            return cls(path, identity, Budget(**said["budget"]), known["id"])
         except OSError:
             raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
         except (ValueError, TypeError, KeyError, RecursionError):
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 
     def describe(self) -> None:
-        """Write ``run.json``."""
-        said = self.identity._asdict() | {"budget": asdict(self.budget)}
+        """Write ``run.json``, with the checksum of the strategy's manifest if there is a strategy."""
+        names = artifact.recorded(self.path / STRATEGY)
+        if names is None:  # a new run, or one of an older format
+            names = []
+            with suppress(ArtifactError):
+                names = [artifact.checksum_of(self.path / STRATEGY)]
+        said = self.identity._asdict() | {"id": self.run_id, "budget": asdict(self.budget)}
+        said[artifact.RECORD] = {STRATEGY: names}
         with artifact.os_errors(f"{self.path} cannot be written"):
             self.path.mkdir(parents=True, exist_ok=True)
-            artifact.write_text(self.path / "run.json", json.dumps(said, indent=2) + "\n")
+            artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
         """The opponent that a run on a game as it is answers; None where there is none."""
@@ -197,9 +207,11 @@ class RunFolder:
         assert self._log is not None
         place, seconds, cpu = self.path / "checkpoint", 0.0, 0.0
         if isinstance(solver, OnDisk):
-            solver.open(self.path / SUBGAMES, warn)
+            solver.open(self.path / SUBGAMES, warn, self.run_id)
+        remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
+        if place.exists() and not artifact.exists(place):
+            raise RunError(f"{place / artifact.MANIFEST} is missing: {remedy}")
         if artifact.exists(place):
-            remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
             found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
             RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
             with artifact.understood(place, remedy):
@@ -268,7 +280,7 @@ class RunFolder:
         """Take over a run that had no folder so far."""
         with self.working():
             if isinstance(solver, OnDisk):
-                solver.open(self.path / SUBGAMES)
+                solver.open(self.path / SUBGAMES, run=self.run_id)
             for step in steps:
                 self.log(step)
             self.finish(solver, problem, steps[-1])
@@ -276,9 +288,11 @@ class RunFolder:
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
         """Write the last checkpoint, and the average strategy."""
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
-        said = {"algorithm": self.identity.algorithm} | step._asdict()
+        said = {"algorithm": self.identity.algorithm, "run": self.run_id} | step._asdict()
         strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
-        problem.save(self.path / "strategy", strategy, **said)
+        if artifact.recorded(self.path / STRATEGY) is None:
+            self.describe()
+        problem.save(self.path / STRATEGY, strategy, **said)
 
 
 def _expected(file: Path) -> bool:

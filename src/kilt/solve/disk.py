@@ -107,9 +107,19 @@ class TrunkCfr(ABC):
         self.open(folder)
         self._temporary = taken_away
 
-    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None) -> None:
-        """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
-        self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count)
+    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
+        """Keep all that is learnt in a folder, or resume from what is there.
+
+        Parameters
+        ----------
+        folder : Path
+            Created if it is missing.
+        warn : callable
+            Called with a line about each loss of a worker.
+        run : str
+            The id of the run that the folder belongs to. RunError is raised for files of another run.
+        """
+        self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count, run)
         store = self.store_in(folder, *said)
         if self.passes:
             self.give_to(store)
@@ -124,7 +134,8 @@ class TrunkCfr(ABC):
             tables = kept.values.astype(self.subgames.dtype)
             self.passes, self.trunk = kept.passes, tables[: len(self.trunk)].copy()
             self.average_trunk = tables[len(tables) - len(self.trunk) :].copy()
-        self.interrupted = self.passes % 2 == 1 or store.begun(self.passes % 2, self.passes)
+        store.begin(self.passes, self.trunk)
+        self.interrupted = store.survey(self.passes) or self.passes % 2 == 1
         self._known.clear()
         if self._temporary is not None:
             self._temporary()
@@ -248,8 +259,10 @@ class DiskCfr(TrunkCfr):
         super().__init__(subgames, folder, scale, averaging)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Put all files into another folder."""
+        """Put all files into another folder, which may be that of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
+        store.checksums = self.store.checksums.copy()
+        store.write_trunk(self.passes, self.tables)
 
     def settle(self) -> None:
         """Do nothing: the folder is at the last pass always."""
@@ -274,6 +287,7 @@ class DiskCfr(TrunkCfr):
 
     def worths(self, player: int, numbers: Iterable[int] | None = None) -> Iterator[Values]:
         """Let a player learn in all subgames, or in some; what they are worth, in their order."""
+        self.store.begin(self.passes, self.trunk)
         read, write = partial(self._read, player), partial(self._write, player)
         return self.subgames.stream(read, partial(self._learn, player, self.discount()), write, numbers)
 

@@ -25,6 +25,7 @@ from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
 KEPT = 256 << 20  # bytes of subgames that stay unpacked, for whoever looks at some decisions: one at least
+FILES = "subgames"  # in the manifest of a strategy: the checksum of the trunk's file, which has those of all others
 AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
 
 
@@ -202,6 +203,7 @@ class DiskProblem(VectorProblem):
         inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
         with artifact.draft(path, IN_SUBGAMES, 0, inputs, said | {"rules": rules_of(self.game.game)}) as new:
             strategy.store.copy_to(new.folder, self.subgames.fingerprint)
+            new.inputs[FILES] = SubgameStore.opened(new.folder, self.subgames.fingerprint).trunk_checksum()
             new.save("trunk", strategy.trunk)
             new.figures.update(figures)
 
@@ -213,8 +215,8 @@ class DiskProblem(VectorProblem):
             averaged = bool(found.parameters["average"])
         require_same(said, (self.name, self.fingerprint))
         store = SubgameStore.opened(path, self.subgames.fingerprint)
-        trunk = np.array(found.arrays["trunk"])
-        return DiskStrategy(self.subgames, store, store.read_trunk().passes, trunk, averaged), found.figures
+        passes = store.settled(found.inputs.get(FILES, ""))
+        return DiskStrategy(self.subgames, store, passes, np.array(found.arrays["trunk"]), averaged), found.figures
 
 
 def read_subgame(

@@ -145,17 +145,20 @@ class SubgameWorker:
             )
 
     @_timed
-    def save(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Give the files of the subgames to a folder."""
+    def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
+        """Give the files of the subgames to a folder; their checksums."""
         for number in numbers:
             copy_files(self.solver.store.files([number]), folder)
-            yield
+            yield self.solver.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
         """Take the files of the subgames from a folder; those that are here are not older than those there."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.solver.store
+        passes = saved.read_trunk().passes
         for number in numbers:
+            for player in (0, 1):
+                saved.require(number, player, passes)
             there = [file for file in saved.files([number]) if not (here.folder / file.name).exists()]
             copy_files(there, here.folder)
             yield
@@ -271,10 +274,10 @@ class SharedDiskCfr(TrunkCfr):
 
     # ── the folder ──
 
-    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None) -> None:
-        """Let workers give all that is learnt to a folder that they see, or go on from what is there."""
+    def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
+        """Let workers give all that is learnt to a folder that they see, or resume from what is there."""
         began = self.passes == 0
-        super().open(folder.absolute(), warn)
+        super().open(folder.absolute(), warn, run)
         self._sent.begin(self.passes)
         if self.passes and began:
             self._behind = set(range(self.subgames.count))
@@ -294,7 +297,7 @@ class SharedDiskCfr(TrunkCfr):
 
     def give_to(self, store: SubgameStore) -> None:
         """Let workers give their files to a folder."""
-        self._ask("save", store.coming())
+        store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
         store.take_over(self.passes, self.tables)
 
     # ── workers ──

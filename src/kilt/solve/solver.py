@@ -92,8 +92,11 @@ class OnDisk(Protocol):
     size: int  # bytes that the folder will take, about
     interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
-    def open(self, folder: Path, warn: Callable[[str], None] = ...) -> None:
-        """Keep all that is learnt in a folder, or go on from what is there; `warn` hears of losses on the way."""
+    def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
+        """Keep all that is learnt in the folder of a `run` with that id, or resume from what is there.
+
+        `warn` is called with a line about each loss of a worker.
+        """
 
     def settle(self) -> None:
         """Bring the folder to where the solver is: workers may have come further."""
