@@ -108,6 +108,78 @@ def test_dying_at_any_step_leaves_one_of_the_two(place, monkeypatch, after):
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 
 
+def test_a_folder_can_record_which_artifact_belongs_in_it(place):
+    other = shutil.copytree(place, place.with_name("other"))
+    write(place, "test", {"other": np.ones(2)})
+    (place.parent / "run.json").write_text(json.dumps({"artifacts": {"thing": []}}))
+    with pytest.raises(ArtifactError, match=r"thing is of another run.*run\.json records none\)"):
+        read(place, "test")
+    write(place, "test", {"other": np.ones(2)})
+    read(place, "test")
+    shutil.rmtree(place)
+    shutil.copytree(other, place)
+    for opening in (kind_of, lambda place: read(place, "test"), artifact.checksum_of):
+        with pytest.raises(ArtifactError, match=r"thing is of another run.*its checksum is \w{32}; .*records \w{32}\)"):
+            opening(place)
+    read(other, "test")  # nothing is recorded of it
+
+
+@pytest.mark.parametrize("after", range(20))
+def test_dying_at_any_step_leaves_what_is_recorded(place, monkeypatch, after):
+    """The record names both while one takes the place of the other."""
+    (place.parent / "run.json").write_text(json.dumps({"artifacts": {"thing": [artifact.checksum_of(place)]}}))
+    calls = iter(range(after))
+
+    def mortal(function):
+        def call(*args, **kwargs):
+            if next(calls, None) is None:
+                raise Killed
+            return function(*args, **kwargs)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for where, name in ((artifact.os, "fsync"), (artifact.shutil, "rmtree"), (artifact.np, "save")):
+            patch.setattr(where, name, mortal(getattr(where, name)))
+        for name in ("rename", "replace", "mkdir"):
+            patch.setattr(artifact.Path, name, mortal(getattr(artifact.Path, name)))
+        try:
+            write(place, "test", {"table": np.zeros(9)})
+            assert after >= 17
+        except Killed:
+            pass
+    assert read(place, "test", check=True).arrays["table"].shape in {(3, 4), (9,)}
+    write(place, "test", {"table": np.ones(2)})
+    assert artifact.recorded(place) == [artifact.checksum_of(place)]
+
+
+@pytest.mark.parametrize("lost", ["gone", "a folder"])
+def test_an_artifact_that_has_lost_its_manifest_is_made_again(place, lost):
+    (place / "manifest.json").unlink()
+    if lost == "a folder":
+        (place / "manifest.json").mkdir()
+    write(place, "test", ARRAYS)
+    np.testing.assert_array_equal(read(place, "test", check=True).arrays["table"], ARRAYS["table"])
+    (place / "manifest.json").unlink()
+    with pytest.raises(ArtifactError, match="thing is there and is no artifact of kilt"):
+        write(place, "test", {"table": np.zeros(3)})  # which has no file of the name of the others
+    assert {file.name for file in place.iterdir()} == {f"{name}.npy" for name in ARRAYS}
+
+
+def test_every_byte_of_a_large_file_is_read(tmp_path):
+    """Of several blocks, and beyond the size from which on a file is `LARGE`: both checksums see the last byte."""
+    size = artifact.LARGE + 3 * artifact.BLOCK + 5
+    write(tmp_path / "large", "test", {"table": np.arange(size, dtype=np.uint8)})
+    file = tmp_path / "large" / "table.npy"
+    for place in (-1, -artifact.BLOCK, artifact.LARGE + 1000, artifact.LARGE // 2):
+        flip(file, place)
+        for check in (False, True):
+            with pytest.raises(ArtifactError, match="is not what"):
+                read(tmp_path / "large", "test", check=check)
+        flip(file, place)
+    read(tmp_path / "large", "test", check=True)
+
+
 def test_kill_minus_nine(tmp_path):
     """A child that writes without end is killed at odd moments; what it leaves is always whole."""
     path, seen = tmp_path / "thing", 0

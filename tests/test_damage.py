@@ -23,6 +23,7 @@ from kilt.evaluate.players import load_agent
 from kilt.games import load_game
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
+from kilt.runs.subject import Subject
 from kilt.solve.external import External
 from kilt.solve.forms import load_problem
 from kilt.solve.registry import make_solver
@@ -327,6 +328,68 @@ def test_runs_that_say_something_else(tmp_path, name, value):
     said = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(said | {name: value}))
     assert "run.json is damaged" in refused("solve", "--resume", run)
+
+
+# ── strategies of another run ──
+
+
+def judging(run):
+    """Commands that judge a run or play it."""
+    yield from (("evaluate", what, run) for what in ("exploitability", "sanity", "lbr"))
+    yield from (("match", run, "always-call", "--hands", 10), ("match", f"{run}@purification", "always-call", "-n", 10))
+    yield ("export", run, run.with_name("exported"))
+
+
+@pytest.mark.parametrize(("form", "algorithm"), [("flat", "outcome"), ("vector", "pcs"), ("abstract", "external")])
+def test_a_strategy_folder_of_another_seed_is_refused(tmp_path, form, algorithm):
+    """`run.json` names the checksum of the strategy's manifest; the run itself writes the strategy again."""
+    game, runs = {"flat": "kuhn", "vector": "leduc"}.get(form), [tmp_path / str(seed) for seed in (1, 2)]
+    for seed, run in enumerate(runs, start=1):
+        solved = ("-g", game, "-a", algorithm) if game else (OLD / "abstract" / "config.toml",)
+        kilt("solve", *solved, "--seed", seed, "-n", 200, "--out", run)
+    mine, other = runs
+    whole = {file.name: file.read_bytes() for file in (mine / "strategy").glob("*.npy")}
+    named = json.loads((mine / "run.json").read_text())["artifacts"]["strategy"]
+    assert named == [json.loads((mine / "strategy" / "manifest.json").read_text())["blake2b"]]
+    shutil.rmtree(mine / "strategy")
+    shutil.copytree(other / "strategy", mine / "strategy")
+    said = f"{mine / 'strategy'} is of another run or another state of this one"
+    for command in judging(mine):
+        assert said in refused(*command), command
+    assert not mine.with_name("exported").exists()
+    for load in (load_agent, lambda run: Subject.of_run(Path(run)).load()):
+        with pytest.raises(ArtifactError, match="is of another run or another state"):
+            load(str(mine))
+    assert said in " ".join(one.damage for one in check(mine))
+    kilt("solve", "--resume", mine)
+    assert {file.name: file.read_bytes() for file in (mine / "strategy").glob("*.npy")} == whole
+    assert not any(one.damage for one in check(mine))
+    copied = shutil.copytree(other / "strategy", tmp_path / "copied")  # by itself it belongs to nobody
+    assert artifact.kind_of(copied)
+
+
+def test_runs_of_0_1_0_have_no_record_until_they_are_resumed(run, tmp_path):
+    assert artifact.recorded(run / "strategy") is None
+    said = kilt("evaluate", "exploitability", run).stderr
+    kilt("solve", "--resume", run, "-n", 300)
+    assert artifact.recorded(run / "strategy") == [artifact.checksum_of(run / "strategy")]
+    assert kilt("evaluate", "exploitability", run).stderr == said
+    shutil.rmtree(run / "strategy")
+    shutil.copytree(OLD / "abstract" / "strategy", run / "strategy")
+    assert "is of another run" in refused("evaluate", "exploitability", run)
+
+
+@pytest.mark.parametrize("wrong", [3, {"strategy": 3}, {}])
+def test_records_that_say_something_else(run, wrong):
+    said = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(said | {"artifacts": wrong}))
+    assert "run.json is damaged" in refused("evaluate", "exploitability", run)
+
+
+def test_a_checkpoint_without_its_manifest_is_refused(run):
+    (run / "checkpoint" / "manifest.json").unlink()
+    said = refused("solve", "--resume", run, "-n", 300)
+    assert f"{run / 'checkpoint' / 'manifest.json'} is missing" in said and "the run then begins again" in said
 
 
 # ── names and numbers that cannot be ──

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaos import content_of
 from commands import answer, refused
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, load_abstractions
@@ -54,7 +55,7 @@ from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.disk import GOLDEN, DiskCfr
 from kilt.solve.disk_buckets import BucketedDiskCfr
 from kilt.solve.disk_kernels import MOST, PartRows
-from kilt.solve.disk_store import COMING, TRUNK, KeptNumbers, SubgameStore, pack, unpack
+from kilt.solve.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
 from kilt.solve.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.disk_subgames import Subgames
 from kilt.solve.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
@@ -71,7 +72,6 @@ from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
 from kilt.web.views import strategy_view
-from chaos import content_of
 from test_abstract import THREE_ROUNDS
 from test_vector import flat_tree_of, game_of
 from written_out import flat_places

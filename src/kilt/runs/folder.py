@@ -34,6 +34,7 @@ CONFIG = "config.toml"  # the configuration of a run on an abstract game
 MODEL = "model"  # of the opponent that a run answers
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
+CHECKPOINT = "checkpoint"  # the folder, and the kind of artifact that it is
 LOCK = ".lock"  # held by the process that is at work
 PARTS = "parts"
 SUBGAMES = "subgames"  # of a solver on disk
@@ -174,6 +175,13 @@ class RunFolder:
             return _read_log(file.read_bytes()) if file.exists() else []
 
     @property
+    def saved_iterations(self) -> int:
+        """Iterations at the last checkpoint that can be read; 0 where there is none."""
+        with suppress(ArtifactError, LookupError, TypeError, ValueError):
+            return int(artifact.read(self.path / CHECKPOINT, CHECKPOINT).figures["iterations"])
+        return 0
+
+    @property
     def at_work(self) -> bool | None:
         """Whether a process is at work on it now; None where this machine cannot tell."""
         return is_locked(self.path / LOCK)
@@ -205,14 +213,14 @@ class RunFolder:
         where they are, and `warn` hears of them.
         """
         assert self._log is not None
-        place, seconds, cpu = self.path / "checkpoint", 0.0, 0.0
+        place, seconds, cpu = self.path / CHECKPOINT, 0.0, 0.0
         if isinstance(solver, OnDisk):
             solver.open(self.path / SUBGAMES, warn, self.run_id)
         remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
         if place.exists() and not artifact.exists(place):
             raise RunError(f"{place / artifact.MANIFEST} is missing: {remedy}")
         if artifact.exists(place):
-            found = artifact.read(place, "checkpoint", check=True, remedy=remedy)
+            found = artifact.read(place, CHECKPOINT, check=True, remedy=remedy)
             RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
             with artifact.understood(place, remedy):
                 solver.restore(found.arrays)
@@ -256,8 +264,8 @@ class RunFolder:
         if isinstance(solver, OnDisk):
             solver.settle()
         artifact.write(
-            self.path / "checkpoint",
-            "checkpoint",
+            self.path / CHECKPOINT,
+            CHECKPOINT,
             solver.state(),
             inputs={"game": self.identity.fingerprint},
             parameters=self.identity._asdict(),

@@ -162,9 +162,8 @@ class TrunkCfr(ABC):
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Compare what `state` gave with the folder, which may have come further."""
-        if self.iterations < int(state["iterations"]):
-            raise ValueError(f"{self.store.folder} has {self.iterations} iterations, not {int(state['iterations'])}")
+        """Compare the folder with a checkpoint, which may be older but not newer."""
+        self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property
     def iterations(self) -> int:

@@ -30,7 +30,7 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from kilt.arrays import FloatArray
 from kilt.artifact import MANIFEST, os_errors, write_text
-from kilt.errors import KiltError, RunError
+from kilt.errors import ArtifactError, KiltError, RunError
 from kilt.machine import locked
 from kilt.solve.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
@@ -276,6 +276,14 @@ class SubgameStore:
         if number < len(self.checksums):
             self.checksums[number, player] = content.checksum + KNOWN
 
+    def require_passes(self, passes: int, least: int) -> None:
+        """Raise ArtifactError where fewer passes are complete than at a checkpoint: the files are older."""
+        if passes < least:
+            raise ArtifactError(
+                f"{self.folder} is of pass {passes:,}, and the checkpoint of pass {least:,}: copy it from where it is "
+                "whole, or begin again in another folder"
+            )
+
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
         """What to say of a file that cannot be unpacked."""
         return _damaged(self._file(number, player), error)
@@ -507,7 +515,7 @@ def _about(folder: Path) -> dict[str, Any]:
         raise _damaged(folder / ABOUT, error) from error
 
 
-def require_whole(folder: Path, run: str | None = None, trunk: str | None = None) -> None:
+def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: str | None = None) -> None:
     """Read all files of a folder of subgames; RunError says which are damaged or missing, and of which subgames.
 
     Parameters
@@ -516,6 +524,8 @@ def require_whole(folder: Path, run: str | None = None, trunk: str | None = None
         Of a run, which may be at work, or of a strategy.
     run : str, optional
         The id of the run that the folder belongs to. Left out: that of any.
+    least : int
+        Passes that were complete at the checkpoint of the run.
     trunk : str, optional
         Where these are files of a strategy: what its manifest says of that of the trunk; empty where it says nothing.
     """
@@ -523,6 +533,7 @@ def require_whole(folder: Path, run: str | None = None, trunk: str | None = None
     require_about(folder, {"format": FORMAT})
     store = SubgameStore.opened(folder, said["game"], run)
     passes, faults = store.settled(trunk) if trunk is not None else store.read_trunk().passes, list[str]()
+    store.require_passes(passes, least)
     there = [int(file.name.partition("-")[0]) for file in folder.glob("[0-9]*-[12].zst")]
     for number in range(max(store.count, 1 + max(there, default=-1))):
         for player in (0, 1):
