@@ -22,7 +22,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,6 +193,7 @@ def small_game(home: Path) -> None:
     (home / "blades.toml").write_text(CONFIG.replace("IR-PHS-PHS 3-4", "cards.toml"))
 
 
+Swap = Callable[[Path, random.Random], list[Path]]  # which files of a run take the place of those of another
 Fault = tuple[str, Callable[[list[str]], Ending]]  # its name, and what runs a command with it
 WORKS = {
     "flat": Work(
@@ -362,6 +363,83 @@ class Chaos:
         found, _ = json.JSONDecoder().raw_decode(ending.said, ending.said.index("{"))  # it may have compiled something
         return ending._replace(said=str(found["mbb_per_hand"]))
 
+    def swaps(self, trial: int) -> None:
+        """Files of another run or of an older state of the same run; and a table of the cache without its manifest."""
+        draw = random.Random(f"swaps {trial}")
+        name = [*SWAPS][trial] if trial < len(SWAPS) else draw.choice([*SWAPS])  # each at least once
+        self.faults[name] += 1
+        source, others, files = SWAPS[name]
+        if not source:
+            self._without_manifest(draw)
+            return
+        with tempfile.TemporaryDirectory(dir=self.home) as place:
+            copy = shutil.copytree(self._solved(*source), Path(place) / "run")
+            there = self._solved(*draw.choice(others))
+            swapped = files(there, draw)
+            for file in swapped:
+                target = copy / file.relative_to(there)
+                target.unlink(missing_ok=True)  # it may be a link to a file that the run goes on with
+                shutil.copyfile(file, target)
+            said = ended(begin(["check", str(copy)]))
+            if said.code != 1 or "DAMAGED" not in said.said or "Traceback" in said.said:
+                raise HarmDoneError(f"{name}: the check says {said.said}")
+            uses = {"played": self._played, "resumed": self._resumed}
+            for use, does in uses.items():
+                found = does(copy)
+                outcome = outcome_of(found)
+                if outcome == "done" and found.said != does(self._solved(*source)).said:
+                    raise HarmDoneError(f"{name}: it is {use}, and otherwise than before")
+                self.outcomes[f"{use} as before" if outcome == "done" else "refused"] += 1
+
+    @cache  # noqa: B019, there is one of us
+    def _solved(self, how: str, iterations: int) -> Path:
+        """A run of subgames, or one of buckets, after some iterations."""
+        run = self.home / f"{how}-{iterations}"
+        with self._inside(self.home):
+            if how == "older":  # what a run of 4 iterations was after 2
+                return self._grown[0]
+            if how == "subgames" and iterations == 4:
+                return self._grown[1]
+            seed = ["--seed", str(iterations)]
+            arguments = {"subgames": ["--game", "leduc", "-a", "cfr+disk:average"], "buckets": ["small.toml", *seed]}
+            must(["solve", *arguments[how], "-n", str(iterations), "--out", run.name])
+        return run
+
+    @cached_property
+    def _grown(self) -> tuple[Path, Path]:
+        """A run of subgames after 2 iterations, and the same run after 4."""
+        older, run = self.home / "older", self.home / "subgames-4"
+        must(["solve", "--game", "leduc", "-a", "cfr+disk:average", "-n", "2", "--out", str(run)])
+        shutil.copytree(run, older)
+        must(["solve", "--resume", str(run), "-n", "4"])
+        return older, run
+
+    def _resumed(self, run: Path) -> Ending:
+        """What a run comes to when it is resumed: what it then has."""
+        with tempfile.TemporaryDirectory(dir=self.home) as place:
+            copy = shutil.copytree(run, Path(place) / "run")
+            more = "4000" if (copy / "config.toml").exists() else "6"
+            ending = ended(begin(["solve", "--resume", str(copy), "-n", more]))
+            if ending.code == 0:
+                check_whole(copy)
+                return ending._replace(said=digest(copy))
+            return ending
+
+    def _without_manifest(self, draw: random.Random) -> None:
+        """A table of the cache that has lost its manifest is made again."""
+        work, (wanted, _) = WORKS["cards"], self.undisturbed("cards")
+        with self._place(work) as place:
+            cache = place / "cache"
+            own = partial(os.environ.__setitem__, "KILT_CACHE", str(cache))
+            must(work.arguments, own)
+            shutil.rmtree(place / work.made)
+            draw.choice(sorted(cache.rglob("manifest.json"))).unlink()
+            must(work.arguments, own)
+            if digest(place / work.made) != wanted:
+                raise HarmDoneError("without a manifest in the cache, other tables were built")
+            check_whole(cache)
+        self.outcomes["made again"] += 1
+
     def lines(self, trial: int) -> None:
         """A thousand mutated lines and texts, read by everything that reads what others wrote."""
         draw = random.Random(f"lines {trial}")
@@ -380,12 +458,37 @@ class Chaos:
                 raise HarmDoneError(f"{name} {number}: {spoilt!r}: {error!r}") from error
 
 
+def _file_of(where: str, pattern: str) -> Swap:
+    """One of the files of another run."""
+    return lambda run, draw: [draw.choice(sorted((run / where).glob(pattern)))]
+
+
+def _all_of(where: str, pattern: str = "*") -> Swap:
+    """All files of another run."""
+    return lambda run, draw: sorted(file for file in (run / where).glob(pattern) if not file.name.startswith("."))
+
+
+# By what takes the place of what: the run, the runs that it comes from, and the files; no run: the cache.
+_FOUR, _OTHERS = ("subgames", 4), [("subgames", 7), ("older", 2)]
+SWAPS: dict[str, tuple[tuple[str, int] | None, list[tuple[str, int]], Swap]] = {
+    "a subgame of another run": (_FOUR, [("subgames", 7)], _file_of("subgames", "[0-9]*.zst")),
+    "an older subgame": (_FOUR, [("older", 2)], _file_of("subgames", "[0-9]*.zst")),
+    "a subgame of another strategy": (_FOUR, _OTHERS, _file_of("strategy", "[0-9]*.zst")),
+    "all subgames of another run": (_FOUR, _OTHERS, _all_of("subgames")),
+    "all subgames of another strategy": (_FOUR, _OTHERS, _all_of("strategy", "*.zst")),
+    "a trunk of another run": (_FOUR, _OTHERS, _file_of("subgames", "trunk.zst")),
+    "the strategy of another run": (_FOUR, _OTHERS, _all_of("strategy")),
+    "the strategy of another seed": (("buckets", 3000), [("buckets", 3001)], _all_of("strategy")),
+    "a table of the cache without its manifest": (None, [], _all_of("")),
+}
+
 # What tries a fault, how often in a campaign, and how often in the tests.
 KINDS = {
     "kills": (Chaos.kills, 1000, 4),
     "disks": (Chaos.disks, 500, 3),
     "clocks": (Chaos.clocks, 50, 1),
     "damage": (Chaos.damage, 10_000, 8),
+    "swaps": (Chaos.swaps, 300, len(SWAPS)),
     "lines": (Chaos.lines, 1000, 1),
 }
 

@@ -302,8 +302,7 @@ class SubgameStore:
         if kept.packed:
             try:
                 of_all, run = kept.packed
-                found = np.frombuffer(ZstdDecompressor().decompress(of_all), HEAD)
-                self.checksums, made_by = found.reshape(self.count, 2).copy(), run.decode()
+                self.checksums, made_by = np.frombuffer(of_all, HEAD).reshape(self.count, 2).copy(), run.decode()
             except UNREADABLE as error:
                 raise _damaged(file, error) from error
             if self.run is not None and made_by != self.run:
@@ -318,7 +317,7 @@ class SubgameStore:
 
     def trunk_file(self, passes: int, tables: Table) -> PackedFile:
         """What is kept of the trunk."""
-        packed = ZstdCompressor(LEVEL).compress(self.checksums.tobytes()), (self.run or "").encode()
+        packed = self.checksums.astype(HEAD).tobytes(), (self.run or "").encode()
         self._recorded = True
         return _packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))
 
