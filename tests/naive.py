@@ -362,6 +362,30 @@ def lloyd(points, weights, centroids, metric, iterations):
 # ── external sampling on an abstract game ──
 
 
+def swapped_medoids(distances, medoids):
+    """FasterPAM by its definition: each swap of a point for a medoid is tried, and taken where the sum falls most.
+
+    Returns the medoids, and each point's medoid.
+    """
+
+    def cost(chosen):
+        return distances[:, chosen].min(axis=1).sum()
+
+    medoids, tried = list(medoids), 0
+    while tried < len(distances):
+        for x in range(len(distances)):
+            tried += 1
+            if x in medoids or tried > len(distances):
+                continue
+            swaps = [[*medoids[:m], x, *medoids[m + 1 :]] for m in range(len(medoids))]
+            best = min(swaps, key=cost)
+            if cost(best) < cost(medoids) * (1 - 1e-9):
+                medoids, tried = best, 1
+    labels = distances[:, medoids].argmin(axis=1)
+    labels[medoids] = range(len(medoids))
+    return medoids, labels
+
+
 def mixed(word: int) -> int:
     """The output function of SplitMix64."""
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % 2**64

@@ -58,7 +58,6 @@ ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
     "pyspiel": ["tree", "bench"],
     "ray": ["engines"],
     "rich": ["cli"],
-    "kmedoids": ["abstraction"],
     "ot": ["abstraction"],
     "scipy": ["abstraction", "bench", "evaluate", "solve"],
     "sklearn": ["bench"],

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+import naive
 from kilt.abstraction.partition import WAYS, check_distances, draw_seeds, errors, partition
+from kilt.abstraction.partition_kernels import swap_medoids
 from kilt.errors import AbstractionError
 
 
@@ -66,6 +68,55 @@ def test_small_problems_are_solved(way):
     d = distances(9, seed=4)
     best = min(error_of(d, np.array(labels), way) for labels in product(range(3), repeat=9) if len(set(labels)) == 3)
     assert partition(d, 3, way=way, restarts=20).error == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_medoids_are_those_of_the_definition(k):
+    """The same swaps in the same order, from any seeds; distances are whole numbers, so that ties are ties."""
+    rng = np.random.default_rng(k)
+    for n, whole in product((7, 8, 25, 40), (False, True)):
+        found = rng.integers(0, 4, (n, 2)) if whole else points(n, seed=n)
+        d = cdist(found, found, "cityblock").astype(np.float32)
+        for _ in range(5):
+            medoids, labels = rng.permutation(n)[:k].astype(np.int64), np.empty(n, np.int32)
+            expected, theirs = naive.swapped_medoids(d.astype(np.float64), medoids.tolist())
+            swap_medoids(d, 200, medoids, labels)
+            cost, best = (
+                d[np.arange(n), own].sum(dtype=np.float64) for own in (medoids[labels], np.take(expected, theirs))
+            )
+            assert cost == pytest.approx(best, rel=1e-6)
+            assert labels[medoids].tolist() == list(range(k))
+            assert cost == pytest.approx(d[:, medoids].min(axis=1).sum(dtype=np.float64), rel=1e-9)
+            if not whole:
+                assert (medoids.tolist(), labels.tolist()) == (expected, theirs.tolist())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_medoids_of_small_problems_are_the_best_of_all(k):
+    """From any seeds, no single swap is better in the end; and the best of several starts is the best of all."""
+    for seed in range(6):
+        d = distances(10, seed=seed)
+        costs = {chosen: d[:, list(chosen)].min(axis=1).sum() for chosen in combinations(range(10), k)}
+        found = partition(d, k, way="medoids", restarts=20, seed=seed)
+        assert found.error * 10 == pytest.approx(min(costs.values()), rel=1e-5)
+        for start in costs:
+            medoids, labels = np.array(start, dtype=np.int64), np.empty(10, np.int32)
+            swap_medoids(d, 200, medoids, labels)
+            mine = costs[tuple(sorted(medoids.tolist()))]
+            swaps = {*medoids.tolist()}
+            for out, into in product(medoids.tolist(), set(range(10)) - swaps):
+                assert costs[tuple(sorted(swaps - {out} | {into}))] >= mine * (1 - 1e-6)
+
+
+def test_medoids_after_few_passes_are_better_than_before():
+    d = distances(300, seed=7)
+    start = np.arange(12, dtype=np.int64)
+    sums = [d[:, start].min(axis=1).sum()]
+    for passes in (1, 2, 200):
+        medoids, labels = start.copy(), np.empty(300, np.int32)
+        assert swap_medoids(d, passes, medoids, labels) <= passes
+        sums.append(d[:, medoids].min(axis=1).sum())
+    assert sums[0] > sums[1] >= sums[2] >= sums[3]
 
 
 def test_squared_distances_make_k_means():

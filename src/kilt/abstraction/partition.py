@@ -8,7 +8,7 @@ printed  the same, but all points at once from the clusters of the pass before: 
          likes small clusters best, an empty one most of all, so all may end up in the same few
 average  the mean of its distances from the members; a point moves where that lowers Σ over clusters of Σ d / size
 means    the same with squared distances: if these are L2, that is k-means
-medoids  the distance from the member in the middle [Schmid15]: FasterPAM (Schubert and Rousseeuw 2021)
+medoids  the distance from the member in the middle [Schmid15]: FasterPAM [Schubert21]
 ======== ============================================================================================================
 
 All start from the seeds of k-means++, which need no more than distances between points.
@@ -117,12 +117,9 @@ def _as_printed(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> 
 
 
 def _by_medoids(distances: Array, seeds: npt.NDArray[np.int64], passes: int) -> tuple[Labels, float, int]:
-    import kmedoids  # type: ignore[import-untyped]
-
-    found = kmedoids.fasterpam(np.ascontiguousarray(distances, dtype=np.float32), seeds.copy(), max_iter=passes)
-    labels = found.labels.astype(np.int32)
-    medoids = found.medoids.astype(np.int64)
-    return labels, float(distances[np.arange(len(labels)), medoids[labels]].mean()), int(found.n_iter)
+    medoids, labels = seeds.astype(np.int64), np.empty(len(distances), dtype=np.int32)
+    done: int = kernels.swap_medoids(np.ascontiguousarray(distances, dtype=np.float32), passes, medoids, labels)
+    return labels, float(distances[np.arange(len(labels)), medoids[labels]].mean()), done
 
 
 WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, float, int]]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.arrays import FloatArray
-from kilt.jit import kernel
+from kilt.arrays import FloatArray, IntArray
+from kilt.jit import kernel, subkernel
 
 LEAST = 1e-9  # what a move must gain, as a part of what is at stake: or else it is rounding
 
@@ -56,3 +56,107 @@ def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sum
                     sums[j, best] += distances[i, j]
                 labels[i] = best
     return done
+
+
+@kernel
+def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Labels) -> int:
+    """Lower the sum of all points' distances from their nearest medoids by FasterPAM; return the passes it took.
+
+    Each point in turn replaces the medoid for which the sum falls most, if it falls at all [Schubert21 algorithm 3].
+    The search ends when every point was tried since the last replacement, or after `passes`. `medoids` holds the first
+    medoids and then the last ones; `labels` [point] gets the number of each point's medoid.
+    """
+    points, clusters = len(distances), len(medoids)
+    first, second = np.empty(points, np.int32), np.empty(points, np.int32)  # [point] numbers of the two nearest medoids
+    near, further = np.empty(points), np.empty(points)  # [point] its distances from these
+    chosen = np.zeros(points, np.bool_)  # [point] whether it is a medoid
+    removal, loss = np.empty(clusters), np.empty(clusters)
+    for m in range(clusters):
+        chosen[medoids[m]] = True
+    far = 0.0  # with one medoid, any distance will do that is not less than the largest
+    for i in range(points):
+        for j in range(i):
+            far = max(far, distances[i, j])
+    total = 0.0
+    for i in range(points):
+        find_two_nearest(distances[i], medoids, i, far, first, second, near, further)
+        total += near[i]
+    sum_removals(first, near, further, removal)
+    done, left = 0, points  # points to be tried before the search ends
+    while done < passes and left > 0:
+        done += 1
+        for x in range(points):
+            if left == 0:
+                break
+            left -= 1
+            if chosen[x]:
+                continue
+            row, added = distances[x], 0.0
+            for m in range(clusters):
+                loss[m] = removal[m]
+            for i in range(points):
+                if row[i] < near[i]:
+                    added += row[i] - near[i]
+                    loss[first[i]] += near[i] - further[i]
+                elif row[i] < further[i]:
+                    loss[first[i]] += row[i] - further[i]
+            worst = 0
+            for m in range(1, clusters):
+                if loss[m] < loss[worst]:
+                    worst = m
+            if added + loss[worst] >= -LEAST * total:
+                continue
+            chosen[medoids[worst]], chosen[x] = False, True
+            medoids[worst] = x
+            total = 0.0
+            for i in range(points):
+                if first[i] == worst or second[i] == worst:
+                    find_two_nearest(distances[i], medoids, i, far, first, second, near, further)
+                elif i == x or row[i] < near[i]:
+                    second[i], further[i] = first[i], near[i]
+                    first[i], near[i] = worst, row[i]
+                elif row[i] < further[i]:
+                    second[i], further[i] = worst, row[i]
+                total += near[i]
+            sum_removals(first, near, further, removal)
+            left = points - 1
+    for i in range(points):
+        labels[i] = first[i]
+    return done
+
+
+@subkernel
+def find_two_nearest(
+    row: Singles,
+    medoids: IntArray,
+    i: int,
+    far: float,
+    first: Labels,
+    second: Labels,
+    near: FloatArray,
+    further: FloatArray,
+) -> None:
+    """Write the numbers of the two medoids nearest to point `i`, and its distances from them; a medoid is its own.
+
+    `row` has the distances of the point from all points. Where there is one medoid, `far` stands for the distance from
+    the second.
+    """
+    first[i], second[i], near[i], further[i] = -1, -1, np.inf, np.inf
+    for m in range(len(medoids)):
+        distance = row[medoids[m]]
+        if medoids[m] == i or distance < near[i]:
+            second[i], further[i] = first[i], near[i]
+            first[i], near[i] = m, distance
+        elif distance < further[i]:
+            second[i], further[i] = m, distance
+    if second[i] < 0:
+        further[i] = far
+
+
+@subkernel
+def sum_removals(first: Labels, near: FloatArray, further: FloatArray, removal: FloatArray) -> None:
+    """Write by how much the sum of distances grows without each medoid: its points go to the second nearest."""
+    for m in range(len(removal)):
+        removal[m] = 0.0
+    for i in range(len(first)):
+        removal[first[i]] += further[i] - near[i]
