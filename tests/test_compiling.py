@@ -1,13 +1,20 @@
 """Compilation is timed, and is no part of what work takes."""
 
+import os
+import re
+import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
 import numba
 import pytest
 
-from kilt import compiling, jit
+import kilt
+from kilt import compiling, jit, machine
 from kilt.cli import show
 from kilt.compiling import clock, compiled_seconds
 
@@ -90,3 +97,109 @@ def test_who_waits_for_a_kernel_says_so_unless_it_is_but_read(tmp_path, monkeypa
         second = pool.submit(jit._once, got.append, tmp_path / "kernels", "one")
         assert first.result(60) == "one" and second.result(60) is None
     assert got == ["one"] and heard.is_set() == (reading == 0)
+
+
+# ── where no kernel can be kept ──
+
+
+@pytest.fixture
+def unwritable(tmp_path):
+    """What runs code with a package and a home folder that cannot be written to, by root neither.
+
+    A file stands where a folder for caches would be.
+    """
+    copy = shutil.copytree(Path(kilt.__file__).parent, tmp_path / "kilt", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {module.parent for module in copy.rglob("*.py")}:
+        (folder / "__pycache__").touch()
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    home.touch()
+    temporary.mkdir()
+
+    def run(*arguments, **more):
+        gone = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "KILT_CACHE", "NUMBA_CACHE_DIR")
+        known = {name: value for name, value in os.environ.items() if name not in gone}
+        own = {"PYTHONPATH": str(tmp_path), "HOME": str(home), "TMPDIR": str(temporary)}
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env=known | own | more, capture_output=True, text=True, cwd=temporary)
+
+    return run, temporary
+
+
+STRENGTH = "-m", "kilt", "cards", "strength", "As Ah Kd Kc Ks 9d 2c"
+
+
+def warnings_of(done):
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stderr.splitlines() if line.startswith("warning:")]
+
+
+def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written_to(unwritable):
+    """One line says so; the next command reads them there."""
+    run, temporary = unwritable
+    for again in (False, True):
+        done = run(*STRENGTH)
+        assert done.stdout.startswith("full house")
+        (line,) = warnings_of(done)
+        assert re.search("cannot be written to: kernels are kept in .*; NUMBA_CACHE_DIR chooses a folder$", line)
+        assert ("compiled kernels" in done.stderr) != again
+    (folder,) = temporary.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [*folder.rglob("*.nbi")]
+
+
+def test_the_folder_that_is_chosen_needs_no_warning(unwritable, tmp_path):
+    run, temporary = unwritable
+    assert warnings_of(run(*STRENGTH, NUMBA_CACHE_DIR=str(tmp_path / "mine"))) == []
+    assert [*(tmp_path / "mine").rglob("*.nbi")] and not [*temporary.iterdir()]
+
+
+def test_a_temporary_folder_of_somebody_else_is_not_trusted(unwritable):
+    """What is kept there is code: others must not be able to write it."""
+    run, temporary = unwritable
+    theirs = temporary / f"kilt-kernels-{os.getuid()}"
+    theirs.mkdir()
+    theirs.chmod(0o777)
+    (line,) = warnings_of(run(*STRENGTH))
+    assert f"kept in {theirs}-" in line and not [*theirs.iterdir()]
+
+
+def test_tables_and_fonts_are_kept_in_temporary_folders_too(unwritable):
+    run, temporary = unwritable
+    code = "import kilt.viz.lines; from kilt.artifact import cache_folder as f; print(f(), f())"
+    done = run("-c", code)
+    (line,) = warnings_of(done)
+    place = str(temporary / f"kilt-tables-{os.getuid()}")
+    assert done.stdout.split() == [place, place]
+    assert f"tables are kept in {place}; KILT_CACHE chooses a folder" in line
+    assert len(done.stderr.splitlines()) == 1
+    assert warnings_of(run("-c", code, KILT_CACHE=str(temporary / "mine"))) == []
+
+
+def test_kernels_are_compiled_where_they_can_be_kept_nowhere(monkeypatch, capfd):
+    """As where the folder for temporary files is read-only too."""
+
+    def none(name):
+        raise FileNotFoundError("no usable temporary directory")
+
+    def refuses(*what, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available for file")
+        return njit(*what, **options)
+
+    njit = numba.njit
+    monkeypatch.setattr(machine, "temporary_folder", none)
+    monkeypatch.setattr(numba, "njit", refuses)
+    machine.temporary_cache.cache_clear()
+
+    @jit.kernel
+    def first(number):
+        return number + 1
+
+    @jit.kernel
+    def second(number):
+        return number + 2
+
+    assert (first(1), second(1)) == (2, 3)
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1 and "kernels are kept nowhere; NUMBA_CACHE_DIR chooses a folder" in said[0]
+    machine.temporary_cache.cache_clear()

@@ -26,6 +26,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -39,7 +40,7 @@ import numpy.typing as npt
 from kilt import __version__
 from kilt.arrays import Array, data_type
 from kilt.errors import ArtifactError, KiltError
-from kilt.machine import locked
+from kilt.machine import is_writable, locked, temporary_cache
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"
@@ -303,11 +304,18 @@ def kind_of(path: str | Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Where tables are kept that can be made again: ``$KILT_CACHE``, or the user's own cache folder."""
-    import platformdirs  # dear to import
-
+    """Folder of tables that can be made again: ``$KILT_CACHE``, or the user's cache folder if it can be written to."""
     given = os.environ.get("KILT_CACHE")
-    return Path(given) if given else platformdirs.user_cache_path("kilt", **PLACE)
+    return Path(given) if given else _usual_cache()
+
+
+@cache
+def _usual_cache() -> Path:
+    """The user's cache folder, or a temporary one where it cannot be written to."""
+    import platformdirs  # takes a while to import
+
+    usual = platformdirs.user_cache_path("kilt", **PLACE)
+    return usual if is_writable(usual) else temporary_cache("tables", str(usual), "KILT_CACHE") or usual
 
 
 def fingerprint(*parts: str | Array) -> str:

@@ -34,7 +34,7 @@ from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
-from kilt.machine import locked
+from kilt.machine import locked, temporary_cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,13 +92,33 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     if alone in flags:
         return cast(F, part())
-    whole: Any = numba.njit(**flags, _nrt=counting, cache=True, pipeline_class=_KernelCompiler)(function)
-    _guard(whole)
+    whole = _kept(function, **flags, _nrt=counting, pipeline_class=_KernelCompiler)
     if slices:
         whole.compile = partial(_for_slices, whole, whole.compile)
     whole.get_call_template = lambda args, kws: part().get_call_template(args, kws)
     whole.get_overload = lambda signature: part().get_overload(signature)
     return cast(F, whole)
+
+
+def _kept(function: Callable[..., Any], **flags: Any) -> Any:
+    """A kernel whose code numba keeps on disk: beside its module, in the user's cache folder, or ``$NUMBA_CACHE_DIR``.
+
+    Where none of these can be written to, a temporary folder takes their place, in processes that this one starts too.
+    """
+    try:
+        whole = numba.njit(**flags, cache=True)(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        chosen = f"{numba.config.CACHE_DIR}, " if numba.config.CACHE_DIR else ""
+        usual = f"{chosen}{Path(__file__).parent} and the user's cache folder"
+        folder = temporary_cache("kernels", usual, "NUMBA_CACHE_DIR")
+        if folder is None:
+            return numba.njit(**flags)(function)
+        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(folder)
+        whole = numba.njit(**flags, cache=True)(function)
+    _guard(whole)
+    return whole
 
 
 class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]

@@ -1,10 +1,14 @@
-"""The machine that kilt runs on: processes and locks between them, time, and available memory."""
+"""The machine that kilt runs on: processes, locks between them, time, available memory, and folders for caches."""
 
 from __future__ import annotations
 
 import os
+import stat
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -147,6 +151,49 @@ _CONTROLLERS = (
         "total_inactive_file",
     ),
 )
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be created in a folder, or where it would be created."""
+    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+@cache
+def temporary_cache(name: str, instead_of: str, variable: str) -> Path | None:
+    """A folder for a cache whose usual place cannot be written to; the first call writes a warning to standard error.
+
+    Parameters
+    ----------
+    name : str
+        Of what is kept, such as "kernels". Later commands of the same user find the same folder.
+    instead_of : str
+        Where it is kept otherwise.
+    variable : str
+        The environment variable that chooses the place.
+
+    Returns
+    -------
+    Path or None
+        A folder that nobody else can write to; None where the system's folder for temporary files is read-only too.
+    """
+    folder, kept = None, "kept nowhere"
+    with suppress(OSError):
+        folder = temporary_folder(name)
+        kept = f"kept in {folder}"
+    sys.stderr.write(f"warning: {instead_of} cannot be written to: {name} are {kept}; {variable} chooses a folder\n")
+    return folder
+
+
+def temporary_folder(name: str) -> Path:
+    """The user's own folder of a name for temporary files, or a new one if others could write to that folder."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"kilt-{name}-{user}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # a link could lead to a folder of somebody else
+    mine = os.name != "posix" or (found.st_uid == user and not found.st_mode & 0o077)
+    return folder if stat.S_ISDIR(found.st_mode) and mine else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
 def available_memory(root: Path = Path("/")) -> int:
