@@ -140,8 +140,8 @@ def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written_to
         done = run(*STRENGTH)
         assert done.stdout.startswith("full house")
         (line,) = warnings_of(done)
-        assert re.search("cannot be written to: kernels are kept in .*; NUMBA_CACHE_DIR chooses a folder$", line)
-        assert ("compiled kernels" in done.stderr) != again
+        assert re.search("cannot be written to: .* are kept in .*kilt-cache-.*; NUMBA_CACHE_DIR and KILT_CACHE", line)
+        assert ("compiled kernels for" in done.stderr) != again
     (folder,) = temporary.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert [*folder.rglob("*.nbi")]
@@ -156,7 +156,7 @@ def test_the_folder_that_is_chosen_needs_no_warning(unwritable, tmp_path):
 def test_a_temporary_folder_of_somebody_else_is_not_trusted(unwritable):
     """What is kept there is code: others must not be able to write it."""
     run, temporary = unwritable
-    theirs = temporary / f"kilt-kernels-{os.getuid()}"
+    theirs = temporary / f"kilt-cache-{os.getuid()}"
     theirs.mkdir()
     theirs.chmod(0o777)
     (line,) = warnings_of(run(*STRENGTH))
@@ -168,11 +168,12 @@ def test_tables_and_fonts_are_kept_in_temporary_folders_too(unwritable):
     code = "import kilt.viz.lines; from kilt.artifact import cache_folder as f; print(f(), f())"
     done = run("-c", code)
     (line,) = warnings_of(done)
-    place = str(temporary / f"kilt-tables-{os.getuid()}")
-    assert done.stdout.split() == [place, place]
-    assert f"tables are kept in {place}; KILT_CACHE chooses a folder" in line
-    assert len(done.stderr.splitlines()) == 1
-    assert warnings_of(run("-c", code, KILT_CACHE=str(temporary / "mine"))) == []
+    place = temporary / f"kilt-cache-{os.getuid()}"
+    assert done.stdout.split() == 2 * [str(place / "tables")]
+    assert f"tables are kept in {place}; " in line and done.stderr.splitlines() == [line]
+    assert {folder.name for folder in place.iterdir()} == {"kernels", "fonts"}
+    chosen = {"KILT_CACHE": str(temporary / "mine"), "NUMBA_CACHE_DIR": str(temporary / "code")}
+    assert warnings_of(run("-c", code, **chosen)) == []
 
 
 def test_kernels_are_compiled_where_they_can_be_kept_nowhere(monkeypatch, capfd):
@@ -189,7 +190,7 @@ def test_kernels_are_compiled_where_they_can_be_kept_nowhere(monkeypatch, capfd)
     njit = numba.njit
     monkeypatch.setattr(machine, "temporary_folder", none)
     monkeypatch.setattr(numba, "njit", refuses)
-    machine.temporary_cache.cache_clear()
+    machine.temporary_caches.cache_clear()
 
     @jit.kernel
     def first(number):
@@ -201,5 +202,5 @@ def test_kernels_are_compiled_where_they_can_be_kept_nowhere(monkeypatch, capfd)
 
     assert (first(1), second(1)) == (2, 3)
     said = capfd.readouterr().err.splitlines()
-    assert len(said) == 1 and "kernels are kept nowhere; NUMBA_CACHE_DIR chooses a folder" in said[0]
-    machine.temporary_cache.cache_clear()
+    assert len(said) == 1 and "are kept nowhere, and made again by each command" in said[0]
+    machine.temporary_caches.cache_clear()

@@ -40,7 +40,7 @@ import numpy.typing as npt
 from kilt import __version__
 from kilt.arrays import Array, data_type
 from kilt.errors import ArtifactError, KiltError
-from kilt.machine import is_writable, locked, temporary_cache
+from kilt.machine import is_writable, locked, temporary_caches
 
 FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
 MANIFEST = "manifest.json"
@@ -315,7 +315,8 @@ def _usual_cache() -> Path:
     import platformdirs  # takes a while to import
 
     usual = platformdirs.user_cache_path("kilt", **PLACE)
-    return usual if is_writable(usual) else temporary_cache("tables", str(usual), "KILT_CACHE") or usual
+    instead = None if is_writable(usual) else temporary_caches()
+    return usual if instead is None else instead / "tables"
 
 
 def fingerprint(*parts: str | Array) -> str:

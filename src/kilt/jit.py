@@ -34,7 +34,7 @@ from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.extending import intrinsic
 
 from kilt.compiling import begin_compiling, end_compiling
-from kilt.machine import locked, temporary_cache
+from kilt.machine import locked, temporary_caches
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -110,12 +110,10 @@ def _kept(function: Callable[..., Any], **flags: Any) -> Any:
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        chosen = f"{numba.config.CACHE_DIR}, " if numba.config.CACHE_DIR else ""
-        usual = f"{chosen}{Path(__file__).parent} and the user's cache folder"
-        folder = temporary_cache("kernels", usual, "NUMBA_CACHE_DIR")
+        folder = temporary_caches()
         if folder is None:
             return numba.njit(**flags)(function)
-        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(folder)
+        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = str(folder / "kernels")
         whole = numba.njit(**flags, cache=True)(function)
     _guard(whole)
     return whole

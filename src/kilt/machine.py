@@ -160,28 +160,20 @@ def is_writable(folder: Path) -> bool:
 
 
 @cache
-def temporary_cache(name: str, instead_of: str, variable: str) -> Path | None:
-    """A folder for a cache whose usual place cannot be written to; the first call writes a warning to standard error.
+def temporary_caches() -> Path | None:
+    """A temporary folder for all caches whose usual places cannot be written to. The first call writes a warning.
 
-    Parameters
-    ----------
-    name : str
-        Of what is kept, such as "kernels". Later commands of the same user find the same folder.
-    instead_of : str
-        Where it is kept otherwise.
-    variable : str
-        The environment variable that chooses the place.
-
-    Returns
-    -------
-    Path or None
-        A folder that nobody else can write to; None where the system's folder for temporary files is read-only too.
+    Later commands of the same user find the same folder. None where the system has no folder for temporary files that
+    can be written to.
     """
-    folder, kept = None, "kept nowhere"
+    folder, where = None, "nowhere, and made again by each command"
     with suppress(OSError):
-        folder = temporary_folder(name)
-        kept = f"kept in {folder}"
-    sys.stderr.write(f"warning: {instead_of} cannot be written to: {name} are {kept}; {variable} chooses a folder\n")
+        folder = temporary_folder("cache")
+        where = f"in {folder}"
+    sys.stderr.write(
+        f"warning: the user's cache folder cannot be written to: compiled kernels and tables are kept {where}; "
+        "NUMBA_CACHE_DIR and KILT_CACHE choose folders for them\n"
+    )
     return folder
 
 

@@ -12,4 +12,4 @@ with suppress(OSError, RuntimeError):  # RuntimeError: nobody knows where the ho
     if not os.environ.get("MPLCONFIGDIR"):
         _settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "matplotlib"
         if not is_writable(_settings if sys.platform.startswith(("linux", "freebsd")) else Path.home() / ".matplotlib"):
-            os.environ["MPLCONFIGDIR"] = str(temporary_folder("pictures"))
+            os.environ["MPLCONFIGDIR"] = str(temporary_folder("cache") / "fonts")
