@@ -292,10 +292,19 @@ def manifest_of_nothing(place):
     (place / "manifest.json").write_text(json.dumps({"kind": "feature table", "format": 1}))
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [another_version, another_format, cut_short, lost, of_another_shape, spoilt_manifest, manifest_of_nothing],
-)
+def without_manifest(place):
+    (place / "manifest.json").unlink()
+
+
+def manifest_that_is_a_folder(place):
+    (place / "manifest.json").unlink()
+    (place / "manifest.json").mkdir()
+
+
+SPOILT = [another_version, another_format, cut_short, lost, of_another_shape, spoilt_manifest, manifest_of_nothing]
+
+
+@pytest.mark.parametrize("spoil", [*SPOILT, without_manifest, manifest_that_is_a_folder])
 def test_tables_that_cannot_be_used_are_made_anew(tmp_path, tables, monkeypatch, spoil):
     Features(SHORT, tmp_path).moments(0)
     (folder,) = tmp_path.iterdir()
