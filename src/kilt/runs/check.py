@@ -129,7 +129,7 @@ def _require_whole_strategy(folder: Path) -> None:
 def _look_at_subgames(folder: Path) -> None:
     """Read all subgames that a solver has written, and compare them with the run that they belong to, if any."""
     run = RunFolder.open(folder.parent) if RunFolder.begun(folder.parent) else None
-    require_whole(folder, run and run.run_id, 2 * run.saved_iterations if run else 0)
+    require_whole(folder, run.run_id if run else None, 2 * run.saved_iterations if run else 0)
 
 
 def _look_at_cards(folder: Path) -> None:
