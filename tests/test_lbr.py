@@ -212,9 +212,14 @@ def test_the_command():
     assert (found["hands"], found["from"], found["player"], found["unit"]) == (8, "round 2", "always-fold", "mbb/h")
     shown = kilt("evaluate", "lbr", "always-fold", "--game", "leduc", "--hands", 8).stdout
     assert "+1000.0 ± 0.0" in shown and "8 hands" in shown
+    exact = answer("evaluate", "lbr", "always-fold", "--game", "leduc", "--hands", 8, "--exact")
+    assert exact["mbb_per_hand"] == 1000 and exact["exact"] and exact["from"] == "round 2" and not found["exact"]
+    shown = kilt("evaluate", "lbr", "always-call", "--game", "leduc", "--hands", 8, "--exact").stdout
+    assert "best response to always-call from round 2 on" in shown and "raw winnings of a caller" in shown
     said = ("evaluate", "lbr", "always-call")
     assert "say which one with --game" in refused(*said)
     assert "there is no round 'flop': use one of round 1" in refused(*said, "--game", "leduc", "--from", "flop")
+    assert "give --from round 2" in refused(*said, "--game", "leduc", "--from", "round 1", "--exact")
     assert "leduc is a limit game" in refused(*said, "--game", "leduc", "--bets", "1x")
     assert "bet size 'half'" in refused(*said, "--game", "holdem.nolimit.2p", "--bets", "half")
     assert "give an even number" in refused(*said, "--game", "leduc", "--hands", 3)

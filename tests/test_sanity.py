@@ -128,10 +128,18 @@ def aces_of(blueprint):
     return blueprint.bucket(0, 0, blueprint.game.deck.cards("AsAh"), ())
 
 
+ANSWERS = (
+    "profit of betting any two cards, opponent leads",
+    "profit of betting any two cards, agent checks",
+    "raise taken for another size",
+    "one answer with every hand",
+)
+
+
 def test_what_is_solved_is_fine(solved):
-    """But for the nuts: with ten buckets they share theirs with hands that fold."""
+    """Except for the nuts, whose bucket of ten has hands that fold, and for answers to bets: it has two raises."""
     said = report(solved, deals=DEALS)
-    assert {this.name for this in said.off} <= {NUTS}, str(said)
+    assert {this.name for this in said.off} <= {NUTS, *ANSWERS}, str(said)
     fine = replace(said, findings=tuple(this for this in said.findings if not this.off))
     assert fine.ok and str(fine) == "short, average strategy: nothing is off"
     assert [this.name for this in said.findings] == [
@@ -143,6 +151,7 @@ def test_what_is_solved_is_fine(solved):
         "value of self-play",
         "answers that are not legal",
         "larger bets taken for smaller ones",
+        *ANSWERS,
     ]
     preflop = said.findings[4].figures
     assert list(preflop) == ["fold", "call", "1x", "all-in"]
@@ -322,9 +331,9 @@ def test_other_games_have_reports(leduc):
     assert value.figures["first to act"] == pytest.approx(-85.6, abs=value.margin + 20)  # the value of Leduc
 
 
-def test_the_command(solved, folder):
-    run, bad = folder / "run", folder / "bad"
-    solved.save(run / "strategy", folder / "cards")
+def test_the_command(solved, leduc, folder):
+    run, bad = folder / "leduc.agent", folder / "bad"
+    leduc.pack(run)
     changed(solved, 0, folding(solved)).save(bad / "strategy", folder / "cards")
     runner = CliRunner()
     fine = runner.invoke(app, [str(run), "--deals", "1000"])

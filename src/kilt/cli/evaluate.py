@@ -237,7 +237,8 @@ def lbr(
         typer.Option(
             "--bets",
             metavar="SIZES",
-            help='Raises to consider in no-limit games, such as "1x, a". Left out: 50%, 75%, 1x, 1.5x, 2x, a.',
+            help='Raises to consider in no-limit games, such as "1x, a". [default: 10% to 3x the pot, the minimum and '
+            "all-in; fewer for raises of bets]",
         ),
     ] = None,
     since: Annotated[
@@ -248,16 +249,27 @@ def lbr(
             help="Check and call before this round, such as river or 4; else bet in all.",
         ),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Play the exact best response in the last round, and check and call before it: an upper bound of what "
+            "LBR can win from that round on with the same bets. Slower.",
+        ),
+    ] = False,
     seed: SeedOption = 0,
     processes: ProcessesOption = None,
     as_json: AsJson = False,
 ) -> None:
     """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
 
-    The player is judged as it plays, after post-processing and translation. Luck is taken away, without bias; money is
-    what was won with it. Ctrl-C ends it early, and what was played counts.
+    The player is judged as it plays, after post-processing and translation. The first figure is adjusted for luck
+    without bias; the second is the raw winnings. Ctrl-C ends it early, and what was played counts.
     """
+    from functools import partial
+
     from kilt.errors import PlayError
+    from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
     from kilt.evaluate.players import load_holdem, load_player, strategy_of
     from kilt.jit import cores
@@ -265,16 +277,22 @@ def lbr(
     agent, rules = load_player(player, load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":
         raise PlayError(f"--bets {bets} is given, and {rules.name} is a limit game with one size: leave it out")
-    first = _round(rules.rules, since)
+    first, last = _round(rules.rules, since), rules.rules.rounds - 1
+    if exact and since is not None and first < last:
+        raise PlayError(
+            f"--exact is about the last round, and --from is {since}: leave out one of them, or give --from "
+            f"{rules.rules.round_names[last]}"
+        )
+    first = last if exact else first
+    bound = last_round_bound if exact else partial(lower_bound, first_round=first)
     with interrupts(at_once=False) as stopped, ProgressBars() as bar:
         task = bar.add_task("hands", total=hands, said="")
-        found = lower_bound(
+        found = bound(
             rules,
             player,
             hands,
             seed,
             bets=BETS if bets is None else bets,
-            first_round=first,
             processes=cores() if processes is None else processes,
             tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
             stop=lambda: bool(stopped),
@@ -289,13 +307,16 @@ def lbr(
                 "strategy": strategy_of(agent),
                 "seed": seed,
                 "from": rules.rules.round_names[first],
+                "exact": exact,
                 **menu,
             }
         )
     else:
-        rows = [["wins", str(found.won), UNIT], ["… with luck", str(found.money), UNIT]]
-        title = f"local best response to {agent.name}, {rules.name}, {found.hands:,} hands"
-        print_table(title, ["", strategy_of(agent) or "seen", "unit"], rows)
+        raw = "raw winnings of a caller" if exact else "raw winnings"
+        rows = [["wins" if exact else "wins, adjusted for luck", str(found.won), UNIT], [raw, str(found.money), UNIT]]
+        kind = "best response" if exact else "local best response"
+        title = f"{kind} to {agent.name} from {rules.rules.round_names[first]} on, {rules.name}, {found.hands:,} hands"
+        print_table(title, ["", strategy_of(agent) or "result", "unit"], rows)
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])

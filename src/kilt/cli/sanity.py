@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from kilt.cli.show import AsJson, complain, out, print_json, say, waiting
+from kilt.cli.show import AsJson, complain, out, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
     from kilt.evaluate.sanity import Report
@@ -31,6 +32,9 @@ def sanity(
     as_json: AsJson = False,
 ) -> None:
     """Check a strategy: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.
+
+    Also shows how often the strategy folds to bets on common lines, next to the frequency at which a bluff with any two
+    cards breaks even.
 
     Checks the average strategy, and the strategy as played where post-processing changes it. Takes seconds. The exit
     code is 1 if either fails a check. For a game that was solved without an abstraction, the checks are about aces, the
@@ -60,7 +64,20 @@ def print_sanity(found: Report, run: Path) -> None:
     for finding, row in zip(found.findings, found.rows(), strict=True):
         table.add_row(*row, style="bold red" if finding.off else None)
     out.print(table)
+    if found.defence:
+        _print_defence(found)
     for finding in found.off:
         complain("OFF", f"{found.strategy}: {finding.name}: {finding.meaning}")
     if found.ok:
         say(f"{found.strategy}: nothing is off")
+
+
+def _print_defence(found: Report) -> None:
+    """Print how often a strategy folds to bets, a row for each line."""
+    rows = []
+    for line, bets in groupby(found.defence, key=lambda row: row.line):
+        each = [*bets]
+        said = ", ".join(f"{row.bet} {row.folds:.0%}/{row.break_even:.0%}" for row in each)
+        rows.append([line, said, f"{max(row.profit for row in each):+.0%} of the pot"])
+    heads = ["line", "bet: folds/break-even", "profit of any two cards"]
+    print_table(f"Folds to bets, {found.strategy}", heads, rows)

@@ -35,6 +35,8 @@ OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds"
 RERAISES = {"min": 0.0, "50%": 0.5, "1x": 1.0, "1.5x": 1.5}  # of the raise after that
 OPEN, BARREL = 1.0, 0.5  # pots: the first raise, and bets that the agent has called on the way
 BOARDS = 50
+FIRST, LEADS, CHECKED, BARRELS = "first round", "opponent leads", "agent checks", "bets in each round"
+KINDS = FIRST, LEADS, CHECKED, BARRELS
 RARE = 1e-6  # of all hands: an agent that takes a line less often does not have to defend there
 
 
@@ -43,8 +45,8 @@ class Defence:
     """How an agent answers one bet on one line."""
 
     line: str  # what was done before
+    kind: str  # of line: one of `KINDS`
     bet: str  # its size
-    last: bool  # whether it is a bet in the last round
     pot: int  # chips before the bet
     chips: int  # that the bettor adds
     folds: float  # probability that the agent folds
@@ -66,7 +68,9 @@ class Spot(NamedTuple):
     """A decision of the agent that faces a bet."""
 
     line: str
+    kind: str
     bet: str
+    size: float  # in pots; 0 for the least raise
     before: Betting  # the bettor's decision
     after: Betting  # the agent's
 
@@ -116,10 +120,9 @@ def _answer(agent: KnownAgent, spot: Spot, boards: Sequence[tuple[int, ...]], we
         raises[place] = whole[place] - folds[place] - weight @ policy.share(CALL)
     mean = folds.sum() / whole.sum()
     spread = np.sqrt(np.sum((folds - mean * whole) ** 2)) / whole.sum()
-    last = spot.before.round == spot.before.rules.rounds - 1
     pot, chips = sum(spot.before.spent), max(spot.after.spent) - spot.before.spent[spot.before.actor]
     share = float(raises.sum() / whole.sum())
-    return Defence(spot.line, spot.bet, last, pot, chips, float(mean), share, 1.96 * float(spread))
+    return Defence(spot.line, spot.kind, spot.bet, pot, chips, float(mean), share, 1.96 * float(spread))
 
 
 def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
@@ -134,40 +137,35 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
 
 def lines(game: Holdem) -> Iterator[Spot]:
     """Common lines, with each size of the bet at their end."""
-    start, names = game.start(), game.rules.round_names
+    start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = raised_by(start, OPEN)
-    yield from _bets(f"{names[0]}: a first raise", start, OPENS)
-    if opened is None or game.rules.rounds < 2:
+    yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
+    if opened is None or last == 0:
         return
-    yield from _bets(f"{names[0]}: the agent raises first", opened, RERAISES)
+    yield from _bets(f"{names[0]}, raise of a first raise", FIRST, opened, RERAISES)
     for how, begun in (("limped", start.after(CALL)), ("raised", opened)):
-        position, barrels = begun, 0
-        called = position.after(CALL) if position.actor >= 0 else position
-        checked = _next_round(called)
-        # Checked down: the bettor acts first, or after the agent has checked.
-        down = checked
-        while down is not None and down.round < game.rules.rounds - 1:
+        checked = down = _next_round(begun.after(CALL))
+        while down is not None and down.round < last:
             down = _next_round(down.after(CALL).after(CALL))
         if down is not None:
-            yield from _bets(f"{names[-1]}: {how}, checked down", down, SIZES)
-            yield from _bets(f"{names[-1]}: {how}, checked down, the agent checks", down.after(CALL), SIZES)
-        # Bet in each round: the agent checks and calls.
-        bet = checked if how == "raised" else None
+            yield from _bets(f"{names[last]}, {how} and checked down, opponent leads", LEADS, down, SIZES)
+            yield from _bets(f"{names[last]}, {how} and checked down, agent checks", CHECKED, down.after(CALL), SIZES)
+        bet, barrels = checked if how == "raised" else None, 0
         while bet is not None:
-            turn = bet.after(CALL)
-            yield from _bets(f"{names[bet.round]}: {how}, {barrels} earlier bets, the agent checks", turn, SIZES)
-            made, barrels = raised_by(turn, BARREL), barrels + 1
+            line = f"{names[bet.round]}, raised, agent checks" + (f" after calling {barrels}" if barrels else "")
+            yield from _bets(line, BARRELS, bet.after(CALL), SIZES)
+            made, barrels = raised_by(bet.after(CALL), BARREL), barrels + 1
             bet = _next_round(made.after(CALL)) if made is not None else None
 
 
-def _bets(line: str, before: Betting, sizes: dict[str, float]) -> Iterator[Spot]:
+def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Iterator[Spot]:
     """A bet of each size, once for each number of chips."""
     found = set()
     for name, size in sizes.items():
         after = raised_by(before, size)
         if after is not None and max(after.spent) not in found:
             found.add(max(after.spent))
-            yield Spot(line, name, before, after)
+            yield Spot(line, kind, name, size, before, after)
 
 
 def raised_by(position: Betting, size: float) -> Betting | None:

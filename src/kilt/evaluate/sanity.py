@@ -15,9 +15,10 @@ by which its agent plays. Either can fail a check that the other passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
+from kilt.evaluate.defence import CHECKED, FIRST, LEADS, Defence, defence, lines
 from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, apart, first_round, seen_by, shuffled
 from kilt.evaluate.stats import estimate
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
@@ -38,6 +40,9 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
+LEFT = {LEADS: 0.05, CHECKED: 0.4}  # bounds: shares of a checked-down pot that betting any two cards may win
+TAKEN = 0.25  # bound: relative difference of a raise in the first round and what it is taken for
+SAME = 0.99  # bound: share of hands that answer a raise in the first round alike
 ACES = 0.001  # bound: share of hands with aces that fold before the flop
 NUTS = 0.01  # bound: share of the bets on the river to which the best possible hand folds
 UNSEEN = 0.01  # bound: share of the decisions in self-play that the solver has never been to
@@ -102,6 +107,7 @@ class Report:
     seed: int
     findings: tuple[Finding, ...]
     strategy: str = AVERAGE  # which one was checked: see `kilt.strategy.naming`
+    defence: tuple[Defence, ...] = ()  # how often it folds to bets on common lines
 
     @property
     def off(self) -> tuple[Finding, ...]:
@@ -121,8 +127,9 @@ class Report:
         ]
 
     def data(self) -> dict[str, Any]:
-        """The report as a JSON-serialisable dict: `ok`, and one entry per finding with the keys of `Finding`."""
-        return {"ok": self.ok} | asdict(self)
+        """The report as a JSON-serialisable dict: `ok`, a dict per finding, and a dict per bet on a common line."""
+        rows = [asdict(row) | {"break_even": row.break_even, "profit": row.profit} for row in self.defence]
+        return {"ok": self.ok} | asdict(self) | {"defence": rows}
 
     def __str__(self) -> str:
         if self.ok:
@@ -168,8 +175,61 @@ def report(
         *actions_and_value(blueprint, deals, random, rule),
         *translation(blueprint, mapping, random, rule),
     ]
+    agent = BlueprintAgent("blueprint", blueprint, rule, mapping)
+    rows = tuple(defence(blueprint.game, agent, seed=seed))
     name = strategy_name(rule, blueprint.figures)
-    return Report(blueprint.game.name, deals, seed, tuple(findings), name)
+    findings += [*bluffs(rows), *first_raises(agent, rows)]
+    return Report(blueprint.game.name, deals, seed, tuple(findings), name, rows)
+
+
+def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
+    """What betting any two cards wins on checked-down last rounds, by line: the most over bet sizes."""
+    for kind, bound in LEFT.items():
+        found: dict[str, float] = {}
+        for row in (row for row in rows if row.kind == kind):
+            found[row.line] = max(row.profit, found.get(row.line, -inf))
+        if found:
+            yield Finding(
+                f"profit of betting any two cards, {kind}",
+                "the agent folds so often that an opponent who bets every hand wins this share of the pot: play it "
+                "without post-processing, or solve longer",
+                found,
+                "%",
+                f"at most {bound:.0%} of the pot",
+                max(found.values()) > bound,
+            )
+
+
+def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
+    """Raises of up to a pot in the first round: taken for another size, or answered alike with every hand."""
+    spots = [spot for spot in lines(agent.game) if spot.kind == FIRST and spot.size <= 1] if rows else []
+    if not spots:
+        return
+    apart = {f"{spot.line}, {spot.bet}": agent.level_taken(spot.after) / max(spot.after.spent) - 1 for spot in spots}
+    worst = max(apart, key=lambda name: abs(apart[name]))
+    yield Finding(
+        "raise taken for another size",
+        "the betting tree lacks a size that opponents use in the first round: add it to `actions`",
+        {worst: apart[worst]},
+        "%",
+        f"at most {TAKEN:.0%} larger or smaller",
+        abs(apart[worst]) > TAKEN,
+    )
+    alike = {
+        f"{row.line}, {row.bet}": max(row.folds, row.raises, 1 - row.folds - row.raises)
+        for row in rows
+        if row.kind == FIRST
+    }
+    same = max(alike, key=alike.__getitem__)
+    yield Finding(
+        "one answer with every hand",
+        "the agent answers a raise in the first round with the same action whatever it holds: add smaller raises to "
+        "`actions`",
+        {same: alike[same]},
+        "%",
+        f"less than {SAME:.0%} of hands",
+        alike[same] >= SAME,
+    )
 
 
 def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:

@@ -174,6 +174,12 @@ class BlueprintAgent:
         apart = [(actions, table.take(column, axis=1)) for actions, table in spot.tables]
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
+    def level_taken(self, position: Betting) -> float:
+        """The level, in chips, that a bet before a decision of the agent is taken for: the geometric mean."""
+        branches = self._spot(position).turn.branches
+        levels, shares = [one.place.level for one in branches], [one.share for one in branches]
+        return float(np.exp(np.average(np.log(levels), weights=shares)))
+
     def actions(self, position: Betting) -> tuple[str, ...]:
         """The legal actions among which the agent chooses at a position, with any hand, each once."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
