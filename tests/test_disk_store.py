@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from chaos import content_of
 from commands import answer, kilt, refused
 from kilt.artifact import RECORD, RUN
+from kilt.engines import LocalEngine
 from kilt.errors import KiltError, RunError
 from kilt.runs.budget import Budget
 from kilt.runs.check import check
@@ -19,6 +21,7 @@ from kilt.runs.run import continued_run, new_run, open_run
 from kilt.solve.disk import DiskCfr
 from kilt.solve.disk_store import COMING, SubgameStore
 from kilt.solve.disk_subgames import Subgames
+from kilt.solve.disk_workers import SharedDiskCfr, SubgameWorker, cut_game
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 from test_vector import game_of
@@ -147,9 +150,6 @@ def test_the_pass_under_way_is_known_by_the_trunk_that_it_began_with(runs, run, 
 
 def test_files_are_recorded_by_whoever_writes_them(tmp_path, monkeypatch):
     """A run that was killed while it took over the files of workers is whole, and says so."""
-    from kilt.engines import LocalEngine
-    from kilt.solve.disk_workers import SharedDiskCfr
-
     cut = Subgames(VectorGame(game_of("leduc")))
     shared, alone = SharedDiskCfr(cut, LocalEngine(), 2), DiskCfr(cut, tmp_path / "alone")
     shared.open(tmp_path / "shared")
@@ -173,6 +173,21 @@ def test_files_are_recorded_by_whoever_writes_them(tmp_path, monkeypatch):
     assert files_of(tmp_path / "shared") == files_of(tmp_path / "alone")
     assert not damage_of(tmp_path / "shared")
     shared.close()
+
+
+def test_a_worker_can_be_asked_again_for_passes_that_it_has_done():
+    """When another worker is lost meanwhile, all that were brought back repeat the passes since the checkpoint."""
+    cut = Subgames(VectorGame(game_of("leduc")))
+    alone, trunks = DiskCfr(cut), []
+    worker = SubgameWorker(partial(cut_game, "<f8", None, 1, 1), cut.game.game, alone.scale, averaging=False)
+    for passes in range(5):
+        trunks.append(alone.trunk.copy())
+        alone._pass(passes % 2)
+    for last in (3, 5):
+        for passes in range(last):
+            worker.replay([*range(cut.count)], passes, trunks[passes])
+    mine, theirs = files_of(alone.store.folder), files_of(worker.solver.store.folder)
+    assert theirs == {name: content for name, content in mine.items() if name != "trunk.zst"}
 
 
 def test_a_run_that_is_at_work_is_no_damage(tmp_path, monkeypatch):

@@ -160,6 +160,7 @@ class SubgameStore:
         self.said = self.about(game, scale, averaging)
         self.checksums: Checksums = np.zeros((count, 2), np.uint64)
         self.at_rest = False  # whether no pass may be under way, as in the files of a strategy
+        self.repeating = False  # whether files may be of any later pass, as those of a worker that repeats passes
         self._recorded = True  # False where files may be of an older format, which do not name their trunk
         self._name: int | None = None  # of the trunk that was read, written or begun with last; None: of none yet
         self._moving = False  # whether `take_over` was killed, and some files are still in `COMING`
@@ -216,7 +217,7 @@ class SubgameStore:
         """
         file = self._file(number, player)
         head, kept = self._read(file)
-        self._require(number, player, passes, head)
+        self._require(file, number, player, passes, head)
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
@@ -244,20 +245,22 @@ class SubgameStore:
             except (*UNREADABLE, OverflowError, OSError):
                 return None
         try:
-            self._require(number, player, passes, head)
+            self._require(file, number, player, passes, head)
         except RunError:
             self._read(file)  # it may be damaged, rather than another one
             raise
         return head
 
-    def _require(self, number: int, player: int, passes: int, head: FileHead | None) -> None:
+    def _require(self, file: Path, number: int, player: int, passes: int, head: FileHead | None) -> None:
         """Raise RunError unless a file is that of a state: the last one before, or of the pass that is under way."""
-        file, last = self._file(number, player), passes - (passes - 1 - player) % 2 if passes > player else 0
+        last = passes - (passes - 1 - player) % 2 if passes > player else 0
         if head is None:
             if last:
                 raise _damaged(file, "it is missing")
             return
         known = int(self.checksums[number, player]) if number < len(self.checksums) else 0
+        if head.passes > passes and self.repeating:
+            return
         if head.passes == passes + 1 and player == passes % 2 and not self.at_rest:
             if self._name is not None and head.begun != self._name and (head.begun or self._recorded):
                 raise _damaged(file, f"it is of pass {head.passes:,} of another run")
@@ -265,7 +268,7 @@ class SubgameStore:
             raise _damaged(file, f"it is of pass {head.passes:,}, not of pass {last:,}")
         elif known and head.checksum + KNOWN != known:
             raise _damaged(file, f"it is of pass {last:,} of another run")
-        if number < len(self.checksums):
+        if head.checksum + KNOWN != known and number < len(self.checksums):
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
@@ -393,8 +396,9 @@ class SubgameStore:
 
     def _found(self, name: str) -> Path:
         """Where a file is that is to be read: among those that are still to be moved, or in the folder."""
-        file = self.folder / COMING / name
-        return file if self._moving and file.exists() else self.folder / name
+        if self._moving and (coming := self.folder / COMING / name).exists():
+            return coming
+        return self.folder / name
 
     def _write(self, file: Path, content: PackedFile) -> None:
         """Replace a file in one step: a reader finds the old one or the new one, whole."""

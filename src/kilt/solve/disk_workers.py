@@ -100,6 +100,7 @@ class SubgameWorker:
         self._means: SubgameShares | None = None  # where players see buckets, when it was asked for
         folder = _own_folder()
         self.solver = DiskCfr(self.cut, folder, scale=scale, averaging=averaging)
+        self.solver.store.repeating = True
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
         self._held = ExitStack()
         self._held.enter_context(self.solver.store.claimed())  # for as long as it lives
