@@ -1,3 +1,5 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -6,6 +8,7 @@ from phevaluator import evaluate_cards
 
 import naive
 import written_out
+from kilt.cards import edges as edges_module
 from kilt.cards import equity_kernels as kernels
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.edges import edge, edges, pair_edges
@@ -260,4 +263,26 @@ def test_edges_of_pairs_are_kept(tmp_path, monkeypatch):
     assert made[:, 17] == pytest.approx(edges(deck.holes()[17].tolist(), (), deck, board_size=3), abs=1e-14)
     pair_edges.cache_clear()
     assert np.array_equal(pair_edges(deck, 2, 3), made)
-    assert len([*tmp_path.iterdir()]) == 1
+    assert len([place for place in tmp_path.iterdir() if not place.name.startswith(".")]) == 1
+
+
+def test_edges_are_made_once_by_processes_that_want_them_at_once(tmp_path, monkeypatch):
+    """Each waits at a barrier until all find no table; one makes it, and all have the same."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path))
+    deck, begin, wanted = Deck(5, 4), threading.Barrier(4), []
+    real, make = edges_module._kept, edges_module._pair_edges
+
+    def kept(place):
+        try:
+            return real(place)
+        finally:
+            if not begin.broken and begin.n_waiting < 4 and threading.current_thread() not in wanted:
+                wanted.append(threading.current_thread())
+                begin.wait(60)
+
+    monkeypatch.setattr(edges_module, "_kept", kept)
+    made = []
+    monkeypatch.setattr(edges_module, "_pair_edges", lambda *args: made.append(args) or make(*args))
+    with ThreadPoolExecutor(4) as pool:
+        tables = [*pool.map(lambda _: pair_edges.__wrapped__(deck, 2, 3), range(4))]
+    assert len(made) == 1 and all(np.array_equal(table, tables[0]) for table in tables)

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -126,12 +128,20 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
         return _pair_edges(deck, hole_cards, board_size)
     name = artifact.fingerprint(KIND, f"{deck.ranks} {deck.suits} {hole_cards} {board_size}")
     place = artifact.cache_folder() / f"edges-{name}"
-    try:
-        return np.asarray(artifact.read(place, KIND, check=True).arrays["edges"])
-    except ArtifactError:
-        table = _pair_edges(deck, hole_cards, board_size)
-        artifact.write(place, KIND, {"edges": table})
-        return table
+    with suppress(ArtifactError):
+        return _kept(place)
+    with artifact.alone(place, wait=True):  # another process may be making it
+        try:
+            return _kept(place)
+        except ArtifactError:
+            table = _pair_edges(deck, hole_cards, board_size)
+            artifact.write(place, KIND, {"edges": table})
+            return table
+
+
+def _kept(place: Path) -> FloatArray:
+    """The table of `pair_edges` in the cache folder; ArtifactError if it is missing or damaged."""
+    return np.asarray(artifact.read(place, KIND, check=True).arrays["edges"])
 
 
 def deal_edges(

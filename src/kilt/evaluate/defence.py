@@ -64,8 +64,8 @@ class Defence:
         return self.folds - (1 - self.folds) * self.chips / self.pot
 
 
-class Spot(NamedTuple):
-    """A decision of the agent that faces a bet."""
+class FacedBet(NamedTuple):
+    """A bet at the end of a line."""
 
     line: str
     kind: str
@@ -112,7 +112,10 @@ def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0
     return rows
 
 
-def _answer(agent: KnownAgent, spot: Spot, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]) -> Defence:
+def _answer(
+    agent: KnownAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
+) -> Defence:
+    """How an agent answers a bet on some boards, by the weights of its hands on each."""
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
     for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
         policy = agent.policy(spot.after, board)
@@ -135,7 +138,7 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
     return weight
 
 
-def lines(game: Holdem) -> Iterator[Spot]:
+def lines(game: Holdem) -> Iterator[FacedBet]:
     """Common lines, with each size of the bet at their end."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = raised_by(start, OPEN)
@@ -158,14 +161,14 @@ def lines(game: Holdem) -> Iterator[Spot]:
             bet = _next_round(made.after(CALL)) if made is not None else None
 
 
-def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Iterator[Spot]:
+def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Iterator[FacedBet]:
     """A bet of each size, once for each number of chips."""
     found = set()
     for name, size in sizes.items():
         after = raised_by(before, size)
         if after is not None and max(after.spent) not in found:
             found.add(max(after.spent))
-            yield Spot(line, kind, name, size, before, after)
+            yield FacedBet(line, kind, name, size, before, after)
 
 
 def raised_by(position: Betting, size: float) -> Betting | None:
