@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from math import isfinite
 from pathlib import Path
@@ -90,6 +90,15 @@ def match(
         Path | None,
         typer.Option("--log", metavar="FILE", help="A new file for all hands, as the ACPC's dealer writes them."),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="LEVEL",
+            help="End a match as soon as a winner is shown at this level, such as 95% (or `significant`, the same), "
+            "however often that is checked; after --hands at the latest.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play matches: the first player meets each of the others. Win rates have their 95% interval.
@@ -101,19 +110,59 @@ def match(
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
+    error = None if until is None else _error_rate(until)
+    if error is not None and log:
+        raise PlayError("--until plays a match in parts, and --log keeps one: leave out one of them")
     with opened(engine, address, processes or cores()) as found:
         rules, matches, stopped = first_meets_others(
-            players, game, hands, duplicate, seed, processes, log, found, way=way, also_play=played
+            players, game, hands, duplicate, seed, processes, log, found, way=way, also_play=played, error=error
         )
     if as_json:
-        said = [_match_figures(each, beside=played or log is not None) for each in matches]
+        said = [_match_figures(each, beside=played or log is not None) | _verdict(each, error) for each in matches]
         settings = {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT}
         settings["strategies"] = _strategies(players)
         print_json((said[0] if len(players) == 2 else {}) | settings | {"matches": said})
     else:
         print_matches(rules.name, matches, beside=played or log is not None)
+        if error is not None:
+            for each in matches:
+                _say_verdict(each, error)
         say_strategies(players)
     _end(stopped)
+
+
+def _error_rate(level: str) -> float:
+    """The error rate of a level of significance, such as 0.05 for 95%."""
+    from kilt.errors import PlayError
+
+    with suppress(ValueError):
+        share = 0.95 if level == "significant" else float(level.removesuffix("%")) / 100
+        if 0.5 <= share < 1:
+            return round(1 - share, 12)
+    raise PlayError(f"--until is {level!r}: give a level from 50% to less than 100%, such as 95%, or `significant`")
+
+
+def _verdict(match: Match, error: float | None) -> dict[str, Any]:
+    """What a sequential test says of a match, for programs."""
+    from kilt.evaluate.sequential import decide
+
+    if error is None:
+        return {}
+    found = decide(match, error)
+    return {"winner": found.winner, "error_rate": error, "sequential_margin": found.margin}
+
+
+def _say_verdict(match: Match, error: float) -> None:
+    """What a sequential test says of a match, in a line."""
+    from kilt.evaluate.sequential import decide
+
+    found = decide(match, error)
+    names, level = (
+        f"{match.players[0]}, {match.players[1]}",
+        f"± {found.margin:.1f} at any look, error rate {error:.3g}",
+    )
+    won = f"{found.winner} wins" if found.winner else "not decided"
+    say(f"{names}: {won} after {match.hands:,} hands ({level})")
 
 
 def first_meets_others(
@@ -128,9 +177,14 @@ def first_meets_others(
     *,
     way: str = "best",
     also_play: bool = False,
+    error: float | None = None,
 ) -> tuple[Holdem, list[Match], list[int]]:
-    """Matches of the first player with each of the others; what stopped them early comes last."""
+    """Matches of the first player with each of the others; what stopped them early comes last.
+
+    With an `error` rate, a match ends as soon as a sequential test names a winner.
+    """
     from kilt.evaluate.matchup import meet
+    from kilt.evaluate.sequential import until_decided
     from kilt.jit import cores
 
     rules = _common_game(players, game)
@@ -142,11 +196,10 @@ def first_meets_others(
                 break
             pair = (players[0], opponent)
             with _Log(log, f"{rules.name} {hands} {seed}") as sink:
-                played = meet(
+                part = partial(
+                    meet,
                     rules,
                     pair,
-                    hands,
-                    seed,
                     way=way,
                     also_play=also_play,
                     duplicate=duplicate,
@@ -157,6 +210,10 @@ def first_meets_others(
                     tick=partial(tick, f"{players[0]}, {opponent}", done * hands),
                     stop=lambda: bool(stopped),
                 )
+                if error is None:
+                    played = part(hands, seed)
+                else:
+                    played = until_decided(part, hands, seed, error, lambda: bool(stopped)).match
                 matches.append(played)
                 sink.end(played, hands)
     return rules, matches, stopped

@@ -62,10 +62,10 @@ def meet(
     game, players, hands, seed, duplicate, load, engine, sink, tick, stop
         As in `kilt.play.match.play_match`. With a `sink` hands are always played.
     way : str
-        One of `WAYS`; ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay
+        One of `WAYS`. ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay
         where more hands are cheaper: against baselines, and between blueprints, which are compiled; nor in matches of
-        less than `WORTH_LEARNING` hands, unless values were learnt before. PlayError where players do not allow the way
-        that is asked for.
+        less than `WORTH_LEARNING` hands, unless values were learnt before. If AIVAT's results vary more than those of
+        play, ``best`` takes the latter. PlayError if the players do not allow the way that is asked for.
     also_play : bool
         Play all hands, whatever the way is. Otherwise some are played, to tell how much luck they have.
     processes : int
@@ -102,7 +102,8 @@ def meet(
         names = agents[0].name, agents[1].name
         return replace(match, players=names, played=play(hands, lambda done: None).results if whole else None)
     strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
-    if way == BEST:
+    chosen = way == BEST
+    if chosen:
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
     if way == EXPECTED and strategies is None:
         raise PlayError(
@@ -118,7 +119,7 @@ def meet(
             )
         judge = AivatJudge(game, judged)
         judge.values(agents)  # learnt here, and read by others
-        return play(hands, tick, judge)
+        return _narrower(play(hands, tick, judge)) if chosen else play(hands, tick, judge)
     if strategies is None:
         return play(hands, tick)
 
@@ -185,6 +186,13 @@ def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
         return PLAYED
     blueprint = agents[judged].blueprint  # type: ignore[attr-defined]
     return AIVAT if hands >= WORTH_LEARNING or is_learnt(blueprint) else PLAYED
+
+
+def _narrower(match: Match) -> Match:
+    """A match with AIVAT's results, or with those of play if they vary less: values that do not fit add luck."""
+    if match.played is None or match.results.std() <= match.played.std():
+        return match
+    return replace(match, results=match.played, played=None, way=PLAYED)
 
 
 def _blueprint_of(agents: tuple[Agent, Agent]) -> int | None:

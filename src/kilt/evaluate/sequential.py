@@ -1,0 +1,125 @@
+"""Matches that end once it is clear who wins: a sequential test with a stated error rate.
+
+An ordinary 95% interval is right for a number of hands that is fixed beforehand. Whoever looks at it again and again,
+and stops when it excludes 0, is wrong far more often than 5% of the time. A *confidence sequence* is wrong at any look,
+however many there are, with the stated probability at most. Ours is the normal mixture of Robbins (1970) with the
+estimated variance, as Waudby-Smith et al. (2021) show it to hold for any results with finite variance when looks begin
+after many hands: with n units of standard deviation s, the mean is within
+
+    s / n · √( (n + r) · ln((n + r) / (r · α²)) )
+
+of the true one. With r of 1,000 it is 1.6 to 1.9 times as wide as an interval for one look, from 1,000 to a million
+units.
+
+>>> round(margin(1.0, 10_000, 0.05) / (1.96 / 10_000**0.5), 2)
+1.56
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.errors import PlayError
+from kilt.play.match import Match
+
+FIRST = 1000  # hands before the first look
+GROWTH = 1.25  # of the number of hands from look to look
+SCALE = 1000.0  # r
+SEEDS = 1 << 32  # what the seeds of two parts of a match differ by
+
+
+class Decision(NamedTuple):
+    """What a sequential test says of a match."""
+
+    match: Match
+    error: float  # the probability of naming a winner if neither player is better: at most this
+    margin: float  # mbb/h: half-width of the confidence sequence where the match ended
+
+    @property
+    def winner(self) -> str | None:
+        """The player who wins; None if that is not decided."""
+        mean = float(self.match.results.mean()) * 1000 / self.match.big_blind
+        if abs(mean) <= self.margin:
+            return None
+        return self.match.players[0] if mean > 0 else self.match.players[1]
+
+
+def margin(deviation: float, units: int, error: float) -> float:
+    """Half-width of a confidence sequence after some units; inf for less than two."""
+    if units < 2:
+        return inf
+    return deviation / units * sqrt((units + SCALE) * log((units + SCALE) / (SCALE * error**2)))
+
+
+def decide(match: Match, error: float) -> Decision:
+    """What the test says of a match so far."""
+    units = len(match.results)
+    deviation = float(match.results.std(ddof=1)) if units > 1 else inf
+    return Decision(match, error, margin(deviation * 1000 / match.big_blind, units, error))
+
+
+def until_decided(
+    part: Callable[[int, int], Match],
+    hands: int,
+    seed: int,
+    error: float = 0.05,
+    stop: Callable[[], bool] = lambda: False,
+) -> Decision:
+    """Play parts of a match until one of the players is shown to win.
+
+    Parameters
+    ----------
+    part : callable
+        Takes a number of hands and a seed, and returns a match of as many hands.
+    hands : int
+        Number of hands at most, even.
+    seed : int
+        Of the first part; later parts have seeds of their own.
+    error : float
+        Probability, at most, that a winner is named although neither player is better.
+    stop : callable
+        Asked after each part whether to end early.
+
+    Returns
+    -------
+    Decision
+        Its match has the results of all parts.
+    """
+    if not 0 < error < 1:
+        raise PlayError(f"the error rate is {error:g}: give a probability between 0 and 1, such as 0.05")
+    first, *more = _parts(hands)
+    decision = decide(part(first, seed), error)
+    for number, size in enumerate(more, start=1):
+        if decision.winner or stop():
+            break
+        decision = decide(_joined(decision.match, part(size, seed + number * SEEDS)), error)
+    return decision
+
+
+def _parts(hands: int) -> Iterator[int]:
+    """The numbers of hands from look to look: even, and `hands` in all."""
+    done = min(hands, FIRST)
+    yield done
+    while done < hands:
+        goal = min(hands, 2 * round(done * GROWTH / 2))
+        yield goal - done
+        done = goal
+
+
+def _joined(one: Match, other: Match) -> Match:
+    """A match with the results of two."""
+    played = None
+    if one.played is not None and other.played is not None:
+        played = np.concatenate([one.played, other.played])
+    return replace(
+        one,
+        results=np.concatenate([one.results, other.results]),
+        played=played,
+        seconds=one.seconds + other.seconds,
+        cpu_seconds=one.cpu_seconds + other.cpu_seconds,
+    )
