@@ -154,7 +154,7 @@ def lines(game: Holdem) -> Iterator[FacedBet]:
             yield from _bets(f"{names[last]}, {how} and checked down, opponent leads", LEADS, down, SIZES)
             yield from _bets(f"{names[last]}, {how} and checked down, agent checks", CHECKED, down.after(CALL), SIZES)
         bet, barrels = checked if how == "raised" else None, 0
-        while bet is not None:
+        while bet is not None and down is not bet:
             line = f"{names[bet.round]}, raised, agent checks" + (f" after calling {barrels}" if barrels else "")
             yield from _bets(line, BARRELS, bet.after(CALL), SIZES)
             made, barrels = raised_by(bet.after(CALL), BARREL), barrels + 1
