@@ -91,7 +91,7 @@ def test_equal_cards_are_one():
 def test_the_example_can_be_read(tmp_path):
     (tmp_path / "example.toml").write_text(kilt("plan", "--example").stdout)
     assert (tmp_path / "example.toml").read_text() == EXAMPLES[""]
-    assert read_config(tmp_path / "example.toml").agent.post == "new-0.2"
+    assert read_config(tmp_path / "example.toml").agent.post == "none"
     assert kilt("plan", "--example", "tartanian7").stdout == EXAMPLES["tartanian7"]
     assert "use --example alone, or with one of tartanian7" in refused("plan", "--example", "tartanian8")
 

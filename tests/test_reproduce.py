@@ -42,6 +42,7 @@ from kilt.reproduce import (
     figure_11_1,
     fine_bets,
     flop_classes,
+    post_processing_safety,
     postprocessing,
     public_classes,
     sampling,
@@ -1173,3 +1174,25 @@ def test_abstractions_that_meet(tmp_path, monkeypatch):
     best = max(("bets-0-1-1", "bets-1-0-0.15"), key=lambda rule: won[rule][0])
     assert search.more["rule"] == best
     assert search.ours == pytest.approx(won[best][1] - won["purification-after-first"][1])
+
+
+def test_post_processing_is_judged_by_matches_and_by_local_best_response(tmp_path):
+    """A small run: every rule against the best, LBR with off-tree sizes; claims follow the intervals."""
+    table = post_processing_safety
+    measures = table.MATCH, table.TREE
+    names = [table.row_name("demo", rule, measure) for rule in ("none", "new-0.2") for measure in measures]
+    asked = Request(only=tuple(names), game="short.nolimit.2p", minutes=0.01, threads=1, out=tmp_path, runs=1)
+    found = table.TABLE.reproduce(asked, Quiet())
+    assert [row.name for row in found.rows] == names and {row.unit for row in found.rows} == {"mbb/h"}
+    best = found.rows[0].more["best"]
+    assert best in table.RULES
+    assert all(row.ours == 0 for row in found.rows if row.name == table.row_name("demo", best, table.MATCH))
+    rows = [Row.of_runs(table.row_name("demo", "none", table.MATCH), (-20.0, -21.0, -22.0), "mbb/h")]
+    for measure in table.ROUNDS:
+        for rule, won in (("none", 900.0), ("new-0.2", 2000.0)):
+            rows.append(Row.of_runs(table.row_name("demo", rule, measure), (won, won + 9, won - 9), "mbb/h"))
+    verdicts = [one.verdict for one in table.TABLE.verdicts(ReproductionResult("", rows))]
+    assert verdicts == ["holds", "holds", "not decided", "not decided"]
+    rows[0] = Row.of_runs(rows[0].name, (-70.0, -71.0, -72.0), "mbb/h")
+    assert table.TABLE.verdicts(ReproductionResult("", rows))[0].verdict == "does not hold"
+    assert table.config_sizes(["1x, a / 50%, 1x, a; 1x, a"]) == ["50%", "1x", "a", "1x", "a"]

@@ -27,7 +27,7 @@
     samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
 
     [agent]
-    post = "new-0.2"                        # post-processing
+    post = "none"                           # post-processing
     translation = "pseudo-harmonic"         # of bets that are not in the abstraction
 
     [resolve]

@@ -14,21 +14,7 @@ from kilt.cli.show import say
 from kilt.cli.solve import is_configured, solve
 from kilt.cli.web import web as open_page
 
-CONFIG = """\
-# The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
-game = "holdem.nolimit.2p.50bb"
-cards = "{cards}"
-actions = "1x, a / 50%, 1x, a; 1x, a; a"
-
-[solver]
-minutes = {minutes}
-threads = {threads}
-linear = true
-
-[agent]
-post = "new-0.2"
-"""
-WITHOUT = "@none"  # after the name of a run: played without post-processing
+OTHER_RULE = "@new-0.2"  # the run after the post-processing of [Brown15]
 
 
 def demo(
@@ -50,11 +36,12 @@ def demo(
     from os import cpu_count
 
     from kilt import artifact
-    from kilt.abstraction.plan import PublicPlan, plan_named
+    from kilt.abstraction.plan import plan_named
     from kilt.evaluate.players import blueprint_agent, strategy_of
     from kilt.evaluate.stats import win_rate
     from kilt.evaluate.tree_sanity import reports_of_run
     from kilt.play.agent import BASELINES
+    from kilt.runs.examples import DEMO, DEMO_CARDS, DEMO_CLASSES
     from kilt.runs.folder import RunFolder
     from kilt.strategy.blueprint import STRATEGY, Blueprint
     from kilt.viz.report import MatchResult, contents_of, write_report
@@ -63,13 +50,10 @@ def demo(
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
-            # Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as
-            # Tartanian7 did on a larger scale [Brown15 §2].
-            classes = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
-            plan = replace(plan_named("IR-KE-KO 169-20-20-20", (0, 3, 1, 1)), public=(classes,))
+            plan = replace(plan_named(DEMO_CARDS, (0, 3, 1, 1)), public=(DEMO_CLASSES,))
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
             said = {"cards": f"{out.name}-cards.toml", "minutes": minutes, "threads": cpu_count() or 1}
-            artifact.write_text(config, CONFIG.format(**said))
+            artifact.write_text(config, DEMO.format(**said))
     begun = RunFolder.begun(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
         again = is_configured(out)
@@ -77,7 +61,7 @@ def demo(
         solve(None if again else config, out=None if again else out, resume=out if again else None)
     blueprint = Blueprint.load(out)
 
-    players = [str(out), *BASELINES, f"{out}{WITHOUT}"]
+    players = [str(out), *BASELINES, f"{out}{OTHER_RULE}"]
     _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate --way played")
     rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed, way="played")
     print_matches(f"{rules.name}: what the agent wins", matches)

@@ -39,7 +39,7 @@ boards = 0                              # for each deal; 0: one for each thread 
 samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
 
 [agent]
-post = "new-0.2"                        # none, purification, threshold-T, new-T or bets-F-A-I [Brown15 §4]
+post = "none"                           # or purification, threshold-T, new-T, bets-F-A-I [Brown15 §4]
 translation = "pseudo-harmonic"         # of bets that are not among the actions
 
 [resolve]
@@ -93,7 +93,7 @@ threads = {threads}
 linear = true
 
 [agent]
-post = "new-0.2"
+post = "none"
 """
 DEMO_CARDS = "IR-KE-KO 169-20-20-20"
 # Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as Tartanian7 did
