@@ -135,7 +135,7 @@ def last_round_bound(
         (CALLER, agent),
         hands,
         seed,
-        load=_loaded,
+        load=_load,
         processes=processes,
         judge=LastRoundResponse(game, menu),
         tick=tick,
@@ -144,4 +144,12 @@ def last_round_bound(
     return LowerBound(win_rate(match), played_rate(match), match.hands)
 
 
-_loaded = lru_cache(maxsize=4)(load_agent)  # in each process
+@lru_cache(maxsize=4)
+def _loaded(name: str) -> Agent:
+    """An agent by name, loaded once in each process."""
+    return load_agent(name)
+
+
+def _load(name: str) -> Agent:
+    """`_loaded` for other processes: what remembers results cannot be sent to them."""
+    return _loaded(name)
