@@ -1,4 +1,4 @@
-"""How well an agent defends: how often it folds to each bet size, and what betting with any two cards wins from that.
+"""How well an agent defends: how often it folds to each bet size, and what an opponent wins by betting any two cards.
 
 A bet of b into a pot of p that is never called with profit breaks even if the agent folds b / (p + b) of the time. An
 agent that folds more often loses to an opponent who bets every hand, whatever it holds: b is lost if the agent calls,
@@ -172,7 +172,7 @@ def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Ite
 
 
 def raised_by(position: Betting, size: float) -> Betting | None:
-    """The position after a raise by so many pots, at least the minimum; None if that is all-in or not legal."""
+    """The position after a raise by a number of pots, at least the minimum; None if that is all-in or not legal."""
     bounds, level = position.raise_bounds(), max(position.spent)
     if bounds is None:
         return None

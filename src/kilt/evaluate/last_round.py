@@ -1,4 +1,4 @@
-"""The exact best response in the last round: an upper bound of what a local best response from that round on can win.
+"""The exact best response in the last round: an upper bound of what a local best response can win from that round on.
 
 The responder checks and calls before the last round. There it plays a best response to the agent's range, with every
 hand at once: it maximises over its actions, with a menu of bet sizes at each of its decisions, and looks ahead to the
@@ -76,12 +76,12 @@ class LastRoundResponse:
     def _response(
         self, agent: KnownAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
     ) -> FloatArray:
-        """[hand of the responder] chips that it wins from a position on, by the weights of the agent's hands."""
+        """[hand of the responder] chips that it wins after a position, by the weights of the agent's hands."""
         if not reach.any():
             return np.zeros_like(reach)
         if position.folded is not None:
             return self._rivals(reach) * (position.stake if position.folded != seat else -position.stake)
-        if position.actor == TERMINAL or position.round < self.game.rules.rounds - 1:  # nobody can bet any more
+        if position.actor == TERMINAL or position.round < self.game.rules.rounds - 1:  # neither player can bet any more
             return self._showdown(board, reach) * position.stake
         after = self.game.positions.after
         if position.actor != seat:
@@ -116,7 +116,7 @@ def last_round_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """What the exact best response in the last round wins from an agent.
+    """What the exact best response in the last round wins against an agent.
 
     Parameters
     ----------

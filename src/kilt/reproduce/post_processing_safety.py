@@ -1,6 +1,6 @@
 """Which post-processing rule the agents of kilt should play by: two judges.
 
-A rule is judged by matches against the same strategy after other rules, and by what a local best response wins from it.
+A rule is judged by matches against the same strategy after other rules, and by what a local best response wins against it.
 Matches are exact over actions: every rule meets every other on the same deals. The local best response (LBR) bets from
 a given round on, with sizes that the agents' trees lack; a last row restricts it to sizes of their trees.
 
@@ -78,7 +78,7 @@ def best_rule(won: Mapping[tuple[str, str], Sequence[float]]) -> str:
 
 
 def exploited(agent: str, rule: str, other: str) -> Slack:
-    """LBR wins less from a rule than from another, in the mean over the rounds in which it begins to bet."""
+    """LBR wins less against a rule than against another, in the mean over the rounds in which it begins to bet."""
     weights = {row_name(agent, one, measure): sign for one, sign in ((rule, -1.0), (other, 1.0)) for measure in ROUNDS}
     return contrast({name: weight / len(ROUNDS) for name, weight in weights.items()})
 
@@ -191,7 +191,7 @@ TABLE = Reproduction(
     rows=tuple(row_name(agent, rule, measure) for agent in MINUTES for rule in RULES for measure in MEASURES),
     run=_reproduce,
     options=("only", "game", "minutes", "threads", "out", "runs"),
-    hint="each of --runs (3) clusters, solves and deals with seeds of its own; the best rule wins most from the others",
+    hint="each of --runs (3) clusters, solves and deals with seeds of its own; the best rule wins most against the others",
     claims=tuple(
         claim
         for agent, rule in DEFAULTS.items()
@@ -201,7 +201,7 @@ TABLE = Reproduction(
                 SOURCE,
                 contrast({row_name(agent, rule, MATCH): 1.0}, -MOST_LOST),
             ),
-            Claim(f"{agent}: LBR wins less from {rule} than from {OLD}", SOURCE, exploited(agent, rule, OLD)),
+            Claim(f"{agent}: LBR wins less against {rule} than against {OLD}", SOURCE, exploited(agent, rule, OLD)),
         )
     ),
     quick=Request(
