@@ -1,8 +1,8 @@
 """Which post-processing rule the agents of kilt should play by: two judges.
 
-A rule is judged by matches against the same strategy after other rules, and by what a local best response wins against it.
-Matches are exact over actions: every rule meets every other on the same deals. The local best response (LBR) bets from
-a given round on, with sizes that the agents' trees lack; a last row restricts it to sizes of their trees.
+A rule is judged by matches against the same strategy after other rules, and by a local best response (LBR) to it.
+Matches are exact over actions: every rule meets every other on the same deals. LBR bets from a given round on, with
+sizes that the agents' trees lack; a last row restricts it to sizes of their trees.
 
 The default rule is the one from which LBR wins least, in the mean over the rounds in which it begins to bet, among the
 rules that lose at most `MOST_LOST` to the best one. "Best" is the rule that wins most against the others, in the mean.
@@ -191,7 +191,7 @@ TABLE = Reproduction(
     rows=tuple(row_name(agent, rule, measure) for agent in MINUTES for rule in RULES for measure in MEASURES),
     run=_reproduce,
     options=("only", "game", "minutes", "threads", "out", "runs"),
-    hint="each of --runs (3) clusters, solves and deals with seeds of its own; the best rule wins most against the others",
+    hint="each of --runs (3) has seeds of its own for cards, solving and deals; the best rule wins most in the mean",
     claims=tuple(
         claim
         for agent, rule in DEFAULTS.items()
