@@ -187,6 +187,9 @@ def test_the_memory_of_a_plan_is_what_solving_takes(average):
     plan = resolve(config_of(said))
     found = plan.estimate()
     synthetic = SyntheticGame(plan.game, plan.size.buckets, plan.menu)
+    small = External(SyntheticGame(plan.game, ((5, 5, 5, 5),) * 2, plan.menu), 0, plan.options)
+    small.step(2)  # kernels are loaded or compiled, which takes memory by itself
+    small.average(), small.current()
     tracemalloc.start()
     try:
         solver = External(synthetic, 0, plan.options, threads=2)
