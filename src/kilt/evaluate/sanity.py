@@ -40,7 +40,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
-LEFT = {LEADS: 0.05, CHECKED: 0.4}  # bounds: shares of a checked-down pot that betting any two cards may win
+LEFT = {LEADS: 0.1, CHECKED: 0.5}  # bounds: shares of a checked-down pot that betting any two cards may win
 TAKEN = 0.25  # bound: relative difference of a raise in the first round and what it is taken for
 SAME = 0.99  # bound: share of hands that answer a raise in the first round alike
 ACES = 0.001  # bound: share of hands with aces that fold before the flop
