@@ -403,28 +403,37 @@ def test_agents_can_be_moved(solved, tmp_path):
 
 
 def test_sanity_of_a_run(solved):
-    said = answer("evaluate", "sanity", solved, "--deals", 500)
-    assert said["ok"] and not any(finding["off"] for finding in said["findings"])
-    assert "nothing is off" in kilt("evaluate", "sanity", solved, "--deals", 500).stderr
+    """A menu of the pot and all-in lacks small raises, and purification folds too much; no other check fails."""
+    said, menu = sanity_of(solved), {"raise taken for another size", "one answer with every hand"}
+    average, played = (
+        {finding["name"] for finding in said[key]["findings"] if finding["off"]} for key in ("average", "as_played")
+    )
+    leads, checks = (f"profit of betting any two cards, {kind}" for kind in ("opponent leads", "agent checks"))
+    assert menu <= average <= menu | {checks} and not said["ok"]
+    assert leads in played - average
+    assert "OFF as played: purification: profit of" in kilt("evaluate", "sanity", solved, code=1).stderr
+
+
+def sanity_of(run):
+    """What a report says of a strategy that fails a check."""
+    return json.loads(kilt("evaluate", "sanity", run, "--deals", 500, "--json", code=1).stdout)
 
 
 def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
     """Of the average strategy, and of the one that is played; either may fail alone."""
-    both = answer("evaluate", "sanity", solved, "--deals", 500)
+    both = sanity_of(solved)
     assert both["average"].items() <= both.items() and both["strategy"] == "average strategy"
     assert both["as_played"]["strategy"] == "as played: purification"
     assert both["as_played"]["findings"] != both["findings"]
     for rule, key in (("none", "average"), ("purification", "as_played")):
-        one = answer("evaluate", "sanity", f"{solved}@{rule}", "--deals", 500)
+        one = sanity_of(f"{solved}@{rule}")
         assert one[key] == both[key] and not {"average", "as_played"} <= set(one)
-    said = kilt("evaluate", "sanity", solved, "--deals", 500)
-    assert said.stderr == "average strategy: nothing is off\nas played: purification: nothing is off\n"
     assert "solves subgames while it plays" in refused("evaluate", "sanity", f"{solved}@resolve")
-    reports = reports_of_run(solved, 500)
-    bad = tuple(replace(finding, off=True) for finding in reports[1].findings[:1])
-    monkeypatch.setattr(
-        "kilt.evaluate.tree_sanity.reports_of_run", lambda *_: (reports[0], replace(reports[1], findings=bad))
-    )
+    fine = [replace(one, findings=one.findings[:3]) for one in reports_of_run(solved, 500)]
+    monkeypatch.setattr("kilt.evaluate.tree_sanity.reports_of_run", lambda *_: tuple(fine))
+    said = kilt("evaluate", "sanity", solved).stderr
+    assert said == "average strategy: nothing is off\nas played: purification: nothing is off\n"
+    fine[1] = replace(fine[1], findings=tuple(replace(finding, off=True) for finding in fine[1].findings[:1]))
     assert "OFF as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
 
 

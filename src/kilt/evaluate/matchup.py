@@ -36,6 +36,7 @@ from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, Mat
 BEST = "best"
 WAYS = (BEST, EXPECTED, AIVAT, PLAYED)
 WORTH_LEARNING = 8_000  # hands of a match that pay for learning values of states
+JUDGED = 30  # units of a match: the spread of fewer says little about which method varies less
 SAMPLE = 2_000  # hands that are played to see how much luck they have, where they need not be
 
 
@@ -190,7 +191,7 @@ def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
 
 def _narrower(match: Match) -> Match:
     """A match with AIVAT's results, or with those of play if they vary less: values that do not fit add luck."""
-    if match.played is None or match.results.std() <= match.played.std():
+    if match.played is None or len(match.results) < JUDGED or match.results.std() <= match.played.std():
         return match
     return replace(match, results=match.played, played=None, way=PLAYED)
 

@@ -11,7 +11,7 @@ after many hands: with n units of standard deviation s, the mean is within
 of the true one. With r of 1,000 it is 1.6 to 1.9 times as wide as an interval for one look, from 1,000 to a million
 units.
 
->>> round(margin(1.0, 10_000, 0.05) / (1.96 / 10_000**0.5), 2)
+>>> round(margin(1.0, 5_000, 0.05) / (1.96 / 5_000**0.5), 2)
 1.56
 """
 
