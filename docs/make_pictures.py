@@ -104,7 +104,6 @@ HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
     (("web",), "the page in the browser", ""),
     (("api",), "what import kilt offers", ""),
-    (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
     (("viz",), "data to pictures", ""),
     (("spots",), "subgames that are solved by themselves", ""),
     (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),
