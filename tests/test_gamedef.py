@@ -223,8 +223,9 @@ def test_what_is_written_is_read_back(game: GameDef) -> None:
 def test_library() -> None:
     assert set(library()) == {
         "kuhn", "one-card", "leduc", "leduc-stud", "rhode-island", "holdem.2-1", "holdem.2-4", "holdem.3-1",
-        "holdem.4-2", "holdem.limit.2p", "holdem.nolimit.2p", "holdem.nolimit.2p.25bb", "holdem.nolimit.2p.50bb",
-        "holdem.nolimit.2p.1-2", "royal.limit.2p", "short.2-1", "short.4-1", "short.nolimit.2p",
+        "holdem.4-2", "holdem.limit.2p", "holdem.nolimit.2p", "holdem.nolimit.2p.20bb", "holdem.nolimit.2p.25bb",
+        "holdem.nolimit.2p.50bb", "holdem.nolimit.2p.100bb", "holdem.nolimit.2p.1-2", "royal.limit.2p",
+        "short.2-1", "short.4-1", "short.nolimit.2p",
     }  # fmt: skip
     for name, text in library().items():
         assert text.startswith(f"# {describe(name)}\nGAMEDEF\n")

@@ -15,17 +15,19 @@ import typer
 from kilt import __version__
 from kilt.cli import (
     abstraction,
+    bench,
     cards,
     check,
     counter,
     demo,
     evaluate,
     game,
-    lab,
     match,
     model,
     plan,
     play,
+    reproduce,
+    slumbot,
     solve,
     spot,
     table,
@@ -62,9 +64,11 @@ app.command()(table.play)
 app.command()(web.web)
 app.command()(play.dealer)
 app.command()(play.agent)
+app.command()(slumbot.slumbot)
 app.add_typer(spot.app, name="spot")
 app.add_typer(evaluate.app, name="evaluate")
-lab.add_commands(app)
+app.command()(reproduce.reproduce)
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

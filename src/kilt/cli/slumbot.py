@@ -1,0 +1,143 @@
+"""``kilt slumbot``: a match with Slumbot, by its public HTTP API."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
+
+if TYPE_CHECKING:
+    from kilt.evaluate.slumbot_rates import SlumbotRates
+    from kilt.evaluate.stats import Estimate
+    from kilt.play.slumbot_match import SlumbotLog
+
+UNIT = "mbb/h"
+PASSWORD = "KILT_SLUMBOT_PASSWORD"
+DEFAULT = "house-200bb"
+
+
+def slumbot(
+    player: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAYER",
+            help="Who plays against Slumbot: a run or a shipped agent for 200 big blinds, a baseline, FILE.py:CLASS, "
+            "seats:A,B, or portfolio:A,B.",
+        ),
+    ] = DEFAULT,
+    hands: Annotated[
+        int, typer.Option("--hands", "-n", metavar="N", help="Hands in the log at the end, earlier ones included.")
+    ] = 1000,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", "-l", metavar="FILE", help="Keeps all hands. [default: slumbot-PLAYER.log]"),
+    ] = None,
+    user: Annotated[
+        str, typer.Option("--user", metavar="NAME", help=f"Log in as NAME; the password is read from {PASSWORD}.")
+    ] = "",
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Address of the API. [default: that of slumbot.com]")
+    ] = "",
+    timeout: Annotated[float, typer.Option("--timeout", metavar="T", help="Seconds to wait for an answer.")] = 30.0,
+    tries: Annotated[
+        int, typer.Option("--tries", metavar="N", help="Times that a request without an answer is sent.")
+    ] = 6,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="T", help="Seconds until the second try; then twice as long each time.")
+    ] = 1.0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="S", help="Random seed of the player. [default: another every time]"),
+    ] = None,
+    aivat: Annotated[
+        bool, typer.Option("--aivat/--no-aivat", help="Reduce the variance by AIVAT, if PLAYER has a blueprint.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Play heads-up no-limit hold'em with 200 big blinds against Slumbot, over its public HTTP API.
+
+    Each hand is added to the log when it ends. The same command continues a match that was stopped.
+    """
+    from secrets import randbits
+
+    from kilt.errors import PlayError
+    from kilt.evaluate.players import load_holdem, load_player
+    from kilt.evaluate.slumbot_rates import slumbot_rates
+    from kilt.play.slumbot import GAME, URL, SlumbotClient
+    from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
+
+    if hands < 1:
+        raise PlayError(f"a match of {hands} hands cannot be played: ask for 1 or more")
+    client = SlumbotClient(
+        url or URL, timeout=timeout, tries=tries, wait=wait, warn=lambda text: say(f"warning: {text}")
+    )
+    password = os.environ.get(PASSWORD, "")
+    if user and not password:
+        raise PlayError(f"there is no password for {user}: set the environment variable {PASSWORD}")
+    with waiting("loading the player …"):
+        agent, game = load_player(player, load_holdem(GAME))
+    name = name_in_logs(agent.name)
+    file = log or Path(f"slumbot-{Path(name).name}.log")
+    failure: PlayError | None = None
+    with SlumbotLog(file, game, name) as kept, interrupts(at_once=False) as stopped:
+        if before := len(kept.hands):
+            say(f"{file} has {before:,} of {hands:,} hands")
+        try:
+            if user and before < hands:
+                client.login(user, password)
+            with ProgressBars() as bar:
+                task = bar.add_task(f"{name}, Slumbot", total=hands, completed=before, said="")
+                continue_match(
+                    client,
+                    agent,
+                    kept,
+                    hands,
+                    randbits(63) if seed is None else seed,
+                    tick=lambda done: bar.update(task, completed=done, said=f"{done:,} of {hands:,} hands"),
+                    stop=lambda: bool(stopped),
+                    warn=lambda text: say(f"warning: {text}"),
+                )
+        except PlayError as error:
+            failure = error
+    if kept.hands:
+        with waiting("estimating, and for AIVAT learning or reading values of states …"):
+            rates = slumbot_rates(kept.hands, game, agent, name, aivat=aivat)
+        _print(rates, kept, as_json=as_json)
+    if failure:
+        raise PlayError(f"{failure}; {file} has {len(kept.hands):,} of {hands:,} hands") from None
+    if stopped:
+        say(f"stopped; {file} has {len(kept.hands):,} of {hands:,} hands, and the same command continues the match")
+        raise typer.Exit(128 + stopped[0])
+
+
+def _print(rates: SlumbotRates, log: SlumbotLog, *, as_json: bool) -> None:
+    """What the player won."""
+    hands, complete = len(log.hands), sum(hand.hand is not None for hand in log.hands)
+    if as_json:
+        print_json(
+            {"player": log.player, "game": log.game.name, "unit": UNIT, "hands": hands, "log": str(log.file)}
+            | {"complete_hands": complete, "broken_hands": log.broken, "button_hands": sum(h.seat for h in log.hands)}
+            | {"played": _figures(rates.played), "less_baseline": _figures(rates.baseline)}
+            | {"aivat": _figures(rates.aivat), "aivat_hands": rates.judged}
+        )
+        return
+    rows: list[tuple[str, Estimate | None, int]] = [
+        ("as played", rates.played, hands),
+        ("AIVAT", rates.aivat, rates.judged),
+        ("less Slumbot's baseline", rates.baseline, hands),
+    ]
+    shown = [[what, str(rate), f"{number:,}"] for what, rate, number in rows if rate is not None]
+    print_table(f"{log.player} against Slumbot", ["estimate", f"wins, {UNIT}", "hands"], shown)
+    if complete < hands:
+        say(f"{hands - complete:,} hands lack cards or do not fit the rules: they count as played alone")
+    if log.broken:
+        say(f"{log.broken:,} hands were broken off by faults of the connection, and do not count")
+
+
+def _figures(rate: Estimate | None) -> dict[str, Any] | None:
+    """A win rate for programs."""
+    return rate and {"mbb_per_hand": rate.mean, "ci95": list(rate.interval), "margin": rate.margin}

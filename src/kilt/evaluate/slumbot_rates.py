@@ -1,0 +1,93 @@
+"""What a player wins from Slumbot, from the hands of a match: as played, with AIVAT, and less Slumbot's baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kilt.errors import PlayError
+from kilt.evaluate.aivat import BlueprintValues
+from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.log_estimates import estimate_from_log
+from kilt.evaluate.stats import Estimate, estimate
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Agent, known
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.slumbot import SlumbotHand
+from kilt.search.agent import ResolvingAgent
+from kilt.strategy.blueprint import Blueprint
+
+ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
+
+
+class SlumbotRates(NamedTuple):
+    """Win rates against Slumbot, in mbb/h.
+
+    Attributes
+    ----------
+    played : Estimate
+        Mean of what was won.
+    baseline : Estimate or None
+        Mean of what was won less what Slumbot's own strategy would have won with these cards, as Slumbot says: much of
+        the luck of the cards cancels. As many hands in each seat make it comparable. None if hands lack the figure.
+    aivat : Estimate or None
+        What `played` estimates, with AIVAT [Burch18] for the cards and for the actions of the player. None if the
+        player has no blueprint, if it plays by the clock, or if AIVAT was not asked for.
+    judged : int
+        Number of hands that AIVAT could judge.
+    """
+
+    played: Estimate
+    baseline: Estimate | None
+    aivat: Estimate | None
+    judged: int
+
+
+def blueprint_of(agent: Agent) -> Blueprint | None:
+    """The blueprint that AIVAT can learn values from; None if the agent has none, or plays by the clock."""
+    if isinstance(agent, ResolvingAgent) and not agent.settings.clock:
+        return agent.blueprint.blueprint
+    return agent.blueprint if isinstance(agent, BlueprintAgent) else None
+
+
+def slumbot_rates(
+    hands: Sequence[SlumbotHand], game: Holdem, agent: Agent, player: str, *, aivat: bool
+) -> SlumbotRates:
+    """Win rates of a player against Slumbot.
+
+    Parameters
+    ----------
+    hands : sequence of SlumbotHand
+        At least one.
+    game : Holdem
+        What was played.
+    agent : Agent
+        Who has played.
+    player : str
+        Its name in the hands.
+    aivat : bool
+        Whether to estimate by AIVAT too, if the agent has a blueprint.
+
+    Returns
+    -------
+    SlumbotRates
+        Raises PlayError if there are no hands.
+    """
+    if not hands:
+        raise PlayError("no hand has been finished, so there is nothing to estimate")
+    unit = 1000 / game.rules.big_blind
+    less = [unit * (hand.won - hand.baseline) for hand in hands if hand.baseline is not None]
+    found, judged = None, 0
+    blueprint = blueprint_of(agent) if aivat else None
+    if blueprint:
+        whole = [hand.hand for hand in hands if hand.hand is not None]
+        states = BlueprintValues(blueprint)
+        judgement = estimate_from_log(game, whole, player, known(agent), estimators=(ALL_CARDS_AIVAT,), states=states)
+        judged = judgement.hands
+        found = judgement.rows[0].won if judgement.rows else None
+    return SlumbotRates(
+        estimate([unit * hand.won for hand in hands]),
+        estimate(less) if len(less) == len(hands) else None,
+        found,
+        judged,
+    )

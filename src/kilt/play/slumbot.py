@@ -1,0 +1,356 @@
+"""A match with Slumbot by its public HTTP API: no-limit hold'em with 200 big blinds, one hand after another.
+
+A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer says where the hand
+stands: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, once the hand is
+over, `winnings`, `bot_hole_cards` and `baseline_winnings`. A `token` names the session. In `action`, ``k`` checks,
+``c`` calls, ``f`` folds, ``b300`` bets or raises to 300 chips in this round, and ``/`` ends a round.
+
+>>> from kilt.games import load_game
+>>> game = load_game(GAME)
+>>> river = read_actions("b300c/kk/kb450c/", game)
+>>> river.history, river.actor, increment(river, "r900"), increment(river, "c")
+('r300c/cc/cr750c/', 0, 'b150', 'k')
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from kilt.errors import GameError, KiltError, PlayError, quoted
+from kilt.games.game import CHANCE, REVEAL, TERMINAL
+from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.play.acpc import MatchState
+from kilt.play.agent import Agent
+from kilt.play.dealer import Cards, Dealer, Hand
+
+URL = "https://slumbot.com/slumbot/api"
+GAME = "holdem.nolimit.2p"  # the only one that Slumbot plays
+NAME = "Slumbot"
+LONGEST = 1 << 20  # bytes of an answer
+LONGEST_WAIT = 30.0  # seconds between two tries
+BUSY = (408, 425, 429)  # codes of HTTP that ask for another try; those from 500 on do, too
+
+_ACTION = re.compile(r"[kcf/]|b[1-9][0-9]{0,8}")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+Reply = dict[str, Any]  # the JSON object of an answer
+
+
+class RequestError(PlayError):
+    """A request had no answer of use; it may have one later."""
+
+
+class RefusedError(PlayError):
+    """Slumbot has refused a request: to send it again is of no use."""
+
+
+class BrokenHandError(PlayError):
+    """A hand cannot be finished: what Slumbot says of it does not follow from what it was sent."""
+
+
+# Actions -------------------------------------------------------------------------------------------------------------
+
+
+def read_actions(text: str, game: Holdem) -> Betting:
+    """The position after Slumbot's actions; PlayError if they are not legal."""
+    position, at = game.start(), 0
+    while at < len(text):
+        action = _ACTION.match(text, at)
+        if action is None:
+            raise PlayError(f"the actions {quoted(text)} have {text[at]!r} where k, c, f, bN or / belongs")
+        at = action.end()
+        if action[0] != "/":  # rounds end by themselves
+            position = _dealt(_after(position, action[0], text, game), game)
+    return position
+
+
+def _after(position: Betting, action: str, text: str, game: Holdem) -> Betting:
+    """The position after one action of Slumbot's kind."""
+    free = position.actor >= 0 and not position.facing
+    if action in ("k", "c") and free != (action == "k"):
+        raise PlayError(f"the actions {quoted(text)} cannot be: {action} does not fit after {position.history!r}")
+    label = f"{RAISE}{position.opened_at + int(action[1:])}" if action[0] == "b" else FOLD if action == "f" else CALL
+    try:
+        return game.positions.after(position, label)
+    except GameError as error:
+        raise PlayError(f"the actions {quoted(text)} cannot be: {error}") from None
+
+
+def _dealt(position: Betting, game: Holdem) -> Betting:
+    """The position once all public cards that are due have been dealt."""
+    while position.actor == CHANCE:
+        position = game.positions.after(position, REVEAL)
+    return position
+
+
+def increment(position: Betting, action: str) -> str:
+    """An action of kilt's as Slumbot takes it."""
+    if action == FOLD:
+        return "f"
+    if action == CALL:
+        return "c" if position.facing else "k"
+    return f"b{int(action[1:]) - position.opened_at}"
+
+
+# Hands ---------------------------------------------------------------------------------------------------------------
+
+
+class SlumbotHand(NamedTuple):
+    """A hand that is over.
+
+    Attributes
+    ----------
+    reply : dict
+        What Slumbot said last.
+    seat : int
+        Of the player: 0 has the big blind.
+    won : float
+        Chips that the player won.
+    baseline : float or None
+        Chips that Slumbot's own strategy would have won in the same seat with these cards, as Slumbot says.
+    hand : Hand or None
+        The hand with all cards. None if the answer lacks cards, or if its winnings are not those of the rules.
+    """
+
+    reply: Reply
+    seat: int
+    won: float
+    baseline: float | None
+    hand: Hand | None
+
+
+def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
+    """Where hand `number` stands, as the player sees it; PlayError if the answer makes no sense."""
+    seat = reply.get("client_pos")
+    if seat not in (0, 1) or not isinstance(reply.get("action", ""), str):
+        raise PlayError(f"an answer lacks `client_pos` or `action`: {_shortened(reply)}")
+    position = read_actions(reply.get("action", ""), game)
+    rules, deck = game.rules, game.deck
+    try:
+        mine = deck.cards("".join(reply.get("hole_cards", ())), rules.hole_cards)
+        size = rules.board_size(position.round)
+        board = deck.cards("".join(reply.get("board", ())[:size]), size, dead=mine)
+    except (KiltError, TypeError) as error:
+        raise PlayError(f"the cards of an answer cannot be ({error}): {_shortened(reply)}") from None
+    if position.actor not in (seat, TERMINAL):
+        raise PlayError(f"it is Slumbot's turn in an answer, and the hand is not over: {_shortened(reply)}")
+    return MatchState(seat, number, position, (mine, ()) if seat == 0 else ((), mine), board)
+
+
+def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
+    """A hand that is over, by the last answer; PlayError if the answer makes no sense."""
+    state, won, baseline = state_of(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
+    if not isinstance(won, int | float) or not state.over:
+        raise PlayError(f"an answer has winnings, and the hand is not over: {_shortened(reply)}")
+    hand = None
+    try:
+        dead = (*state.hand, *state.board)
+        theirs = game.deck.cards("".join(reply.get("bot_hole_cards") or ()), game.rules.hole_cards, dead=dead)
+        holes = (state.hand, theirs) if state.viewer == 0 else (theirs, state.hand)
+        names = (name, NAME) if state.viewer == 0 else (NAME, name)
+        played = Dealer(game).ended(number, state.position, Cards(holes, state.board), names)
+        hand = played if played.payoffs[state.viewer] == won else None
+    except (KiltError, TypeError):
+        pass  # without these cards the hand still counts
+    return SlumbotHand(reply, state.viewer, float(won), None if baseline is None else float(baseline), hand)
+
+
+def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, seed: int, name: str) -> SlumbotHand:
+    """Play one hand.
+
+    Parameters
+    ----------
+    client : SlumbotClient
+        Where Slumbot is.
+    agent : Agent
+        Who plays against Slumbot.
+    game : Holdem
+        The game `GAME`.
+    number : int
+        Of the hand in the match.
+    seed : int
+        What the agent draws at random is a function of it and of the number.
+    name : str
+        What the agent is called in a log.
+
+    Returns
+    -------
+    SlumbotHand
+        BrokenHandError is raised if the hand cannot be finished, another PlayError if Slumbot cannot be reached.
+    """
+    reply, before = client.new_hand(), ""
+    try:
+        while reply.get("winnings") is None:
+            state, before = state_of(reply, number, game), str(reply.get("action", ""))
+            if state.over:
+                raise PlayError(f"the hand is over, and the answer has no winnings: {_shortened(reply)}")
+            action = agent.act(state.observation(seed))
+            try:
+                state.position.after(action)
+            except GameError as error:
+                raise AgentError(f"{agent.name} has no legal answer in hand {number}: {error}") from None
+            reply = client.act(increment(state.position, action), before)
+        return finished_hand(reply, number, game, name)
+    except (RequestError, RefusedError, BrokenHandError, AgentError):
+        raise
+    except PlayError as error:
+        raise BrokenHandError(str(error)) from None
+
+
+class AgentError(PlayError):
+    """The player did something that is not legal: no other hand will be better."""
+
+
+# Requests ------------------------------------------------------------------------------------------------------------
+
+
+class SlumbotClient:
+    """Sends requests to Slumbot, again where there was no answer, and keeps the token of the session.
+
+    Parameters
+    ----------
+    url : str
+        Of the API, without the name of a request.
+    timeout : float
+        Seconds until an answer must have come.
+    tries : int
+        How often a request is sent at most.
+    wait : float
+        Seconds until the second try; each further wait is twice as long, up to `LONGEST_WAIT`.
+    warn : callable
+        Receives the reason each time a request is sent again.
+    """
+
+    def __init__(
+        self,
+        url: str = URL,
+        *,
+        timeout: float = 30.0,
+        tries: int = 6,
+        wait: float = 1.0,
+        warn: Callable[[str], object] = lambda text: None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise PlayError(f"{quoted(url)} is no address of an API: it begins with https:// and a host, as {URL}")
+        if not (timeout > 0 and tries >= 1 and wait >= 0):
+            raise PlayError(
+                f"timeout {timeout:g}, tries {tries} and wait {wait:g} cannot be: give a timeout above 0 seconds, 1 "
+                "try or more, and a wait of 0 seconds or more"
+            )
+        self.url, self.timeout, self.tries, self.wait, self.warn = url.rstrip("/"), timeout, tries, wait, warn
+        self.host, self.token = parts.netloc, ""
+        self._login: tuple[str, str] | None = None
+        # A proxy of the environment is for other hosts than this machine.
+        proxies = (urllib.request.ProxyHandler({}),) if parts.hostname in _LOOPBACK else ()
+        self._opener = urllib.request.build_opener(*proxies)
+
+    def login(self, user: str, password: str) -> None:
+        """Play under the name of an account. Its session is opened again after a fault."""
+        self._login = user, password
+        self.token = ""
+        reply = self._retried("login", {"username": user, "password": password})
+        self._keep_token(reply)
+        if not self.token:
+            raise RefusedError(f"{self.host} gave no token at login: {_shortened(reply)}")
+
+    def new_hand(self) -> Reply:
+        """Begin a hand. If Slumbot refuses the session, for its age perhaps, the hand begins in a new one."""
+        try:
+            return self._keep_token(self._retried("new_hand", self._session()))
+        except RefusedError as error:
+            if not self.token:
+                raise
+            self.warn(f"{error}: opening a new session")
+            self.forget_session()
+            return self._keep_token(self._retried("new_hand", self._session()))
+
+    def act(self, increment: str, before: str) -> Reply:
+        """Take an action in a hand whose actions so far are `before`.
+
+        A request whose answer was lost may have counted. It is sent again, and `old_action` of the answer then says
+        whether the action was taken once: BrokenHandError if not, or if Slumbot refuses the action.
+        """
+        try:
+            reply = self._retried("act", self._session() | {"incr": increment})
+        except RefusedError as error:
+            raise BrokenHandError(str(error)) from None
+        old = reply.get("old_action")
+        if not isinstance(old, str) or old.strip("/") != before.strip("/"):
+            raise BrokenHandError(
+                f"{increment} was sent to {self.host} after {before!r}, and taken after {old!r}: an answer was lost"
+            )
+        return self._keep_token(reply)
+
+    def forget_session(self) -> None:
+        """Open a new session with the next hand."""
+        self.token = ""
+        if self._login:
+            self.login(*self._login)
+
+    def _session(self) -> Reply:
+        return {"token": self.token} if self.token else {}
+
+    def _keep_token(self, reply: Reply) -> Reply:
+        """The answer without its token, which may be another one than before: it is no business of any log."""
+        token = reply.pop("token", None)
+        self.token = token if isinstance(token, str) and token else self.token
+        return reply
+
+    def _retried(self, what: str, body: Mapping[str, Any]) -> Reply:
+        """Send a request until it is answered, or `tries` times."""
+        wait = self.wait
+        for attempt in range(1, self.tries + 1):
+            try:
+                return self._sent(what, body)
+            except RequestError as error:
+                if attempt == self.tries:
+                    times = "once" if attempt == 1 else f"{attempt} times"
+                    raise RequestError(f"{error}; asked {times}: try again later, with the same command") from None
+                self.warn(f"{error}: asking again in {wait:g} s ({attempt + 1} of {self.tries})")
+            time.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
+        raise AssertionError
+
+    def _sent(self, what: str, body: Mapping[str, Any]) -> Reply:
+        """Send a request once."""
+        headers = {"Content-Type": "application/json", "User-Agent": "kilt"}
+        request = urllib.request.Request(f"{self.url}/{what}", json.dumps(body).encode(), headers, method="POST")
+        refusal = 0
+        try:
+            try:
+                with self._opener.open(request, timeout=self.timeout) as answer:
+                    data = answer.read(LONGEST + 1)
+            except urllib.error.HTTPError as error:
+                refusal, data = error.code, error.read(LONGEST + 1)
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            reason = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+            raise RequestError(f"{self.host} did not answer {what} ({reason})") from None
+        if refusal in BUSY or refusal >= 500:
+            raise RequestError(f"{self.host} answered {what} with HTTP code {refusal}")
+        try:
+            reply = json.loads(data)
+            if not isinstance(reply, dict) or len(data) > LONGEST:
+                raise ValueError
+        except ValueError:
+            kind = RefusedError if refusal else RequestError
+            said = f"HTTP code {refusal}" if refusal else f"no JSON object: {quoted(data.decode(errors='replace'), 60)}"
+            raise kind(f"{self.host} answered {what} with {said}") from None
+        if refusal or reply.get("error_msg"):
+            said = reply.get("error_msg") or f"HTTP code {refusal}"
+            raise RefusedError(f"{self.host} refused {what}: {quoted(str(said), 200)}")
+        return reply
+
+
+def _shortened(reply: Reply) -> str:
+    """An answer for a message, without the token."""
+    return quoted(json.dumps({key: value for key, value in reply.items() if key != "token"}), 300)
