@@ -23,12 +23,12 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from kilt.evaluate.players import load_holdem
-from kilt.reproduce.figure_6_holdem import kept_folder
 from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.ranges import first_decisions, grids, plot_ranges
+from kilt_lab.reproduce.figure_6_holdem import kept_folder
 
 PICTURES = Path(__file__).parent / "pictures"
 # What `kilt reproduce figure-6.1|figure-6.2 --game holdem.limit.2p --device gpu` kept: H200, 16 November 2026.
@@ -104,7 +104,6 @@ HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
     (("web",), "the page in the browser", ""),
     (("api",), "what import kilt offers", ""),
-    (("reproduce", "bench"), "published tables and figures found again; figures beside peers", ""),
     (("viz",), "data to pictures", ""),
     (("spots",), "subgames that are solved by themselves", ""),
     (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),

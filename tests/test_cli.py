@@ -180,7 +180,7 @@ def test_bench_without_its_peer(monkeypatch):
 @pytest.mark.slow
 def test_bench_cards(monkeypatch):
     """All promised figures are there; how large they are is for people to judge."""
-    from kilt.bench import cards as bench
+    from kilt_lab.benchmarks import cards as bench
 
     monkeypatch.setattr(bench, "SEVEN", 2000)
     monkeypatch.setattr(bench, "PEER_HANDS", 200)
@@ -194,8 +194,8 @@ def test_bench_cards(monkeypatch):
 
 def test_bench_spots_beside_a_peer(tmp_path):
     """A stand-in prints what TexasSolver does: the time is that of the last look, if that is near enough."""
-    from kilt.bench.spots import BETS, spot
-    from kilt.bench.texas_solver import commands, require, seconds_of
+    from kilt_lab.benchmarks.spots import BETS, spot
+    from kilt_lab.benchmarks.texas_solver import commands, require, seconds_of
 
     peer, told = tmp_path / "console_solver", commands(spot("turn"), BETS["turn"], 0.5, 2)
     for line in (
@@ -223,7 +223,7 @@ def test_bench_spots_beside_a_peer(tmp_path):
 
 
 def test_bench_start(monkeypatch):
-    from kilt.bench import start as bench
+    from kilt_lab.benchmarks import start as bench
 
     assert len(bench.COMMANDS) == 10
     monkeypatch.setattr(bench, "COMMANDS", {key: bench.COMMANDS[key] for key in ("help", "game_list")})

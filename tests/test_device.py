@@ -16,7 +16,6 @@ from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopWalks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
-from kilt.reproduce import abstracted, table_2_1
 from kilt.runs import plan
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
@@ -38,6 +37,7 @@ from kilt.tree.device_flops import DeviceFlops
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
 from kilt.tree.vector_tree import flop_tree
+from kilt_lab.reproduce import abstracted, table_2_1
 from test_flops import Quiet
 from test_vector import holdable
 

@@ -23,7 +23,6 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
 from kilt.api import play_match
-from kilt.bench import disk as bench
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
@@ -39,9 +38,6 @@ from kilt.games.holdem import Holdem
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
-from kilt.reproduce import REPRODUCTIONS
-from kilt.reproduce.claims import HOLDS
-from kilt.reproduce.reproduction import Request
 from kilt.runs import folder
 from kilt.runs.budget import Budget
 from kilt.runs.check import check
@@ -72,6 +68,10 @@ from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
 from kilt.web.views import strategy_view
+from kilt_lab.benchmarks import disk as bench
+from kilt_lab.reproduce import REPRODUCTIONS
+from kilt_lab.reproduce.claims import HOLDS
+from kilt_lab.reproduce.reproduction import Request
 from test_abstract import THREE_ROUNDS
 from test_vector import flat_tree_of, game_of
 from written_out import flat_places

@@ -17,7 +17,6 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
-from kilt.reproduce.figure_6_holdem import RNR, OrangeHoldem, Setting, observed
 from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
@@ -27,6 +26,7 @@ from kilt.solve.vector import VectorCfr
 from kilt.tree import best_response
 from kilt.tree.flat import Expansion, write_out
 from kilt.tree.vector import VectorGame
+from kilt_lab.reproduce.figure_6_holdem import RNR, OrangeHoldem, Setting, observed
 
 LEDUC = load_game("leduc")
 TWELVE = """

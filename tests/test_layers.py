@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import kilt
+import kilt_lab
 
 ROOT = Path(kilt.__file__).parent
+LAB = Path(__file__).parents[1] / "lab" / "kilt_lab"
 # Lowest first. A module may import from its own layer and from those before it.
 LAYERS = [
     {"errors"},
@@ -40,34 +42,35 @@ LAYERS = [
     {"runs"},
     {"spots"},
     {"viz"},
-    {"reproduce", "bench"},
     {"api"},
     {"web"},
     {"cli", "__init__"},
     {"__main__"},
 ]
-ONE_PLACE = {  # where a package may be imported; peers, in benchmarks too
+ONE_PLACE = {  # where a package may be imported
     "cupy": ["gpu.py"],
     "filelock": ["machine.py"],
     "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],
     "numba": ["jit.py", "lanes.py"],
-    "phevaluator": ["bench"],
+    "phevaluator": ["benchmarks"],
     "platformdirs": ["artifact.py"],
     "psutil": ["machine.py"],
-    "pyspiel": ["tree", "bench"],
+    "pyspiel": ["tree", "benchmarks"],
     "ray": ["engines"],
     "rich": ["cli"],
     "ot": ["abstraction"],
-    "scipy": ["abstraction", "bench", "evaluate", "solve"],
-    "sklearn": ["bench"],
+    "scipy": ["abstraction", "benchmarks", "evaluate", "solve"],
+    "sklearn": ["benchmarks"],
     "tomli_w": ["records.py"],
     "zstandard": ["solve"],
     "fastapi": ["web"],
     "typer": ["cli"],
     "uvicorn": ["web"],
 }
-MODULES = sorted(ROOT.rglob("*.py"))
+LIBRARY = sorted(ROOT.rglob("*.py"))
+LABORATORY = sorted(LAB.rglob("*.py"))
+MODULES = [*LIBRARY, *LABORATORY]
 
 
 def layer(part):
@@ -93,30 +96,48 @@ def imports(path):
                 yield from (f"kilt.{name.name}" for name in node.names if name.name != "__version__")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def part(path):
+    """The package or module, within the library or the laboratory, that a file belongs to."""
+    return path.relative_to(ROOT if path.is_relative_to(ROOT) else LAB).parts[0]
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_run_one_way(path):
-    mine = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    mine = part(path).removesuffix(".py")
     for name in imports(path):
         first, *rest = name.split(".")
         if first == "kilt" and rest:
             assert layer(rest[0]) <= layer(mine), f"{mine} may not import {name}"
-        if first in ONE_PLACE:
-            assert path.relative_to(ROOT).parts[0] in ONE_PLACE[first], f"{name} has its own place"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(path.parents[2])))
+def test_heavy_packages_are_imported_in_one_place(path):
+    for name in imports(path):
+        first = name.split(".")[0]
+        assert part(path) in ONE_PLACE.get(first, [part(path)]), f"{name} has its own place"
+
+
+def test_the_library_does_not_need_the_laboratory():
+    """Only the command line looks for it."""
+    named = [(str(path.relative_to(ROOT)), name) for path in LIBRARY for name in imports(path)]
+    assert {path for path, name in named if name.startswith("kilt_lab")} == {"cli/lab.py"}
+    assert kilt.__version__ == kilt_lab.__version__
 
 
 def test_solvers_and_players_do_not_know_each_other():
-    sides = {"solve": "play", "play": "solve", "reproduce": "bench", "bench": "reproduce"}
+    sides = {"solve": "play", "play": "solve", "reproduce": "benchmarks", "benchmarks": "reproduce"}
     for path in MODULES:
-        mine = path.relative_to(ROOT).parts[0]
         for name in imports(path):
-            assert mine not in sides or not name.startswith(f"kilt.{sides[mine]}")
+            other = sides.get(part(path))
+            assert not other or not name.startswith((f"kilt.{other}", f"kilt_lab.{other}"))
 
 
 def test_no_module_imports_itself_by_way_of_others():
     """Inside layers too, and whether an import is at the top, in a function, or for types only."""
     names = {
-        ".".join(("kilt", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
-        for path in MODULES
+        ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        for root in (ROOT, LAB)
+        for path in sorted(root.rglob("*.py"))
     }
 
     def imported(path):

@@ -29,7 +29,17 @@ from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
 from kilt.games.gamedef import library
-from kilt.reproduce import (
+from kilt.runs.budget import Budget
+from kilt.runs.subject import Subject
+from kilt.solve import forms
+from kilt.solve.vector import VectorCfr
+from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
+from kilt.strategy.model import DecisionLayout
+from kilt.strategy.postprocess import rule_named
+from kilt.tree.best_response import response_values
+from kilt.tree.flat import flat_tree
+from kilt.tree.vector import VectorGame
+from kilt_lab.reproduce import (
     REPRODUCTIONS,
     algorithm_4,
     claims,
@@ -57,20 +67,10 @@ from kilt.reproduce import (
     tartanian7_table_2,
     tilts,
 )
-from kilt.reproduce.agents import with_spare_seeds
-from kilt.reproduce.claims import OPEN, Claim, Row
-from kilt.reproduce.reproduction import ReproductionResult, Request
-from kilt.reproduce.table_2_1 import PAPER, responses_to
-from kilt.runs.budget import Budget
-from kilt.runs.subject import Subject
-from kilt.solve import forms
-from kilt.solve.vector import VectorCfr
-from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
-from kilt.strategy.model import DecisionLayout
-from kilt.strategy.postprocess import rule_named
-from kilt.tree.best_response import response_values
-from kilt.tree.flat import flat_tree
-from kilt.tree.vector import VectorGame
+from kilt_lab.reproduce.agents import with_spare_seeds
+from kilt_lab.reproduce.claims import OPEN, Claim, Row
+from kilt_lab.reproduce.reproduction import ReproductionResult, Request
+from kilt_lab.reproduce.table_2_1 import PAPER, responses_to
 from written_out import distribution, tree_of
 
 LIMIT = """GAMEDEF
@@ -109,7 +109,7 @@ END GAMEDEF
 # The same commands in a process of their own, on a small game, each part of which takes a while.
 MAIN = """
 import sys, time
-import kilt.cli, kilt.evaluate.flops as flops, kilt.reproduce.table_2_1 as table
+import kilt.cli, kilt.evaluate.flops as flops, kilt_lab.reproduce.table_2_1 as table
 table.GAME, flops.OFTEN, wait, part = sys.argv.pop(1), 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
 flops.FlopResponses.time_left = lambda self: 1.0
 flops.FlopResponses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
@@ -579,7 +579,7 @@ def test_trunks_of_cfr_br(tmp_path, monkeypatch):
 
 
 def test_importing_the_command_is_quick():
-    code = "import sys, kilt.cli.reproduce; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
+    code = "import sys, kilt_lab.cli.reproduce; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -1014,7 +1014,7 @@ def test_everything_in_small(tmp_path, monkeypatch):
     small = {name: REPRODUCTIONS[name] for name in ("table-4.1", "figure-3.2", "table-2.1")}
     small["figure-3.2"] = replace(small["figure-3.2"], quick=Request(("cs",), "leduc", 0.001, runs=2))
     small["table-2.1"] = replace(small["table-2.1"], quick=Request(device="nonesuch"))
-    monkeypatch.setattr("kilt.reproduce.REPRODUCTIONS", small)
+    monkeypatch.setattr("kilt_lab.reproduce.REPRODUCTIONS", small)
     result = kilt("reproduce", "--all", "--quick", "--out", tmp_path / "here", "--json", code=1)
     said = json.loads(result.stdout)
     assert [one["name"] for one in said["reproductions"]] == ["table-4.1", "figure-3.2"]
@@ -1055,7 +1055,7 @@ def test_rows_so_far_after_ctrl_c(arguments, monkeypatch):
         return ReproductionResult("half of it", [Row("1-round", 14.52, 14.0, "kB", 0.0, {})])
 
     small = {"figure-5.2": REPRODUCTIONS["tartanian7-sizes"], "table-4.1": replace(table_4_1.TABLE, run=stopped)}
-    monkeypatch.setattr("kilt.reproduce.REPRODUCTIONS", small)
+    monkeypatch.setattr("kilt_lab.reproduce.REPRODUCTIONS", small)
     said = json.loads(kilt("reproduce", *arguments, "--json", code=130).stdout)
     shown = kilt("reproduce", *arguments, code=130).stdout
     if arguments == ("--all",):

@@ -9,7 +9,6 @@ from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import PublicPolicy
-from kilt.reproduce.resolving import CASES, KnownStrategy, PureContinuations, Solved, after, events, subgames
 from kilt.search.continuations import BlueprintContinuations
 from kilt.solve.resolve import METHODS, resolve, with_depth_limit
 from kilt.solve.variants import Discount
@@ -17,6 +16,7 @@ from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, RESPOND
+from kilt_lab.reproduce.resolving import CASES, KnownStrategy, PureContinuations, Solved, after, events, subgames
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board

@@ -19,7 +19,6 @@ from kilt.games import load_game, poker
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.reproduce import schmid_stud
 from kilt.solve.cfr import FullWidth
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
@@ -28,6 +27,7 @@ from kilt.solve.registry import ALGORITHMS, make_solver
 from kilt.tree.best_response import expected_value, exploitability, response_values, uniform
 from kilt.tree.flat import flat_tree, merge
 from kilt.tree.vector import VectorGame
+from kilt_lab.reproduce import schmid_stud
 
 EACH_DOWN, EACH_UP = [(0, False), (1, False)], [(0, True), (1, True)]
 # Ranks, suits, up-cards and cards face down of the second round, and what both rounds deal card by card.

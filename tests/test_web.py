@@ -32,7 +32,6 @@ from playwright.sync_api import expect, sync_playwright
 from kilt import artifact, cancellation
 from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.api import solve_game
-from kilt.bench import web as bench
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
 from kilt.evaluate.decisions import decision_values, exact, judged, ranges
@@ -53,6 +52,7 @@ from kilt.web.server import LONGEST, Guard, State, create_app
 from kilt.web.spot_views import spot_view
 from kilt.web.tables import Tables, WebTable
 from kilt.web.views import abstraction_view, judged_view, strategy_view
+from kilt_lab.benchmarks import web as bench
 
 BROWSER = os.environ.get("KILT_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
 STORED = Path(__file__).parent / "data" / "0.1.0" / "abstract"

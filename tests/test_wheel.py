@@ -85,7 +85,8 @@ def test_the_first_minute(installed):
     [
         (["match", "always-call", "random", "--game", "leduc", "--engine", "ray"], "pip install 'kilt[ray]'"),
         (["solve", "--game", "openspiel:kuhn_poker"], "pip install 'kilt[peers]'"),
-        (["bench", "cards"], "pip install 'kilt[peers]'"),
+        (["bench", "cards", "--json"], "pip install 'kilt[lab]'"),
+        (["reproduce", "figure-3.2", "--quick"], "pip install 'kilt[lab]'"),
     ],
 )
 def test_what_needs_an_extra_says_so_in_a_line(installed, command, remedy):

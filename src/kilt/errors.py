@@ -60,7 +60,7 @@ class EngineError(KiltError):
 
 
 class MissingPeerError(KiltError):
-    """A package that kilt measures itself against is not installed."""
+    """A package that a command needs, and that kilt does not require, is not installed."""
 
 
 def quoted(text: str, most: int = 80) -> str:

@@ -15,18 +15,17 @@ import typer
 from kilt import __version__
 from kilt.cli import (
     abstraction,
-    bench,
     cards,
     check,
     counter,
     demo,
     evaluate,
     game,
+    lab,
     match,
     model,
     plan,
     play,
-    reproduce,
     slumbot,
     solve,
     spot,
@@ -67,8 +66,7 @@ app.command()(play.agent)
 app.command()(slumbot.slumbot)
 app.add_typer(spot.app, name="spot")
 app.add_typer(evaluate.app, name="evaluate")
-app.command()(reproduce.reproduce)
-app.add_typer(bench.app, name="bench")
+lab.add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:

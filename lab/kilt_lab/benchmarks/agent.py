@@ -1,0 +1,136 @@
+"""``kilt bench agent``.
+
+A node visit is a node that a walk comes to: a decision, or the end of a hand. The limit is how many words a core can
+read at random from the same table when no read waits for another.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.evaluate.players import load_agent
+from kilt.evaluate.stats import win_rate
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.agent import BASELINES, Agent, Observation
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.dealer import Dealer
+from kilt.play.match import play_match
+from kilt.solve.external import External, SamplingOptions
+from kilt.strategy.blueprint import Blueprint
+from kilt.strategy.postprocess import rule_named
+from kilt_lab.benchmarks.agent_kernels import read_at_random
+from kilt_lab.benchmarks.measure import Figure
+
+CARDS = "IR-PHS-PHS 169-1300-1300-1300"  # quickly built, and as large as any
+ACTIONS = "50%, 75%, 1x, 1.5x, 2x, a; 1x, 2x, a; 1x, a"
+SMALL = "1x, a / 50%, 1x, a; 1x, a; a"
+GAME = "holdem.nolimit.2p"
+ROUNDS, DEALS, READS = 7, 40_000, 20_000_000
+DECISIONS, HANDS = 5_000, 20_000
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure external sampling on a table of gigabytes, the time of an agent's decisions, and hands per second."""
+    game, threads = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
+    deal = Deal.of(game)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        cards = build(
+            AbstractionSpec.named(CARDS, deal), folder / "cards", cache=artifact.cache_folder(), threads=threads
+        )
+        large = AbstractGame(game, cards, actions_of(ACTIONS))
+        figures = _walks(large, threads, ROUNDS * (3 if long else 1))
+        figures += _decisions(large, folder)
+        return figures + _matches(AbstractGame(game, cards, actions_of(SMALL)), folder, threads)
+
+
+def _walks(abstract: AbstractGame, threads: int, rounds: int) -> list[Figure]:
+    solver = External(abstract, 1, SamplingOptions(), threads)
+    solver.step(10 * DEALS)  # touches memory, and compiles
+    seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all")}
+    for number in range(rounds + 1):
+        began = perf_counter()
+        read_at_random(solver.table, READS, np.uint64(number))
+        seen["reads"].append(READS / (perf_counter() - began))
+        for name, using in (("one", 1), ("all", threads)):
+            before = solver.visits, solver.decisions
+            solver.threads = using
+            began = perf_counter()
+            solver.step(DEALS * using)
+            spent = perf_counter() - began
+            seen[name].append((solver.visits - before[0]) / spent)
+            if using == 1:
+                seen["decisions"].append((solver.decisions - before[1]) / spent)
+    found = {name: median(rates[1:]) for name, rates in seen.items()}
+    size = f"{solver.table.nbytes / 1e9:.1f} GB"
+    return [
+        Figure("visits_per_second", f"nodes of external sampling, one core, {size}", found["one"], "1/s"),
+        Figure("decisions_per_second", "… of which decisions", found["decisions"], "1/s"),
+        Figure("random_reads_per_second", "independent random reads from the same table", found["reads"], "1/s"),
+        Figure("ratio_to_limit", "visits for each of these reads", found["one"] / found["reads"], ""),
+        Figure("threads_ratio", f"{threads} threads, to one", found["all"] / found["one"], ""),
+    ]
+
+
+class _Timed:
+    """An agent whose decisions are timed."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent, self.name, self.seconds = agent, agent.name, list[float]()
+
+    def act(self, observation: Observation) -> str:
+        began = perf_counter()
+        action = self.agent.act(observation)
+        self.seconds.append(perf_counter() - began)
+        return action
+
+
+def _decisions(abstract: AbstractGame, folder: Path) -> list[Figure]:
+    """An agent with a strategy that is as large as it would be, but drawn at random."""
+    shares = np.random.default_rng(0).integers(0, 1 << 16, abstract.slots, dtype=np.uint16)
+    Blueprint.of(abstract, shares).save(folder / "large", folder / "cards")
+    size = shares.nbytes
+    del shares
+    began = perf_counter()
+    blueprint = Blueprint.load(folder / "large")
+    opened = perf_counter() - began
+    agent = _Timed(BlueprintAgent("large", blueprint, rule_named("new-0.2")))
+    dealer, number = Dealer(abstract.game), 0
+    dealer.play(0, (agent, BASELINES["random"]))
+    agent.seconds.clear()
+    while len(agent.seconds) < DECISIONS:
+        seats = (agent, BASELINES["random"]) if number % 2 else (BASELINES["random"], agent)
+        dealer.play(number, seats)
+        number += 1
+    middle, late = (1000 * float(np.quantile(agent.seconds, share)) for share in (0.5, 0.99))
+    what = f"of an agent with a strategy of {size / 1e9:.1f} GB, opened in {1000 * opened:.0f} ms"
+    return [
+        Figure("decision_ms_median", f"a decision {what}: median", middle, "ms"),
+        Figure("decision_ms_p99", "… 99 of 100 take no longer", late, "ms"),
+        Figure("opening_ms", "… opening it", 1000 * opened, "ms"),
+    ]
+
+
+def _matches(abstract: AbstractGame, folder: Path, threads: int) -> list[Figure]:
+    solver = External(abstract, 1, SamplingOptions(linear=True), threads)
+    solver.step(2_000_000)
+    Blueprint.of(abstract, solver.average()).save(folder / "small", folder / "cards")
+    players = f"{folder / 'small'}@new-0.2", f"{folder / 'small'}@none"
+    began = perf_counter()
+    played = play_match(abstract.game, players, 5 * HANDS, load=load_agent, processes=threads)
+    spent = perf_counter() - began
+    what = f"hands of a match between two blueprints, {threads} processes, {win_rate(played)} mbb/h"
+    return [Figure("hands_per_second", what, played.hands / spent, "1/s")]

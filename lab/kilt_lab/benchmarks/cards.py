@@ -1,0 +1,65 @@
+"""``kilt bench cards``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+from kilt.cards.deck import FULL
+from kilt.cards.equity import board_rows, completions
+from kilt.cards.hands import census, strengths
+from kilt.cards.isomorphism import Isomorphism
+from kilt.errors import MissingPeerError
+from kilt_lab.benchmarks.measure import Figure, interleaved
+
+SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure; about a minute, with `long` somewhat more."""
+    try:
+        from phevaluator import evaluate_cards
+    except ImportError:
+        raise MissingPeerError(
+            "phevaluator, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
+        ) from None
+    rng = np.random.default_rng(2015)
+    cards = np.argsort(rng.random((SEVEN, FULL.size)), axis=1)[:, :7].astype(np.int8)
+    rows = cards[:PEER_HANDS].tolist()
+    boards = completions(()).boards
+    some = rng.choice(len(boards), BOARDS)
+    layout = Isomorphism((2, 3, 1, 1))
+
+    seconds = interleaved(
+        {
+            "kilt": lambda: strengths(cards),
+            "phevaluator": lambda: [evaluate_cards(*row) for row in rows],
+            "river": lambda: board_rows(boards[some]),
+            "index": lambda: layout.index(cards),
+            "startup": lambda: subprocess.run(
+                [sys.executable, "-m", "kilt", "--help"], capture_output=True, check=True
+            ),
+        },
+        rounds=ROUNDS,
+    )
+    per_second, peer = SEVEN / seconds["kilt"], PEER_HANDS / seconds["phevaluator"]
+    figures = [
+        Figure("seven_card_per_second", "7-card strengths, batch", per_second, "hands/s"),
+        Figure("phevaluator_per_second", "phevaluator.evaluate_cards from Python", peer, "hands/s"),
+        Figure("ratio_to_phevaluator", "the ratio of these two", per_second / peer, "×"),
+        Figure("river_board_us", "all 1,081 hand strengths of a river board", seconds["river"] / BOARDS * 1e6, "µs"),
+        Figure("canonical_index_per_second", "canonical index of 2+3+1+1 cards", SEVEN / seconds["index"], "hands/s"),
+        Figure("startup_seconds", "kilt --help", seconds["startup"], "s"),
+    ]
+    if long:
+        whole = interleaved(
+            {"boards": lambda: [board_rows(part) for part in np.array_split(boards, 32)], "census": lambda: census(7)},
+            rounds=3,
+        )
+        figures += [
+            Figure("all_boards_seconds", "all 134,459 canonical river boards", whole["boards"], "s"),
+            Figure("census_seconds", "census of all 133,784,560 seven-card hands", whole["census"], "s"),
+        ]
+    return figures

@@ -1,0 +1,126 @@
+"""``kilt bench counter``: abstract games by joint tables, and models from logs.
+
+The abstract game is as large as limit hold'em with five buckets a round and perfect recall, 3,624,290 information sets
+[Johanson16 §6.3.1]; how likely its buckets come together is made up, which changes no time. A model is counted from a
+log of hands of `probe` against `random` in limit hold'em, by one core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame, SyntheticGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import JointTables, Sequences
+from kilt.abstraction.pipeline import build
+from kilt.evaluate.observer import AbstractObserver
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import log_line
+from kilt.play.agent import BASELINES
+from kilt.play.match import play_match
+from kilt.solve.cfr import FullWidth
+from kilt.solve.counter import Restriction
+from kilt.solve.external import External
+from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.solver import Solver
+from kilt.solve.vector import VectorCfr
+from kilt.tree.best_response import uniform
+from kilt.tree.flat import FlatTree, flat_tree
+from kilt.tree.vector import VectorGame
+from kilt_lab.benchmarks.measure import Figure, interleaved
+
+GAME, SMALL = "holdem.limit.2p", "holdem.2-1"
+BUCKETS = 5  # of each round, for each of the round before
+CARDS = "IR-PHS-PHS 169-60-60-60"
+HANDS = 20_000
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure an iteration of CFR and best responses in the abstract game, and how fast logs are read."""
+    solver = JointCfr(_joint_game(), "cfr")
+    solver.step(1)
+    strategy = solver.average()
+    seconds = interleaved(
+        {"iteration": lambda: solver.step(1), "response": lambda: solver.game.response_values(strategy)},
+        rounds=7 if long else 3,
+    )
+    ratios = _ratios(rounds=9 if long else 5)
+    infosets = f"{sum(solver.game.abstract.size.infosets):,} information sets"
+    rate = _reading_rate(HANDS * (10 if long else 1))
+    return [
+        Figure("abstract_iteration_seconds", f"CFR, both players, {infosets}", seconds["iteration"], "s"),
+        Figure("abstract_response_seconds", f"best responses, both seats, {infosets}", seconds["response"], "s"),
+        *(
+            Figure(f"dbr_ratio{key}", f"a data-biased iteration beside one of CFR, {what}", ratio, "×")
+            for key, what, ratio in ratios
+        ),
+        Figure("model_hands_per_second", f"a model from a log, {GAME}, one core", rate, "hands/s"),
+    ]
+
+
+def _ratios(rounds: int) -> list[tuple[str, str, float]]:
+    """What an iteration for one seat takes with a restricted opponent, over one of CFR: of each form of a game."""
+    tree, game = flat_tree(Holdem(ready_made("leduc"), "leduc")), VectorGame(Holdem(ready_made(SMALL), SMALL))
+    synthetic = SyntheticGame(Holdem(ready_made(GAME), GAME), ((60,) * 4,) * 2)
+    made: dict[str, tuple[str, Callable[[Restriction | None], Solver], int, tuple[int, ...]]] = {
+        "": (f"{SMALL}, vectors of hands", partial(_vector, game), 1, game.shape),
+        "_flat": ("leduc, flat", partial(_flat, tree), 100, uniform(tree).shape),
+        "_external": ("external sampling, limit hold'em", partial(_external, synthetic), 20_000, (synthetic.slots,)),
+    }
+    found = []
+    for key, (what, make, steps, shape) in made.items():
+        held = Restriction(1, np.full(shape, 0.15))
+        solvers = {"cfr": make(None), "dbr": make(held)}
+        seconds = interleaved({name: partial(solver.step, steps) for name, solver in solvers.items()}, rounds=rounds)
+        found.append((key, what, seconds["dbr"] / seconds["cfr"]))
+    return found
+
+
+def _vector(game: VectorGame, held: Restriction | None) -> Solver:
+    return VectorCfr(game, "cfr+", restriction=held)
+
+
+def _flat(tree: FlatTree, held: Restriction | None) -> Solver:
+    return FullWidth(tree.nodes, "cfr+", held)
+
+
+def _external(game: SyntheticGame, held: Restriction | None) -> Solver:
+    return External(game, restriction=held)
+
+
+def _joint_game() -> JointGame:
+    """An abstract game of limit hold'em with perfect recall and made-up joint tables."""
+    game = Holdem(ready_made(GAME), GAME)
+    numbers = tuple(BUCKETS ** (r + 1) for r in range(game.rules.rounds))
+    own = tuple(
+        Sequences(np.arange(number, dtype=np.int32) // BUCKETS * (r > 0), np.arange(number, dtype=np.int32))
+        for r, number in enumerate(numbers)
+    )
+    wins = np.random.default_rng(0).random((numbers[-1], numbers[-1]))
+    wins /= 2 * wins.sum()
+    tables = JointTables((own, own), wins, wins.T.copy(), np.zeros_like(wins))
+    return JointGame(SyntheticGame(game, (numbers, numbers)), tables)
+
+
+def _reading_rate(hands: int) -> float:
+    """Hands of a log that are read and counted in a second of CPU time, compilation not included."""
+    game, lines = Holdem(ready_made(GAME), GAME), []
+    players = BASELINES["probe"], BASELINES["random"]
+    play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
+    with TemporaryDirectory() as name:
+        place = Path(name) / "cards"
+        cards = build(AbstractionSpec.named(CARDS, Deal.of(game)), place, cache=artifact.cache_folder(), threads=2)
+        for some in (lines[:100], lines):
+            observer = AbstractObserver(AbstractGame(game, cards), "probe")
+            began = process_time()
+            observer.add_log("\n".join(some), "the log")
+    return hands / (process_time() - began)

@@ -1,0 +1,205 @@
+"""``kilt bench disk``: CFR+ with regrets on disk beside CFR+ in memory: size, time, and what rounding costs.
+
+With ``--long``, [3-1] hold'em too, whose tables memory does not hold: how far it comes in some minutes. ``--bits`` asks
+what scales cost, and for nothing else: one solve in memory does for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.games import load_game
+from kilt.games.game import Game
+from kilt.runs.budget import Budget
+from kilt.runs.run import new_run
+from kilt.solve.disk import GOLDEN, DiskCfr
+from kilt.solve.disk_strategy import DiskProblem
+from kilt.solve.disk_subgames import FINENESS, LoadedSubgame, Subgames
+from kilt.solve.problem import big_blind_of
+from kilt.solve.variants import Discount, discounts
+from kilt.solve.vector import SELF_PLAY, VectorCfr
+from kilt.tree.vector import VectorGame
+from kilt_lab.benchmarks.measure import Figure, interleaved
+
+SMALL, LARGE = ("holdem.2-1", 20), ("holdem.2-4", 100)  # games, and iterations
+ROUNDS = 3  # in which both are timed
+LARGER = "holdem.3-1"  # whose tables memory does not hold
+MINUTES = 120.0  # that it is solved for
+FEWEST_BITS, MOST_BITS = 8, 26  # that are of use: with more, sums of regrets soon come to their end
+BLOCK = 32  # rows that are rounded at a time: as many as stay near the core
+
+
+def run(
+    *,
+    long: bool = False,
+    minutes: float = MINUTES,
+    bits: Sequence[int] = (),
+    game: Game | None = None,
+    iterations: int | None = None,
+    dtype: npt.DTypeLike = np.float32,
+) -> list[Figure]:
+    """Measure files, memory and time of `DiskCfr` on [2-1] hold'em, or with `long` on [2-4] and [3-1].
+
+    Parameters
+    ----------
+    long : bool
+        Whether the game is [2-4] hold'em, for 100 iterations, and [3-1] is solved for some minutes too.
+    minutes : float
+        How many, with `long`.
+    bits : sequence of int
+        Of the largest regret of a walk, for what these cost: see `scales`. Nothing else is measured.
+    game : Game, optional
+        Another one.
+    iterations : int, optional
+        Another number of them.
+    dtype : data type
+        Of the numbers in walks.
+    """
+    name, usual = LARGE if long else SMALL
+    rules = game or load_game(name)
+    iterations, blind = iterations or usual, big_blind_of(rules) or 1.0
+    if bits:
+        return list(scales(rules, iterations, bits, dtype))
+    vectors = VectorGame(rules)
+    disk = DiskCfr(Subgames(vectors, dtype))
+    disk.step(iterations)
+    peak, ratio = _peak(), 4 * disk.subgames.numbers / disk.store.size
+    larger = larger_game(LARGER, minutes) if long else []  # before anything is in memory
+    exact = VectorCfr(vectors, averaging=False)  # in single precision noise grows where all regrets are near 0
+    exact.step(iterations)
+    found = disk.current().exploitability(), vectors.exploitability(exact.regret)
+    on_disk, in_memory = (1000 * chips / blind for chips in found)
+    memory = VectorCfr(vectors, "cfr+", dtype, averaging=False)
+    memory.regret[...], memory.iterations = exact.regret, exact.iterations
+    seconds = interleaved({"disk": partial(disk.step, 1), "memory": partial(memory.step, 1)}, ROUNDS)
+    return [
+        Figure("compression_ratio", f"4-byte numbers to files, {rules.name}", ratio, "to 1"),
+        Figure(
+            "overhead", "an iteration, on disk to in memory, one thread walks", seconds["disk"] / seconds["memory"], ""
+        ),
+        Figure("peak_gb", "memory of the process at its peak", peak, "GB"),
+        Figure("iteration_seconds", "an iteration on disk", seconds["disk"], "s"),
+        Figure("memory_seconds", "an iteration in memory", seconds["memory"], "s"),
+        Figure("exploitability", f"on disk after {iterations} iterations", on_disk, "mbb/g"),
+        Figure("rounding_cost", "… more than in memory, in double precision", on_disk - in_memory, "mbb/g"),
+        *larger,
+    ]
+
+
+class RoundedCfr(VectorCfr):
+    """CFR+ in memory whose regrets are rounded after each pass as `DiskCfr` rounds them.
+
+    Parameters
+    ----------
+    solver : DiskCfr
+        With the game, its cut, the type of numbers and the scale.
+    """
+
+    def __init__(self, solver: DiskCfr) -> None:
+        cut = solver.subgames
+        super().__init__(cut.game, "cfr+", cut.dtype, averaging=False)
+        self.solver = solver
+
+    def step(self, iterations: int) -> None:
+        """Run some more iterations."""
+        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=False):
+            discount = Discount._make([*row.tolist(), self.variant.predictive])
+            for turn in SELF_PLAY:
+                self._walk(discount, (turn,))
+                self._round((2 * self.iterations + turn.player) * GOLDEN % 1)
+            self.iterations += 1
+
+    def _round(self, dither: float) -> None:
+        """Round all regrets but those of the trunk; those of the other player are whole already, and stay so."""
+        table, scale = self._regret, self.solver.scale
+        for first in range(self.solver.subgames.trunk_rows, len(table), BLOCK):
+            block = table[first : first + BLOCK]
+            block *= scale
+            block += dither
+            np.floor(block, out=block)
+            block /= scale
+
+    def to_files(self) -> None:
+        """Give the regrets to the files of the solver, which has none, but for what subgames are worth.
+
+        That comes with the next pass, which needs nothing of it.
+        """
+        solver, table = self.solver, self.regret
+        cut, tree = solver.subgames, solver.subgames.game.tree
+        scratch = cut.scratch()
+        solver.trunk[...] = table[: cut.trunk_rows]
+        for number in range(cut.count):
+            part = cut.part(number)
+            layouts = cut.layouts(number, part)
+            regret = scratch.regret[: int(layouts[0].start[-1])]
+            regret[: cut.lead_rows] = cut.lead(number, solver.trunk)
+            boards = tree.board_start[1] + cut.cuts[number, :2]
+            for r, (begin, end) in enumerate(cut.betting(number).rows.tolist()):
+                if r >= cut.trunk_rounds:
+                    whole = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(-1, tree.rows[r], cut.width)
+                    first, last = (boards - tree.board_start[r]).tolist()
+                    rows = slice(*layouts[0].start[r : r + 2].tolist())
+                    regret[rows] = whole[first:last, begin:end].reshape(-1, cut.width)
+                boards = tree.first_board[boards] if r else boards
+            for player in (0, 1):
+                solver.passes = 2 * self.iterations - 2 + player
+                loaded = LoadedSubgame(number, part, layouts, regret, regret, scratch.sums)
+                solver._write(player, loaded, np.zeros((0, 0), cut.dtype))
+        solver.passes = 2 * self.iterations
+        solver.store.write_trunk(solver.passes, solver.tables)
+
+
+def scales(rules: Game, iterations: int, bits: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Iterator[Figure]:
+    """What scales cost, by the bits of the largest regret of a walk, and how small files are with them.
+
+    All iterations but the last are done in memory and rounded as on disk, for half of the time.
+    """
+    vectors, blind = VectorGame(rules), big_blind_of(rules) or 1.0
+    exact = VectorCfr(vectors, averaging=False)
+    exact.step(iterations)
+    in_memory = 1000 * vectors.exploitability(exact.regret) / blind
+    del exact
+    yield Figure("memory_exploitability", f"in memory after {iterations} iterations", in_memory, "mbb/g")
+    for each in bits:
+        cut = Subgames(vectors, dtype)
+        solver = DiskCfr(cut, scale=cut.default_scale * 2.0 ** (each - FINENESS))
+        twin = RoundedCfr(solver)
+        twin.step(iterations - 1)
+        twin.to_files()
+        del twin
+        solver.step(1)
+        ratio = 4 * cut.numbers / solver.store.size
+        cost = 1000 * solver.current().exploitability() / blind - in_memory
+        yield Figure(f"rounding_cost_{each}", f"with {each} bits, on disk, more than that", cost, "mbb/g")
+        yield Figure(f"compression_ratio_{each}", "… 4-byte numbers to files", ratio, "to 1")
+
+
+def larger_game(name: str, minutes: float) -> list[Figure]:
+    """How far a run on disk comes in some minutes on all cores, in a folder for temporary files, and what it takes."""
+    with TemporaryDirectory() as folder:
+        budget, place = Budget(seconds=60 * minutes), Path(folder) / "run"
+        run = new_run(name, "cfr+disk", budget=budget, threads=os.cpu_count() or 1, folder=place)
+        step, blind = run.finish(), run.problem.big_blind or 1.0
+        assert isinstance(run.problem, DiskProblem) and isinstance(run.solver, DiskCfr)
+        ratio, peak = 4 * run.problem.subgames.numbers / run.solver.store.size, _peak()
+    found = 1000 * step.exploitability / blind
+    return [
+        Figure("larger_exploitability", f"{name}, on disk after {minutes:g} minutes", found, "mbb/g"),
+        Figure("larger_iterations", "… iterations", step.iterations, ""),
+        Figure("larger_cpu_seconds", "… CPU time, measuring and compiling included", step.cpu_seconds, "s"),
+        Figure("larger_compression_ratio", "… 4-byte numbers to files", ratio, "to 1"),
+        Figure("larger_peak_gb", "… memory of the process at its peak", peak, "GB"),
+    ]
+
+
+def _peak() -> float:
+    """Gigabytes that the process has had in memory at most."""
+    return getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9

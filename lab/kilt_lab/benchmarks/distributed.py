@@ -1,0 +1,123 @@
+"""``kilt bench distributed``.
+
+Blades on Ray, as many as there are cores, beside as many threads of external sampling that share a table: the same
+abstract game, in turns. Both count nodes that walks come to. With ``--long`` both then learn from as many nodes, with
+five seeds each, and meet; and the simulator says beforehand what 1, 2, 4 and 8 blades will do.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.config import EngineConfig
+from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
+from kilt.evaluate.stats import estimate
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.runs.cluster import check
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.solver import Distributed, Times, start
+from kilt.solve.external import External, SamplingOptions
+from kilt_lab.benchmarks.measure import Figure
+
+GAME = "holdem.nolimit.2p.50bb"
+CARDS, CLASSES, CODES = "IR-PHS-PHS 169-30-30-30", 10, 300
+ACTIONS = "50%, 1x, a; 1x, a; a"
+ROUNDS, SECONDS = 7, 4.0
+SEEDS, VISITS, DEALS = 5, 400_000_000, 100_000
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure blades beside threads."""
+    game, cores = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
+    deal = Deal.of(game)
+    with TemporaryDirectory() as name:
+        place = Path(name) / "cards"
+        classes = PublicPlan(2, CLASSES, base="IR-PHS-PHS 169-100-100-100", codes=CODES)
+        plan = replace(plan_named(CARDS, deal.board_cards), public=(classes,))
+        cards = build(AbstractionSpec(CARDS, deal, plan), place, cache=artifact.cache_folder(), threads=cores)
+        abstract = AbstractGame(game, cards, actions_of(ACTIONS))
+        problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True), engine=EngineConfig("ray", cores))
+        figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
+        return figures + (_foretold(problem) + _head_to_head(problem, cores) if long else [])
+
+
+def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
+    """Nodes a second of both, in turns."""
+    blades, threads = start(problem, 0), External(problem.abstract, 0, problem.options, cores)
+    seen: dict[str, list[float]] = {"blades": [], "threads": []}
+    try:
+        for number in range(rounds + 1):
+            if number == 1:
+                blades.times = Times()  # so far kernels were compiled, and memory touched
+            for name, solver in (("blades", blades), ("threads", threads)):
+                seen[name].append(_rate(solver, SECONDS))
+        what, times = blades.described(), blades.times
+    finally:
+        blades.close()
+    found = {name: median(rates[1:]) for name, rates in seen.items()}
+    return [
+        Figure("visits_per_second", f"nodes, {what}", found["blades"], "1/s"),
+        Figure("threads_visits_per_second", f"nodes, {cores} threads that share a table", found["threads"], "1/s"),
+        Figure("ratio_to_threads", "blades, to threads", found["blades"] / found["threads"], ""),
+        Figure(
+            "communication_share", "of the time no blade was at work: messages, and the head", times.communication, ""
+        ),
+        Figure("idle_share", "of the time a blade waited for the slowest", times.idle, ""),
+        Figure("batch", "deals in a message", blades.game.batch, ""),
+    ]
+
+
+def _rate(solver: Distributed | External, seconds: float) -> float:
+    """Nodes a second, over some seconds."""
+    visits, began = solver.visits, perf_counter()
+    while perf_counter() - began < seconds:
+        solver.step(8192)
+    return (solver.visits - visits) / (perf_counter() - began)
+
+
+def _foretold(problem: AbstractProblem) -> list[Figure]:
+    """What the simulator says of 1, 2, 4 and 8 blades of this machine, and what they do."""
+    figures = []
+    for found in check(problem):
+        (blades,), said = found.foretold.blades, found.foretold.visits_per_second
+        figures += [
+            Figure(f"foretold_visits_{blades}", f"nodes, foretold for {blades} blades in this process", said, "1/s"),
+            Figure(f"seen_visits_{blades}", "… and seen", found.visits_per_second, "1/s"),
+        ]
+    return figures
+
+
+def _head_to_head(problem: AbstractProblem, cores: int) -> list[Figure]:
+    """What blades win from threads when both have seen as many nodes, over some seeds."""
+    won = []
+    for seed in range(SEEDS):
+        blades, threads = start(problem, seed), External(problem.abstract, seed, problem.options, cores, problem.dtype)
+        try:
+            for solver in (blades, threads):
+                while solver.visits < VISITS:
+                    solver.step(8192)
+            ours, theirs = (AbstractStrategy(problem.abstract, solver.average()) for solver in (blades, threads))
+        finally:
+            blades.close()
+        chips = expected_winnings(ours, theirs, DEALS, threads=cores)
+        won.append(float(chips.mean()) * 1000 / problem.big_blind)
+    mean = estimate(won)
+    return [
+        Figure(
+            "won_from_threads", f"… after {VISITS / 1e6:,.0f} million nodes each, {SEEDS} seeds", mean.mean, "mbb/h"
+        ),
+        Figure("won_from_threads_ci95", "… and the half-width of its 95% interval", mean.margin, "mbb/h"),
+    ]

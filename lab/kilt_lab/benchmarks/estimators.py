@@ -1,0 +1,149 @@
+"""``kilt bench estimators``: hands that are played and judged per second, and how much luck AIVAT takes away.
+
+Two agents play each other in limit hold'em, and one without post-processing plays itself with it in no-limit hold'em.
+A process on each core has an equal part of the log. The rates are hands of all of them per second of CPU time of one:
+what a machine does that has nothing else to do. Reading of the log is included, starting of processes is not. In the
+same way the two agents of no-limit hold'em play a match, whose betting tree is written out meanwhile, and a local best
+response with six bet sizes in all rounds plays against the one without post-processing.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.evaluate.estimators import estimator_named
+from kilt.evaluate.lbr import lower_bound
+from kilt.evaluate.log_estimates import LogCase
+from kilt.evaluate.players import load_agent
+from kilt.games.gamedef import ready_made
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import log_line
+from kilt.play.columns import readable_hands
+from kilt.play.match import MatchSetup, play_match
+from kilt.solve.external import External, SamplingOptions
+from kilt.strategy.blueprint import Blueprint
+from kilt_lab.benchmarks.measure import Figure
+
+CARDS = "IR-PHS-PHS 169-60-60-60"
+LIMIT, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p.50bb"
+ACTIONS = "1x, a / 50%, 1x, a; 1x, a; a"
+ITERATIONS = 1_000_000  # of external sampling: half a minute of one core
+RULE = "@new-0.2"
+HANDS = 10_000  # of a log: what is done once for each betting line counts for little then
+MATCH = 200_000  # hands of the match that is timed
+
+# What is measured: the key, the estimator, the game, and the share of the hands that are judged.
+RATES = [
+    ("divat_hands_per_second", "bc-divat", LIMIT, 1.0),
+    ("all_cards_hands_per_second", "all-cards+early-folds", LIMIT, 1.0),
+    ("all_cards_divat_hands_per_second", "all-cards+early-folds+bc-divat", LIMIT, 0.02),
+    ("aivat_hands_per_second", "all-cards+aivat", NOLIMIT, 1.0),
+]
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure rates of estimators, and the deviation of a hand under AIVAT beside that of money."""
+    hands, figures = HANDS * (5 if long else 1), []
+    with TemporaryDirectory() as name:
+        logs = {game: _log(Path(name), game, hands) for game in (LIMIT, NOLIMIT)}
+        for key, estimator, game, share in RATES:
+            run, text = logs[game]
+            rate = _rate(run, game, estimator, text.splitlines()[: int(share * hands)])
+            figures.append(Figure(key, f"{estimator}, {game}, all cores", rate, "hands/s"))
+        run, text = logs[NOLIMIT]
+        played = MATCH * (5 if long else 1)
+        what = f"match of two blueprints, {NOLIMIT}, {played:,} hands, all cores"
+        figures.append(Figure("match_hands_per_second", what, _match_rate(run, played), "hands/s"))
+        rate = _lbr_rate(run, hands // 25)
+        figures.append(Figure("lbr_hands_per_second", f"local best response, {NOLIMIT}, all cores", rate, "hands/s"))
+        judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
+        money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
+        ratio = aivat.deviation / money.deviation
+    return [*figures, Figure("aivat_sd_ratio", f"deviation of a hand, AIVAT over money, {hands:,} hands", ratio, "")]
+
+
+def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
+    """A solved run of a game, and the log of its match with itself under another rule."""
+    game, place = Holdem(ready_made(name), name), folder / name
+    deal = Deal.of(game)
+    cards = build(AbstractionSpec.named(CARDS, deal), place / "cards", cache=artifact.cache_folder(), threads=2)
+    abstract = AbstractGame(game, cards, actions_of(ACTIONS) if name == NOLIMIT else None)
+    solver = External(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
+    solver.step(ITERATIONS)
+    Blueprint.of(abstract, solver.average()).save(place / "strategy", place / "cards")
+    lines: list[str] = []
+    players = load_agent(str(place)), load_agent(f"{place}{RULE}")
+    play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
+    return str(place), "\n".join(lines)
+
+
+def _case(run: str, game: str, *estimators: str) -> LogCase:
+    return LogCase(Holdem(ready_made(game), game), run, run, estimators=tuple(map(estimator_named, estimators)))
+
+
+def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
+    """Hands that as many processes as there are cores judge while each of them spends a second of CPU time."""
+    cores = os.cpu_count() or 1
+    _timed(run, game, estimator, lines[:8])  # learns and compiles what all others read
+    parts = [lines[part::cores] for part in range(cores)]
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        seconds = list(pool.map(partial(_timed, run, game, estimator), parts))
+    return len(lines) / max(seconds)
+
+
+def _lbr_rate(run: str, hands: int) -> float:
+    """Hands that local best responses play, in as many processes as there are cores, as in `_rate`."""
+    cores = os.cpu_count() or 1
+    _timed_lbr(run, 2, 0)  # compiles what all others read, and makes a table of edges
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        return cores * hands / max(pool.map(partial(_timed_lbr, run, hands), range(cores)))
+
+
+def _timed_lbr(run: str, hands: int, seed: int) -> float:
+    """CPU seconds of a local best response for some hands, once the agent is loaded and some have been played."""
+    agent = load_agent(run)
+    for number in (2, hands):
+        began = process_time()
+        lower_bound(Holdem(ready_made(NOLIMIT), NOLIMIT), agent, number, seed)
+    return process_time() - began
+
+
+def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
+    """CPU seconds for some lines of a log, once players are loaded and some hands have been judged."""
+    judge = _case(run, game, estimator).judge
+    for some in (lines[:8], lines):
+        began = process_time()
+        judge.judge(readable_hands("\n".join(some), judge.game)[0])
+    return process_time() - began
+
+
+def _match_rate(run: str, hands: int) -> float:
+    """Hands that as many processes as there are cores play while each of them spends a second of CPU time."""
+    cores = os.cpu_count() or 1
+    bounds = [hands // 2 * part // cores for part in range(cores + 1)]
+    _play_timed(run, 0, 16)  # compiles what all others read
+    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
+        seconds = list(pool.map(partial(_play_timed, run), bounds[:-1], bounds[1:]))
+    return hands / max(seconds)
+
+
+def _play_timed(run: str, first: int, last: int) -> float:
+    """CPU seconds for some pairs of hands of a match, once players are loaded and some hands have been played."""
+    table = MatchSetup(Holdem(ready_made(NOLIMIT), NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
+    table.play(first, first + 8, keep=False)
+    began = process_time()
+    for start in range(first, last, table.chunk):
+        table.play(start, min(start + table.chunk, last), keep=False)
+    return process_time() - began

@@ -1,0 +1,96 @@
+"""``kilt bench public``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+
+from kilt.abstraction.buckets import AbstractionSpec, RoundBuckets
+from kilt.abstraction.features import Deal, Features
+from kilt.abstraction.partition import partition
+from kilt.abstraction.pipeline import build, build_rounds
+from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.abstraction.public import States, base_plan, gather, hand_by_hand, total_variation
+from kilt.jit import in_parts
+from kilt_lab.benchmarks.measure import Figure
+
+CLASSES = 60
+PAIRS, EXACT_PAIRS, ALL_EXACT = 2000, 60, 500
+SAMPLE, ITERATIONS = 100_000, 5  # for bases of the right size, whatever their quality
+WHOLE = {
+    "hierarchical_demo_seconds": ("169-20-20-20", PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)),
+    "hierarchical_60x100_seconds": ("169-100-100-100", PublicPlan(2, CLASSES, codes=2000)),
+}
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure, on all cores: distances and clusters of all flops and, if asked, whole hierarchical abstractions."""
+    threads, deal = os.cpu_count() or 1, Deal()
+    with TemporaryDirectory() as folder:
+        features = Features(deal, Path(folder) / "cache", threads)
+        holdings = deal.holdings((3,))
+        states = States(deal, 1, holdings, np.arange(len(holdings.boards)))
+        figures = _algorithm_2(states, features, Path(folder)) + _schmid(states, features, Path(folder), long=long)
+        if long:
+            for key, (sizes, public) in WHOLE.items():
+                plan = replace(plan_named(f"IR-KE-KO {sizes}", deal.board_cards), public=(public,))
+                began = perf_counter()
+                build(AbstractionSpec(key, deal, plan), Path(folder) / key, cache=features.folder, threads=threads)
+                what = f"{sizes} in {public.classes} classes, after the features, with its base"
+                figures.append(Figure(key, what, perf_counter() - began, "s"))
+    return figures
+
+
+def _base(public: PublicPlan, features: Features, folder: Path) -> RoundBuckets:
+    plan = replace(base_plan(features.deal, public), sample=SAMPLE, iterations=ITERATIONS)
+    return build_rounds(AbstractionSpec(public.method, features.deal, plan), folder / public.method, [1], features)[1]
+
+
+def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figure]:
+    base = _base(PublicPlan(2, CLASSES), features, folder)
+    total_variation(np.ones((2, 3), dtype=np.uint16), 3)  # compiles
+    began = perf_counter()
+    distances = total_variation(states.counts(base), states.hands, features.threads)
+    between = perf_counter()
+    partition(distances, CLASSES)
+    ended = perf_counter()
+    boards = f"{len(distances):,} flops, {base.buckets:,} buckets"
+    return [
+        Figure("algorithm2_seconds", f"algorithm 2 of [Brown15]: {boards}", between - began, "s"),
+        Figure("clustering_seconds", f"… in {CLASSES} classes", ended - between, "s"),
+    ]
+
+
+def _schmid(states: States, features: Features, folder: Path, *, long: bool) -> list[Figure]:
+    """How many pairs a second, and how well distances of gathered hands agree with those of all hands in rank."""
+    from scipy.stats import spearmanr
+
+    public = PublicPlan(2, CLASSES, method="schmid")
+    exactly = hand_by_hand(states, public.ground, features, 50)
+    gathered = gather(exactly, _base(public, features, folder))
+    pairs = np.random.default_rng(0).integers(0, len(states.boards), (PAIRS, 2)).tolist()
+    found, exact = np.zeros(PAIRS), np.zeros(ALL_EXACT if long else EXACT_PAIRS)
+
+    def quick(start: int, end: int) -> None:
+        found[start:end] = [gathered.pair(i, j) for i, j in pairs[start:end]]
+
+    def slow(start: int, end: int) -> None:
+        exact[start:end] = [exactly.pair(i, j) for i, j in pairs[start:end]]
+
+    gathered.pair(0, 1)
+    began = perf_counter()
+    in_parts(quick, PAIRS, features.threads)
+    between = perf_counter()
+    in_parts(slow, len(exact), features.threads)
+    each = (perf_counter() - between) / len(exact)
+    ranks = float(spearmanr(found[: len(exact)], exact).statistic)
+    return [
+        Figure("schmid_pairs_per_second", "earth mover's distances of flops", PAIRS / (between - began), "1/s"),
+        Figure("schmid_exact_pairs_per_second", "… hand by hand", 1 / each, "1/s"),
+        Figure("schmid_rank_correlation", f"… rank correlation of the two, {len(exact)} pairs", ranks, ""),
+    ]

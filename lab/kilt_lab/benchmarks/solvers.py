@@ -1,0 +1,114 @@
+"""``kilt bench solvers``."""
+
+from __future__ import annotations
+
+from math import log
+from resource import RUSAGE_SELF, getrusage
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.errors import MissingPeerError
+from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.solve.sampled import Sampled
+from kilt.solve.vector import VectorCfr
+from kilt.tree.best_response import exploitability, uniform
+from kilt.tree.flat import flat_tree
+from kilt.tree.vector import VectorGame
+from kilt_lab.benchmarks.measure import Figure, interleaved
+
+ROUNDS = 5
+
+
+class Contest(NamedTuple):
+    """A game under both names, and the iterations of a round, kilt's and open_spiel's."""
+
+    ours: str
+    theirs: str
+    external: tuple[int, int]
+    cfrplus: tuple[int, int]
+
+
+CONTESTS = {
+    "leduc": Contest("leduc", "leduc_poker", external=(100_000, 1_000), cfrplus=(500, 5)),
+    "liars_dice": Contest("bluff-1-1", "liars_dice", external=(50_000, 500), cfrplus=(50, 1)),
+}
+
+
+def run(*, long: bool = False) -> list[Figure]:
+    """Measure kilt beside open_spiel's C++, one thread each."""
+    return [figure for name in CONTESTS for figure in _contest(name)] + _two_four(long=long)
+
+
+def _contest(name: str) -> list[Figure]:
+    try:
+        import pyspiel
+    except ImportError:
+        raise MissingPeerError(
+            "open_spiel, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
+        ) from None
+    contest = CONTESTS[name]
+    game, peer = load_game(contest.ours), pyspiel.load_game(contest.theirs)
+    tree = flat_tree(game)
+    sampled, peer_sampled = Sampled(tree.nodes, "external", 1), pyspiel.ExternalSamplingMCCFRSolver(peer)
+    vector, peer_vector = VectorCfr(VectorGame(game)), pyspiel.CFRPlusSolver(peer)
+    profile, peer_profile = uniform(tree), pyspiel.UniformRandomPolicy(peer)
+    counts = {"external": contest.external, "cfrplus": contest.cfrplus, "exploitability": (10, 1)}
+    seconds = interleaved(
+        {
+            "external": lambda: sampled.step(contest.external[0]),
+            "peer external": lambda: [peer_sampled.run_iteration() for _ in range(contest.external[1])],
+            "cfrplus": lambda: vector.step(contest.cfrplus[0]),
+            "peer cfrplus": lambda: [peer_vector.evaluate_and_update_policy() for _ in range(contest.cfrplus[1])],
+            "exploitability": lambda: [exploitability(tree, profile) for _ in range(10)],
+            "peer exploitability": lambda: pyspiel.exploitability(peer, peer_profile),
+        },
+        rounds=ROUNDS,
+    )
+    kinds = {"external": "external sampling", "cfrplus": "CFR+", "exploitability": "exploitability"}
+    figures = []
+    for what, (ours, theirs) in counts.items():
+        pace, peer_pace = ours / seconds[what], theirs / seconds[f"peer {what}"]
+        figures.append(Figure(f"{what}_{name}_per_second", f"{name}, {kinds[what]}", pace, "per second"))
+        figures.append(Figure(f"{what}_{name}_ratio", "… against open_spiel", pace / peer_pace, "×"))
+    return figures
+
+
+def _two_four(*, long: bool) -> list[Figure]:
+    """[2-4] hold'em without abstraction: what a second thread is worth and, if asked, what best responses take."""
+    game = load_game("holdem.2-4")
+    assert isinstance(game, Holdem)
+    one, two = VectorGame(game), VectorGame(game, threads=2)
+    table = one.table(np.float32)
+    seconds = interleaved(
+        {"one": lambda: one.expected_value(table), "two": lambda: two.expected_value(table)}, rounds=3 if long else 1
+    )
+    figures = [Figure("threads_ratio", "[2-4] hold'em: two threads against one", seconds["one"] / seconds["two"], "×")]
+    if long:
+        whole = interleaved({"response": lambda: two.exploitability(table)}, rounds=3)
+        figures.append(
+            Figure("two_four_best_response_seconds", "[2-4] hold'em: both best responses", whole["response"], "s")
+        )
+        taken = _seconds_to_one_mbb(two, game.rules.big_blind)
+        figures.append(
+            Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: dcfr+ below 1 mbb/g, two threads", taken, "s")
+        )
+        figures.append(Figure("two_four_peak_gb", "… memory at most", getrusage(RUSAGE_SELF).ru_maxrss / 1e6, "GB"))
+    return figures
+
+
+def _seconds_to_one_mbb(game: VectorGame, big_blind: int) -> float:
+    """How long it takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
+    began = perf_counter()
+    solver = VectorCfr(game, "dcfr+", np.float32)
+    step, seen = 40, list[tuple[int, float]]()
+    while True:
+        solver.step(step)
+        seen.append((solver.iterations, game.exploitability(solver.average()) * 1000 / big_blind))
+        if seen[-1][1] <= 1:
+            return perf_counter() - began
+        (x, y), (x_before, y_before) = seen[-1], seen[-2] if len(seen) > 1 else (1, 1e5)
+        slope = max(log(y_before / y) / log(x / x_before), 1.0)
+        step = max(3, int(min(x * (y ** (1 / slope) - 1), x)))
