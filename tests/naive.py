@@ -819,3 +819,21 @@ def one_bet_lines(rounds):
             yield (actions,)
         else:
             yield from ((actions, *rest) for rest in one_bet_lines(rounds - 1))
+
+
+def learnt(regret, gained, least, weight, above, below):
+    """A sum of regrets after an iteration: discounted after what was gained is added, unless that is rounding."""
+    total = regret
+    if not -least <= gained <= least:
+        total += weight * gained
+    if total > 0:
+        return total * above
+    return total * below
+
+
+def matched(regrets):
+    """Regret matching: probabilities in proportion to positive regrets, equal ones where there are none."""
+    positive = [max(regret, 0.0) for regret in regrets]
+    if not any(positive):
+        return [1 / len(regrets)] * len(regrets)
+    return [regret / sum(positive) for regret in positive]

@@ -1,6 +1,7 @@
 """The order of the house: imports run one way, and heavy packages are imported in one place."""
 
 import ast
+import re
 from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -159,3 +160,14 @@ def test_no_module_imports_itself_by_way_of_others():
 def test_a_class_name_occurs_once():
     found = Counter(node.name for path in MODULES for node in named(path) if isinstance(node, ast.ClassDef))
     assert not [name for name, count in found.items() if count > 1]
+
+
+# A product with `above` or `below`, maybe with a condition between: `x *= y > 0 ? above : below`.
+DISCOUNTED = re.compile(r" \*=? \(?([\w.]+ > 0 \? )?(\w+\.)?(above|below)\b(?!\[)")
+
+
+def test_the_learning_rule_has_one_place_in_each_language():
+    """Only `tree/rule` adds to regrets and discounts the sums."""
+    sources = (path for path in ROOT.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
+    places = {path.relative_to(ROOT).as_posix() for path in sources if DISCOUNTED.search(path.read_text())}
+    assert places == {"tree/rule.py", "tree/rule.cuh"}

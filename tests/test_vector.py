@@ -11,12 +11,13 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
-from kilt.solve.variants import VARIANTS, Discount, discounts
+from kilt.solve.variants import VARIANTS, discounts
 from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, learning_walk
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.apart import arrange
 from kilt.tree.flat import FlatTree, flat_tree
+from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame, Walk
 from written_out import flat_places, tree_of
 

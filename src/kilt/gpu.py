@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kilt.arrays import Array, data_type
 from kilt.errors import RunError
 
+RULE = Path(__file__).parent / "tree" / "rule.cuh"  # the learning rule, which goes before each CUDA file
 NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
 SHARED = 200_000  # bytes of shared memory that a block may ask for at most
 
@@ -59,7 +60,7 @@ def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: in
     """
     macros = {"number": NUMBERS[data_type(dtype).name]} | defined
     options = (*(f"-D{name}={value}" for name, value in macros.items()), "--std=c++14")
-    module = require_gpu().RawModule(code=source.read_text() + written, options=options)
+    module = require_gpu().RawModule(code=RULE.read_text() + source.read_text() + written, options=options)
 
     @cache
     def kernel(called: str) -> Any:

@@ -24,8 +24,9 @@ from kilt.solve.disk import GOLDEN, DiskCfr
 from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.disk_subgames import FINENESS, LoadedSubgame, Subgames
 from kilt.solve.problem import big_blind_of
-from kilt.solve.variants import Discount, discounts
+from kilt.solve.variants import discounts
 from kilt.solve.vector import SELF_PLAY, VectorCfr
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved
 

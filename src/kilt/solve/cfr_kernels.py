@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kilt.arrays import FloatArray
 from kilt.jit import kernel
-from kilt.solve.variants_kernels import discounted
 from kilt.tree.flat import FlatNodes
+from kilt.tree.rule import averaged, learnt
 from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, push_reach
 
 
@@ -50,13 +50,11 @@ def update(
                 value += strategy[slot] * slot_value[slot]
             for slot in range(start, end):
                 gained = slot_value[slot] - value
-                if abs(gained) < ROUNDING * (abs(slot_value[slot]) + abs(value)):
-                    gained = 0.0
-                total = regret[slot] + gained
-                regret[slot] = discounted(total, multiplier[0], multiplier[1])
+                least = ROUNDING * (abs(slot_value[slot]) + abs(value))
+                regret[slot] = learnt(regret[slot], gained, least, 1.0, multiplier[0], multiplier[1])
                 if predictive:
-                    expected[slot] = gained
-                average[slot] = (average[slot] + reach[slot]) * multiplier[2]
+                    expected[slot] = learnt(0.0, gained, least, 1.0, 1.0, 1.0)
+                average[slot] = averaged(average[slot], reach[slot], 1.0, multiplier[2])
 
 
 @kernel

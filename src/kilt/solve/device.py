@@ -10,9 +10,10 @@ import numpy as np
 from kilt.arrays import Array
 from kilt.errors import ArtifactError, RunError
 from kilt.solve.variants import Variant, discounts, variant_named
-from kilt.tree.device import LEARNING, DeviceGame
+from kilt.tree.device import DeviceGame, learning_of
 from kilt.tree.device_compact import CompactGame, CompactTable
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.rule import Discount
 from kilt.tree.vector import FULL_WIDTH, Scheme
 from kilt.tree.vector_arrays import FOLLOW, Scope
 
@@ -47,9 +48,8 @@ class DeviceCfr:
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
         for row in discounts(self.variant, self.iterations + 1, iterations, sampled=self.scheme.boards):
-            above, below, average, weight, average_weight = row.tolist()
-            numbers = above, below, weight, average, average_weight, self.game.tree.noise
-            learning = np.array((*numbers, 1, 1, self.variant.predictive, 0), LEARNING)
+            discount = Discount._make([*row.tolist(), self.variant.predictive])
+            learning = learning_of(discount, self.game.tree.noise, regrets=True, averages=True)
             for player in (0, 1):
                 scope = self._draw(player) if self.scheme.boards else None
                 self.game.sweep(player, FOLLOW, self.next, self.next, learning, self.regret, self.total, scope)
@@ -108,9 +108,8 @@ class CompactCfr:
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
         for row in discounts(self.variant, self.iterations + 1, iterations):
-            above, below, average, weight, average_weight = row.tolist()
-            numbers = above, below, weight, average, average_weight, self.game.tree.noise
-            learning = np.array((*numbers, 1, self.game.averaged, 0, 0), LEARNING)
+            discount, averages = Discount._make([*row.tolist(), False]), self.game.averaged
+            learning = learning_of(discount, self.game.tree.noise, regrets=True, averages=averages)
             for player in (0, 1):
                 self.game.sweep(player, FOLLOW, self.regret, learning, self.total, 2 * self.iterations + player)
             self.iterations += 1

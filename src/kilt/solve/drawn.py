@@ -26,10 +26,11 @@ from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
-from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.variants import Variant, discounts, variant_named
 from kilt.solve.vector import learning_walk
 from kilt.solve.vector_kernels import PlayerTables
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import drawn_tree

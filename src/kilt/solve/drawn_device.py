@@ -22,10 +22,11 @@ from kilt.errors import RunError
 from kilt.gpu import by_value, free_memory, kernels
 from kilt.solve.abstract_problem import DrawnBlueprintCfr
 from kilt.solve.drawn import Draw, DrawnCfr, Trunk
-from kilt.solve.variants import Discount, discounts
-from kilt.tree.device import IDLE, LEARNING, NODE, DeviceRound
+from kilt.solve.variants import discounts
+from kilt.tree.device import IDLE, NODE, DeviceRound, learning_of
 from kilt.tree.device_flops import DeviceFlops, FlopOnDevice
 from kilt.tree.device_flops_kernels import HAND
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, Table, VectorTree
 
@@ -35,10 +36,6 @@ PREPARING = 3  # threads that prepare draws: more of them only keep each other, 
 STAYING = 4096  # draws of a game that all stay on the device, where there are no more
 DTYPE = np.float32  # of reach, values and the opponent's regrets
 FOUND = 1 << 32  # bytes of what is written down of the last round at a time
-
-NOTED = np.dtype(
-    [(name, np.float64) for name in ("above", "below", "weight", "average", "average_weight", "noise")]
-)  # as in the CUDA file
 
 
 class Members(NamedTuple):
@@ -147,8 +144,7 @@ class DeviceDraws(DeviceFlops):
             places = decisions.slot[some] - np.int32(first)
             self._average(draw, self._last, decisions.number[some], places, found, noted)
         self._add_boards(rounds[-1], self._roots, last)
-        learning = np.array((*self._numbers(discount), 1, 0, 0, 0), LEARNING)
-        answering = np.array((*self._numbers(discount), 0, 0, 0, 0), LEARNING)
+        learning, answering = (learning_of(discount, self.tree.noise, regrets=learns) for learns in (True, False))
         for r in range(len(rounds) - 1, -1, -1):
             self._average_over_suits(rounds[r])
             if r < self.trunk.rounds:
@@ -213,14 +209,9 @@ class DeviceDraws(DeviceFlops):
         arguments = *own[:3], i(own.buckets), weight, *sizes, *given, i(self.columns), *tables
         self._sums(name)((-(-own.buckets // WARPS), decisions), (32 * WARPS,), arguments)
 
-    def _numbers(self, discount: Discount) -> tuple[float, ...]:
-        """The first fields of `LEARNING`."""
-        averaging = discount.average, discount.average_weight
-        return discount.above, discount.below, discount.weight, *averaging, self.tree.noise
-
     def _noted(self, discount: Discount) -> Array:
         """How what is found enters the tables of players."""
-        return by_value(np.array(self._numbers(discount), NOTED))
+        return by_value(learning_of(discount, self.tree.noise))
 
     def _with_values(self, boards: FlopOnDevice) -> DeviceRound:
         """The last round, with room for the values of its blocks."""

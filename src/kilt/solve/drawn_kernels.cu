@@ -7,7 +7,6 @@
 
 struct __align__(ALIGNED) Chances { number of[ACTIONS]; };
 struct Entries { double of[ACTIONS]; };
-struct Learning { double above, below, weight, average, average_weight, noise; };
 
 // The sum over the places `items` from … to … of what stands there, each times the weight of its board; in all lanes.
 __device__ inline double weighed(const int* items, int from, int until, const number* weight, int hands, const number* vector)
@@ -31,7 +30,7 @@ extern "C" __global__ void learn_average(
     if (threadIdx.x % 32) return;
     const size_t at = (size_t)decision[d] * columns + column[bucket];
     for (int a = 0; a < ACTIONS; a++)
-        total[at].of[a] = (total[at].of[a] + learning.average_weight * arriving * chances[at].of[a]) * learning.average;
+        total[at].of[a] = averaged(total[at].of[a], arriving * chances[at].of[a], learning.average_weight, learning.average);
 }
 
 // Add what the actions of the player's decisions are worth more than the strategy, by `value` [place + action, board, hand], to the
@@ -54,12 +53,11 @@ extern "C" __global__ void learn_regrets(
     }
     if (threadIdx.x % 32) return;
     for (int a = 0; a < count[d]; a++) {
-        const double gained = worth[a] - mean;
-        double sum = regret[at].of[a] + (gained > learning.noise || gained < -learning.noise ? learning.weight * gained : 0);
-        sum *= sum > 0 ? learning.above : learning.below;
+        const double sum = learnt(
+            regret[at].of[a], worth[a] - mean, learning.noise, learning.weight, learning.above, learning.below);
         regret[at].of[a] = sum;
         whole += sum > 0 ? sum : 0;
     }
     for (int a = 0; a < count[d]; a++)
-        chances[at].of[a] = whole > 1e-37 ? (regret[at].of[a] > 0 ? regret[at].of[a] / whole : 0) : 1.0 / count[d];
+        chances[at].of[a] = whole > TINY ? (regret[at].of[a] > 0 ? regret[at].of[a] / whole : 0) : 1.0 / count[d];
 }

@@ -42,9 +42,10 @@ from kilt.games.game import CHANCE
 from kilt.solve import joint_kernels as kernels
 from kilt.solve.counter import Restriction
 from kilt.solve.solver import TableState
-from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.variants import Variant, discounts, variant_named
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import SHOWN
+from kilt.tree.rule import Discount
 
 NOBODY = -1
 MEMORY = 1 << 27  # bytes of the vectors of last-round blocks that are walked at once

@@ -18,7 +18,8 @@ from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.gpu import kernels, require_gpu
 from kilt.solve.joint import JointGame
-from kilt.solve.variants import Discount
+from kilt.tree.device import learning_of
+from kilt.tree.rule import Discount
 
 SOURCE = Path(__file__).with_name("joint_kernels.cu")
 MEMORY = 1 << 32  # bytes of vectors that are walked at once
@@ -26,12 +27,6 @@ BLOCK = 128  # threads of a block, over bucket sequences
 
 # As in the CUDA file.
 RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "sequences")])
-DISCOUNT = np.dtype(
-    [
-        *((name, np.float64) for name in ("above", "below", "average", "weight", "average_weight")),
-        *((name, np.int32) for name in ("predictive", "restricted")),
-    ]
-)
 
 
 class DeviceJointGame(JointGame):
@@ -105,7 +100,7 @@ class DeviceJointGame(JointGame):
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
         """Add what `player` does to the sum of strategies, weighted by reach and by how likely cards are."""
-        how = np.array((*discount, False), DISCOUNT)
+        how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
 
     def learn(
@@ -122,7 +117,7 @@ class DeviceJointGame(JointGame):
         restricted: bool,
     ) -> None:
         """Add regrets of `player`, and match the strategy to them."""
-        how = np.array((*discount, restricted), DISCOUNT)
+        how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 
     def _call(self, kernel: str, r: int, begin: int, end: int, player: int, *given: Any) -> None:

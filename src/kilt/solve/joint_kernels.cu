@@ -1,8 +1,6 @@
 // CUDA twins of the kernels of `joint_kernels.py`, for games with perfect recall: a sequence is all there is in a bucket.
 // A thread goes through the nodes of one block with one sequence. Vectors are [node of the range, sequence].
 
-struct Discount { double above, below, average, weight, average_weight; int predictive, restricted; };
-
 struct Range { int block, begin, player, sequences; };  // its first block and node, who acts, and for how many sequences
 
 #define BETTING const int *actor, const int *children, const int *child, const int *first, const int *block, Range range
@@ -25,14 +23,14 @@ extern "C" __global__ void push_reach(BETTING, const int *bucket, const double *
 }
 
 extern "C" __global__ void add_average(
-    BETTING, const int *bucket, const double *likely, Discount discount, const double *reach,
+    BETTING, const int *bucket, const double *likely, Learning learning, const double *reach,
     double *total) {
     WALK
     for (int node = low; node < high; node++) {
         if (actor[node] != range.player) continue;
         for (int a = 0; a < children[node]; a++) {
-            const double more = discount.average_weight * likely[s] * AT(reach, child[node] + a);
-            total[SLOT(node) + a] = (total[SLOT(node) + a] + more) * discount.average;
+            const double more = likely[s] * AT(reach, child[node] + a);
+            total[SLOT(node) + a] = averaged(total[SLOT(node) + a], more, learning.average_weight, learning.average);
         }
     }
 }
@@ -69,24 +67,23 @@ extern "C" __global__ void respond(BETTING, const int *bucket, double *strategy,
 }
 
 extern "C" __global__ void learn(
-    BETTING, const int *bucket, Discount discount, const double *value, double *regret,
+    BETTING, const int *bucket, Learning learning, const double *value, double *regret,
     double *strategy) {
     WALK
     for (int node = low; node < high; node++) {
         if (actor[node] != range.player) continue;
         const int count = children[node], slot = SLOT(node);
         double here = AT(value, node);
-        if (discount.restricted) {  // values are those of what was played, and regrets are those of the strategy
+        if (learning.restricted) {  // values are those of what was played, and regrets are those of the strategy
             here = 0;
             for (int a = 0; a < count; a++) here += strategy[slot + a] * AT(value, child[node] + a);
         }
         double whole = 0;
         for (int a = 0; a < count; a++) {
-            const double more = discount.weight * (AT(value, child[node] + a) - here);
-            double now = regret[slot + a] + more;
-            now *= now > 0 ? discount.above : discount.below;
+            const double gained = AT(value, child[node] + a) - here, weight = learning.weight, least = learning.noise;
+            const double now = learnt(regret[slot + a], gained, least, weight, learning.above, learning.below);
             regret[slot + a] = now;
-            const double likely = max(discount.predictive ? now + more : now, 0.0);
+            const double likely = max(learning.predictive ? learnt(now, gained, least, weight, 1.0, 1.0) : now, 0.0);
             strategy[slot + a] = likely;
             whole += likely;
         }

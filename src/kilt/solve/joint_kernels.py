@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel
-from kilt.solve.variants import Discount
 from kilt.tree.betting import BettingNodes
+from kilt.tree.rule import Discount, averaged, learnt
 
 
 @kernel
@@ -64,9 +64,10 @@ def add_average(
         for a in range(count):
             there = reach[child + a - begin]
             for s in range(len(there)):
-                total[first[node] + bucket[s] * count + a] += discount.average_weight * likely[s] * there[s]
+                slot = first[node] + bucket[s] * count + a
+                total[slot] = averaged(total[slot], likely[s] * there[s], discount.average_weight, 1.0)
         for slot in range(first[node], first[node + 1]):
-            total[slot] *= discount.average
+            total[slot] = averaged(total[slot], 0.0, 0.0, discount.average)
 
 
 @kernel
@@ -158,7 +159,7 @@ def learn(
         if nodes.actor[node] != player:
             continue
         count, child = nodes.children[node], nodes.first_child[node]
-        size = first[node + 1] - first[node]
+        size, weight = first[node + 1] - first[node], discount.weight
         here = value[node - begin]
         for k in range(size):
             gain[k] = 0.0
@@ -173,11 +174,12 @@ def learn(
                     beyond += strategy[first[node] + base + a] * gain[base + a]
             whole = 0.0
             for a in range(count):
-                slot, more = first[node] + base + a, discount.weight * (gain[base + a] - beyond)
-                now = regret[slot] + more
-                now *= discount.above if now > 0 else discount.below
-                regret[slot] = now
-                likely = max(now + more if discount.predictive else now, 0.0)
+                slot, gained = first[node] + base + a, gain[base + a] - beyond
+                regret[slot] = learnt(regret[slot], gained, 0.0, weight, discount.above, discount.below)
+                likely = regret[slot]
+                if discount.predictive:
+                    likely = learnt(likely, gained, 0.0, weight, 1.0, 1.0)
+                likely = max(likely, 0.0)
                 strategy[slot] = likely
                 whole += likely
             for a in range(count):

@@ -53,17 +53,6 @@ class Variant(NamedTuple):
     predictive: bool = False
 
 
-class Discount(NamedTuple):
-    """How one iteration enters the tables: what is added is weighted, then the sums are multiplied."""
-
-    above: float  # multiplies regrets above zero
-    below: float  # multiplies regrets below zero
-    average: float  # multiplies sums of strategies
-    weight: float  # of regrets that are added
-    average_weight: float  # of strategies that are added
-    predictive: bool  # whether the next strategy takes it that the same regrets come once more
-
-
 VARIANTS = {
     "cfr": Variant(inf, inf, 0),
     "cfr+": Variant(inf, -inf, 1),
@@ -104,7 +93,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """The numbers of `Discount` for some iterations, of which the first of all has number 1.
+    """The numbers of `rule.Discount` for some iterations, of which the first of all has number 1.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.counter import Restriction
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
-from kilt.solve.variants import Discount, Variant, discounts, variant_named
+from kilt.solve.variants import Variant, discounts, variant_named
 from kilt.solve.vector_kernels import (
     NO_CHOICE,
     PlayerTables,
@@ -68,6 +68,7 @@ from kilt.tree.apart import ArrangedTables
 from kilt.tree.betting import on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.leaf_kernels import values_of_leaves
+from kilt.tree.rule import Discount
 from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
 from kilt.tree.vector_arrays import (
     ANSWER,

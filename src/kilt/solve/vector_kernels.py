@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import inlined, kernel, spliced, subkernel
-from kilt.solve.variants import Discount
-from kilt.solve.variants_kernels import discounted
 from kilt.tree.leaf_kernels import on_board
+from kilt.tree.rule import TINY, Discount, averaged, learnt, learnt_plus
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
 from kilt.tree.vector_kernels import follow
 
@@ -59,7 +58,7 @@ def update_average(
     """Add the reach after an action to the sum of strategies, and discount that."""
     share, left = reach.dtype.type(weight), reach.dtype.type(kept)
     for hand in range(start, end):
-        average[row, hand] = (average[row, hand] + share * reach[child, hand]) * left
+        average[row, hand] = averaged(average[row, hand], reach[child, hand], share, left)
 
 
 @subkernel
@@ -81,13 +80,11 @@ def update_regrets(
     if below == zero:
         for hand in range(start, end):
             gained = value[child, hand] - value[here, hand]
-            total = regret[row, hand] + (weight * gained if abs(gained) > least else zero)
-            regret[row, hand] = max(total, zero) * above
+            regret[row, hand] = learnt_plus(regret[row, hand], gained, least, weight, above, zero)
         return
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        total = regret[row, hand] + (weight * gained if abs(gained) > least else zero)
-        regret[row, hand] = discounted(total, above, below)
+        regret[row, hand] = learnt(regret[row, hand], gained, least, weight, above, below)
 
 
 @subkernel
@@ -105,10 +102,10 @@ def predict_regrets(
 ) -> None:
     """Write what the regrets will be if the last ones come once more."""
     number = value.dtype.type
-    share, least, zero = number(weight), number(noise), number(0)
+    share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        prediction[row, hand] = regret[row, hand] + (share * gained if abs(gained) > least else zero)
+        prediction[row, hand] = learnt(regret[row, hand], gained, least, share, one, one)
 
 
 @subkernel
@@ -265,6 +262,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
     regret, weight, value = root.regret, root.weight, root.value
+    share, above, below = discount.weight, discount.above, discount.below
     mean = 0.0
     for hand in range(len(weight)):
         mean += prior[root.player, hand] * (result[hand] - value[hand])
@@ -274,10 +272,10 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
         gained = result[hand] - value[hand]
         game, alternative = weight[hand] * gained - mean, 0.0
         if not root.joint:
-            share = prior[root.player, hand] / weight[hand]
-            game, alternative = (1 - share) * gained, (root.least[hand] - share) * gained
-        regret[0, hand] = discounted(regret[0, hand] + discount.weight * game, discount.above, discount.below)
-        regret[1, hand] = discounted(regret[1, hand] + discount.weight * alternative, discount.above, discount.below)
+            begun = prior[root.player, hand] / weight[hand]
+            game, alternative = (1 - begun) * gained, (root.least[hand] - begun) * gained
+        regret[0, hand] = learnt(regret[0, hand], game, 0.0, share, above, below)
+        regret[1, hand] = learnt(regret[1, hand], alternative, 0.0, share, above, below)
     begin_game(root, prior)
 
 
@@ -294,7 +292,7 @@ def restrict(tables: PlayerTables) -> None:
                 left -= fixed[row, column]
             left = max(left, 0.0)
             for row in range(first, first + actions):
-                learnt = max(regret[row, column], 0.0) / whole if whole > 1e-37 else 1.0 / actions
+                learnt = max(regret[row, column], 0.0) / whole if whole > TINY else 1.0 / actions
                 played[row, column] = fixed[row, column] + left * learnt
 
 
@@ -346,6 +344,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
     The sums are left empty. Hands may share a column: nothing is left to be entered for the second of them.
     """
     regret, sums, layout, r = own.regret, own.sums, own.layout, 0
+    weight, above, below = discount.weight, discount.above, discount.below
     lasting = discount.above == 1 and (discount.below == 0 or discount.below == 1) and not discount.predictive
     for row in own.rows:
         while row >= layout.start[r + 1]:
@@ -356,10 +355,9 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
             for part in range(sums.shape[0]):
                 gained += sums[part, row, column]
                 sums[part, row, column] = 0.0
-            gained = discount.weight * gained if abs(gained) > noise else 0.0
-            regret[row, column] = discounted(regret[row, column] + gained, discount.above, discount.below)
+            regret[row, column] = learnt(regret[row, column], gained, noise, weight, above, below)
             if discount.predictive:
-                own.strategy[row, column] = regret[row, column] + gained
+                own.strategy[row, column] = learnt(regret[row, column], gained, noise, weight, 1.0, 1.0)
     average, sums, layout, r = theirs.average, theirs.sums, theirs.layout, 0
     if theirs.averaged:
         for row in theirs.rows:
@@ -371,4 +369,5 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
                 for part in range(sums.shape[0]):
                     gained += sums[part, row, column]
                     sums[part, row, column] = 0.0
-                average[row, column] = (average[row, column] + discount.average_weight * gained) * discount.average
+                weight, kept = discount.average_weight, discount.average
+                average[row, column] = averaged(average[row, column], gained, weight, kept)

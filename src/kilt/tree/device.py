@@ -21,6 +21,7 @@ from kilt.cards.equity_kernels import board_strengths
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import by_value, free_memory, kernels, require_gpu
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Scope, Table, VectorTree
 
@@ -41,14 +42,39 @@ RANK = np.dtype(
 LEARNING = np.dtype(
     [
         *((name, np.float64) for name in ("above", "below", "weight", "average", "average_weight", "noise")),
-        *((name, np.int32) for name in ("regrets", "averages", "predictive")),
-        ("unused", np.int32),
+        *((name, np.int32) for name in ("regrets", "averages", "predictive", "restricted")),
     ]
-)
+)  # as in `rule.cuh`
 IDLE = np.zeros((), LEARNING)  # of walks in which nobody learns
 RANKS = ("order", "live", "ranks", "listed")  # fields of `DeviceRound`, and these:
 VECTORS = ("reach", "beats", "whole", "value", "total", "chance")
 TABLES = 3  # that a solver keeps at most
+
+
+def learning_of(
+    discount: Discount,
+    noise: float = 0.0,
+    *,
+    regrets: bool = False,
+    averages: bool = False,
+    restricted: bool = False,
+) -> Array:
+    """A `LEARNING`: how an iteration enters tables, and which tables a walk updates.
+
+    Parameters
+    ----------
+    discount : Discount
+        The numbers of the iteration.
+    noise : float
+        Values that differ by less are equal but for rounding.
+    regrets, averages : bool
+        Whether the walk updates the player's regrets, and the opponent's average.
+    restricted : bool
+        Whether the player plays something else than what was learnt.
+    """
+    above, below, average, weight, average_weight, predictive = discount
+    flags = regrets, averages, predictive, restricted
+    return np.array((above, below, weight, average, average_weight, noise, *flags), LEARNING)
 
 
 class RoundWalk(NamedTuple):

@@ -32,11 +32,6 @@ struct Place {                       // of a hand in the order of strength: offs
     OFFSET whole[2];                 // the sums of these lists
 };
 
-struct Learning {                    // how what is found enters the tables: see `solve.variants.Discount`
-    double above, below, weight, average, average_weight, noise;
-    int regrets, averages, predictive;
-};
-
 struct Walk {                        // what the betting needs to know
     const Place* mine;               // [EACH]
     int lane, base;                  // where the warp's shared memory begins, in pairs
@@ -163,7 +158,7 @@ __device__ inline void follow(const Walk& walk, int row, int decision, const Vec
         number total = 0;
 #pragma unroll
         for (int a = 0; a < COUNT; a++) total += found[a].of[k];
-        const bool known = total > (number)1e-37;
+        const bool known = total > (number)TINY;
         const number scale = quotient(reach.of[k], known ? total : COUNT);
 #pragma unroll
         for (int a = 0; a < COUNT; a++) after[a].of[k] = known ? found[a].of[k] * scale : scale;
@@ -258,7 +253,7 @@ template <int COUNT> __device__ inline Vector matched(const Entries* found, cons
             mean += found[a].of[k] * values[a].of[k];
             even += values[a].of[k];
         }
-        const bool known = total > (number)1e-37;
+        const bool known = total > (number)TINY;
         worth.of[k] = quotient(known ? mean : even, known ? total : COUNT);
     }
     return worth;
@@ -285,8 +280,7 @@ template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, i
 #pragma unroll
         for (int a = 0; a < COUNT; a++) {
             const number gained = values[a].of[k] - worth.of[k];
-            const number sum = scale * found[a].of[k] + (gained > walk.noise || gained < -walk.noise ? gained : 0);
-            regret[a].of[k] = max(sum, (number)0);
+            regret[a].of[k] = learnt_plus(scale * (number)found[a].of[k], gained, walk.noise, (number)1, (number)1);
         }
     keep<COUNT>(walk, walk.table, walk.powers, row, decision, 0, regret);
     return worth;

@@ -24,6 +24,7 @@ from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels
 from kilt.tree.device import BLOCK, IDLE, NODE, VECTORS, DeviceRound, DeviceTree
 from kilt.tree.device_flops_kernels import COLUMNS, rank_places
+from kilt.tree.rule import TINY
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table, TableLayout, VectorTree
 
@@ -138,7 +139,7 @@ class DeviceFlops(DeviceTree):
         for decision, (first, _, count) in enumerate(every.tolist()):
             part = np.maximum(table[first : first + count], 0.0)
             total = part.sum(axis=0)
-            known = total > 1e-37
+            known = total > TINY
             packed[decision, :, :count] = np.where(known, part / np.where(known, total, 1.0), 1.0 / count).T
         return packed
 

@@ -30,11 +30,6 @@ struct __align__(2) Cards {
     unsigned char card[2];
 };
 
-struct Learning {             // how what is found enters the tables: see `solve.variants.Discount`
-    double above, below, weight, average, average_weight, noise;
-    int regrets, averages, predictive;
-};
-
 __device__ inline number positive(number x) { return x > 0 ? x : 0; }
 
 // A thread has HANDS hands here, half a row apart: the more numbers are under way, the nearer to the memory's limit.
@@ -71,7 +66,7 @@ extern "C" __global__ void push_reach(
                 if (hand + k * apart < hands) scale[k] += positive(row[(size_t)a * hands + k * apart]);
 #pragma unroll
         for (int k = 0; k < HANDS; k++) {
-            const bool known = scale[k] > (number)1e-37;
+            const bool known = scale[k] > (number)TINY;
             even[k] = known ? 0 : (number)1 / node.count;
             scale[k] = known ? 1 / scale[k] : 0;
         }
@@ -83,7 +78,7 @@ extern "C" __global__ void push_reach(
                 const size_t at = (size_t)a * hands + k * apart;
                 const number after = arriving[k] * (positive(row[at]) * scale[k] + even[k]);
                 to[k * apart] = after;
-                if (learning.averages) sums[at] = (sums[at] + weight * after) * kept;
+                if (learning.averages) sums[at] = averaged(sums[at], after, weight, kept);
             }
         }
     }
@@ -204,16 +199,14 @@ extern "C" __global__ void pull_values(
                 worth += share * found;
                 even += found;
             }
-            worth = total > (number)1e-37 ? worth / total : even / node.count;
+            worth = total > (number)TINY ? worth / total : even / node.count;
             if (learning.regrets)
                 for (int a = 0; a < node.count; a++) {
                     const size_t at = row + (size_t)a * hands;
-                    number gained = value[(node.child + a) * step + here] - worth;
-                    gained = (gained > noise || gained < -noise) ? weight * gained : 0;
-                    number sum = regret[at] + gained;
-                    sum *= sum > 0 ? above : below;
+                    const number gained = value[(node.child + a) * step + here] - worth;
+                    const number sum = learnt(regret[at], gained, noise, weight, above, below);
                     regret[at] = sum;
-                    if (learning.predictive) strategy[at] = sum + gained;
+                    if (learning.predictive) strategy[at] = learnt(sum, gained, noise, weight, (number)1, (number)1);
                 }
         }
         value[n * step + here] = worth;

@@ -150,7 +150,7 @@ class Vectors(NamedTuple):
     source: IntArray  # [place] where its reach stands
     alive: Flags  # [place] whether the opponent reaches it at all
     value: FloatArray  # [place, hand] to the player, weighted by the opponent's reach
-    scale: FloatArray  # [2, hand] scratch of `normalise`
+    scale: FloatArray  # [2, hand] scratch of `rule.match_columns`
     expanded: FloatArray  # [action, hand] scratch: rows of a table over buckets, expanded to hands
     # [place, hand] of an opponent with two strategies: the reach of the second, and what both reach together
     second: FloatArray

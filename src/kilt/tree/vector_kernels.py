@@ -16,6 +16,7 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import Order, Ranking, keep_apart, rank_board
 from kilt.jit import kernel, spliced, subkernel, trailing_zeros
 from kilt.tree.leaf_kernels import fill, hands_left, in_order, on_board, one_hand, strengths_of_few, values_of_leaves
+from kilt.tree.rule import match_columns
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
@@ -32,40 +33,6 @@ from kilt.tree.vector_arrays import (
     Visit,
     Workspace,
 )
-
-
-@subkernel
-def normalise(table: Table, first: int, actions: int, start: Hand, end: Hand, scale: FloatArray) -> None:
-    """Regret matching: probabilities in proportion to positive entries of a table, uniform where there are none.
-
-    The probability of an action is max(entry, 0) · scale[0] + scale[1], which this writes for each hand: it is worked
-    out where it is needed, without being stored. Two and three actions, which most decisions have, take one pass.
-    """
-    number = scale.dtype.type
-    zero, one, even, least = number(0), number(1), number(1.0 / actions), number(1e-37)
-    if actions == 2:
-        for hand in range(start, end):
-            total = max(table[first, hand], zero) + max(table[first + 1, hand], zero)
-            scale[1, hand] = zero if total > least else even
-            scale[0, hand] = one / total if total > least else zero
-        return
-    if actions == 3:
-        for hand in range(start, end):
-            total = (
-                max(table[first, hand], zero) + max(table[first + 1, hand], zero) + max(table[first + 2, hand], zero)
-            )
-            scale[1, hand] = zero if total > least else even
-            scale[0, hand] = one / total if total > least else zero
-        return
-    for hand in range(start, end):
-        scale[0, hand] = max(table[first, hand], zero)
-    for row in range(first + 1, first + actions):
-        for hand in range(start, end):
-            scale[0, hand] += max(table[row, hand], zero)
-    for hand in range(start, end):
-        total = scale[0, hand]
-        scale[1, hand] = zero if total > least else even
-        scale[0, hand] = one / total if total > least else zero
 
 
 @subkernel
@@ -403,9 +370,9 @@ def push_reach(
             continue
         if bucketed:
             expand(table, bucket, visit.board, first, actions, begin, end, expanded)
-            normalise(expanded, 0, actions, begin, end, scale)
+            match_columns(expanded, 0, actions, begin, end, scale)
         else:
-            normalise(table, first, actions, begin, end, scale)
+            match_columns(table, first, actions, begin, end, scale)
         for a in range(actions):
             if bucketed:
                 push_action(reach, above, expanded, a, scale, begin, end, child + a)
@@ -432,10 +399,10 @@ def follow(
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand(table, bucket, board, first, actions, begin, end, expanded)
-        normalise(expanded, 0, actions, begin, end, scale)
+        match_columns(expanded, 0, actions, begin, end, scale)
         mix_actions(value, child, actions, expanded, 0, scale, begin, end, here)
     else:
-        normalise(table, first, actions, begin, end, scale)
+        match_columns(table, first, actions, begin, end, scale)
         mix_actions(value, child, actions, table, first, scale, begin, end, here)
 
 
