@@ -7,6 +7,27 @@ from statistics import median
 from time import perf_counter, sleep
 from typing import NamedTuple
 
+MORE, LESS = "more", "less"
+# The last words of a key tell which direction is better: figures of other commits have no more than keys and values.
+MORE_WORDS = ("per_second", "ratio", "bandwidth", "correlation", "visits")
+LESS_WORDS = ("seconds", "ms", "us", "gb", "p99", "median", "cpu", "share", "cost", "exploitability", "overhead")
+# Keys whose words would tell otherwise, or nothing.
+DIRECTIONS = {
+    "ratio_to_phevaluator": MORE,
+    "kmeans_ratio_to_sklearn": MORE,
+    "ratio_to_limit": MORE,
+    "ratio_to_threads": MORE,
+    "kmeans_inertia_ratio": LESS,
+    "aivat_sd_ratio": LESS,
+    "two_four_mbb": "",
+    "royal_mbb": "",
+    "two_four_iterations": LESS,
+    "royal_iterations": LESS,
+    "royal_gigabytes": LESS,
+    "won_from_threads": MORE,
+    "strategy_gb": "",
+}
+
 
 class Figure(NamedTuple):
     """One measured number."""
@@ -15,6 +36,23 @@ class Figure(NamedTuple):
     what: str
     value: float
     unit: str
+
+
+def better_of(key: str) -> str:
+    """Return `MORE` or `LESS`, whichever is better for the figure of a key; an empty string if neither is.
+
+    >>> better_of("external_leduc_per_second"), better_of("flop_cpu_seconds"), better_of("peer_turn_seconds")
+    ('more', 'less', '')
+    """
+    if key.startswith(("peer_", "phevaluator_", "random_reads_")):
+        return ""  # a peer's
+    if key.startswith("dbr_ratio"):
+        return LESS
+    words = key.rstrip("0123456789_")
+    if words in DIRECTIONS:
+        return DIRECTIONS[words]
+    ends = ((MORE, MORE_WORDS), (LESS, LESS_WORDS))
+    return next((better for better, known in ends if any(words == w or words.endswith(f"_{w}") for w in known)), "")
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], rounds: int = 5, rest: float = 0.0) -> dict[str, float]:

@@ -1,18 +1,90 @@
-"""``kilt bench``: how fast kilt is here, beside its peers in the same run."""
+"""``kilt bench``: how fast kilt is here, next to its peers in the same run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from kilt.cli.show import AsJson, print_json, print_table, waiting
+from kilt.cli.show import AsJson, print_json, print_table, say, waiting
+from kilt.errors import RunError
 
 if TYPE_CHECKING:
+    from kilt_lab.against import Comparison
     from kilt_lab.benchmarks.measure import Figure
 
-app = typer.Typer(help="Benchmarks, each beside a peer in the same run.", no_args_is_help=True)
+app = typer.Typer(help="Benchmarks, each next to a peer in the same run.", no_args_is_help=True)
+
+# Benchmarks without options of their own: what they measure, and how long they take.
+PLAIN = {
+    "cards": ("Hand strength, river boards, canonical indices and start-up, on one core.", "about a minute"),
+    "abstraction": (
+        "Features of the full deck, k-means beside scikit-learn's, and look-ups of buckets, on all cores.",
+        "some minutes",
+    ),
+    "public": (
+        "Distances and classes of all flops, on all cores; with --long, whole hierarchical abstractions.",
+        "some minutes",
+    ),
+    "agent": (
+        "External sampling on gigabytes beside random reads, an agent's decisions, and matches of blueprints.",
+        "some minutes",
+    ),
+    "distributed": (
+        "Blades on Ray beside threads that share a table, on all cores; with --long, what both learn from equal work.",
+        "some minutes",
+    ),
+    "web": (
+        "How soon the page in the browser is there, and how long its answers take; with --long, of a gigabyte.",
+        "about a minute",
+    ),
+    "solvers": (
+        "External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth.",
+        "a minute or two",
+    ),
+    "estimators": (
+        "Hands that estimators judge and a local best response plays per second, and how much luck AIVAT takes away.",
+        "some minutes",
+    ),
+    "counter": (
+        "CFR and best responses inside 5-bucket limit hold'em by joint tables, and models from logs.",
+        "some minutes",
+    ),
+    "start": (
+        "CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is.",
+        "a minute or two",
+    ),
+}
+
+Long = Annotated[bool, typer.Option("--long", help="Add the full-size runs.")]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="PLACE",
+        help="Compare with another checkout (a folder), or with a commit of this one. Both are measured in turn, in "
+        "separate processes with separate caches; the CPU time to compile all kernels is compared too.",
+    ),
+]
+Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="With --against: rounds that count.", min=1)]
+Gate = Annotated[
+    float,
+    typer.Option(
+        "--gate", metavar="P", help="With --against: per cent by which a figure may be worse; beyond it, exit 1.", min=0
+    ),
+]
+
+
+class Asked(NamedTuple):
+    """The options that all benchmarks share."""
+
+    as_json: bool
+    against: str | None
+    rounds: int
+    gate: float
 
 
 @app.callback()
@@ -20,97 +92,23 @@ def _group() -> None:
     """Keep `kilt bench` a group, whatever the number of benchmarks in it."""
 
 
-Long = Annotated[bool, typer.Option("--long", help="Add the full-size runs.")]
+def _plain(name: str) -> Callable[..., None]:
+    """Return the command of a benchmark of `PLAIN`."""
+
+    def command(
+        as_json: AsJson = False, long: Long = False, against: Against = None, rounds: Rounds = 3, gate: Gate = 5.0
+    ) -> None:
+        def run() -> list[Figure]:
+            figures: list[Figure] = import_module(f"kilt_lab.benchmarks.{name}").run(long=long)
+            return figures
+
+        _measure(name, ["--long"] * long, run, PLAIN[name][1], Asked(as_json, against, rounds, gate))
+
+    return command
 
 
-@app.command()
-def cards(as_json: AsJson = False, long: Long = False) -> None:
-    """Hand strength, river boards, canonical indices and start-up, on one core."""
-    from kilt_lab.benchmarks.cards import run
-
-    with waiting("measuring, about a minute …"):
-        figures = run(long=long)
-    _print("kilt bench cards", figures, as_json=as_json)
-
-
-@app.command()
-def abstraction(as_json: AsJson = False, long: Long = False) -> None:
-    """Features of the full deck, k-means beside scikit-learn's, and look-ups of buckets, on all cores."""
-    from kilt_lab.benchmarks.abstraction import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench abstraction", figures, as_json=as_json)
-
-
-@app.command()
-def public(as_json: AsJson = False, long: Long = False) -> None:
-    """Distances and classes of all flops, on all cores; with --long, whole hierarchical abstractions."""
-    from kilt_lab.benchmarks.public import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench public", figures, as_json=as_json)
-
-
-@app.command()
-def agent(as_json: AsJson = False, long: Long = False) -> None:
-    """External sampling on gigabytes beside random reads, an agent's decisions, and matches of blueprints."""
-    from kilt_lab.benchmarks.agent import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench agent", figures, as_json=as_json)
-
-
-@app.command()
-def distributed(as_json: AsJson = False, long: Long = False) -> None:
-    """Blades on Ray beside threads that share a table, on all cores; with --long, what both learn from as much work."""
-    from kilt_lab.benchmarks.distributed import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench distributed", figures, as_json=as_json)
-
-
-@app.command()
-def web(as_json: AsJson = False, long: Long = False) -> None:
-    """How soon the page in the browser is there, and how long its answers take; with --long, of a gigabyte."""
-    from kilt_lab.benchmarks.web import run
-
-    with waiting("measuring, about a minute …"):
-        figures = run(long=long)
-    _print("kilt bench web", figures, as_json=as_json)
-
-
-@app.command()
-def solvers(as_json: AsJson = False, long: Long = False) -> None:
-    """External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth."""
-    from kilt_lab.benchmarks.solvers import run
-
-    with waiting("measuring, a minute or two …"):
-        figures = run(long=long)
-    _print("kilt bench solvers", figures, as_json=as_json)
-
-
-@app.command()
-def estimators(as_json: AsJson = False, long: Long = False) -> None:
-    """Hands that estimators judge and a local best response plays per second, and how much luck AIVAT takes away."""
-    from kilt_lab.benchmarks.estimators import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench estimators", figures, as_json=as_json)
-
-
-@app.command()
-def counter(as_json: AsJson = False, long: Long = False) -> None:
-    """CFR and best responses inside 5-bucket limit hold'em by joint tables, and models from logs."""
-    from kilt_lab.benchmarks.counter import run
-
-    with waiting("measuring, some minutes …"):
-        figures = run(long=long)
-    _print("kilt bench counter", figures, as_json=as_json)
+for _name, (_what, _) in PLAIN.items():
+    app.command(_name, help=_what)(_plain(_name))
 
 
 @app.command()
@@ -124,20 +122,27 @@ def disk(
         str,
         typer.Option("--bits", metavar="B,B", help="Of the largest regret of a walk: what these scales cost, alone."),
     ] = "",
+    against: Against = None,
+    rounds: Rounds = 3,
+    gate: Gate = 5.0,
 ) -> None:
     """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1].
 
     With --long, on [2-4]; and how far it comes in [3-1], which memory does not hold, with at most 6 GB of memory.
     """
-    from kilt.errors import RunError
     from kilt_lab.benchmarks.disk import FEWEST_BITS, MOST_BITS, run
 
-    asked = bits.split(",") if bits else []
-    if not all(each.isascii() and each.isdigit() and FEWEST_BITS <= int(each) <= MOST_BITS for each in asked):
+    scales = bits.split(",") if bits else []
+    if not all(each.isascii() and each.isdigit() and FEWEST_BITS <= int(each) <= MOST_BITS for each in scales):
         raise RunError(f"--bits {bits}: give numbers from {FEWEST_BITS} to {MOST_BITS}, such as 17,18")
-    with waiting("measuring, a minute; with --long, three hours …"):
-        figures = run(long=long, minutes=minutes, bits=[int(each) for each in asked])
-    _print("kilt bench disk", figures, as_json=as_json)
+    options = ["--long"] * long + [f"--minutes={minutes}"] + ([f"--bits={bits}"] if bits else [])
+    _measure(
+        "disk",
+        options,
+        lambda: run(long=long, minutes=minutes, bits=[int(each) for each in scales]),
+        "a minute; with --long, three hours",
+        Asked(as_json, against, rounds, gate),
+    )
 
 
 @app.command()
@@ -148,23 +153,16 @@ def spots(
         Path | None,
         typer.Option("--peer", metavar="PATH", help="TexasSolver's console_solver, which solves each spot in turn."),
     ] = None,
+    against: Against = None,
+    rounds: Rounds = 3,
+    gate: Gate = 5.0,
 ) -> None:
     """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
     from kilt_lab.benchmarks.spots import run
 
-    with waiting("measuring, a minute; with --long, some …"):
-        figures = run(long=long, peer=peer)
-    _print("kilt bench spots", figures, as_json=as_json)
-
-
-@app.command()
-def start(as_json: AsJson = False, long: Long = False) -> None:
-    """CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is."""
-    from kilt_lab.benchmarks.start import run
-
-    with waiting("measuring, a minute or two …"):
-        figures = run(long=long)
-    _print("kilt bench start", figures, as_json=as_json)
+    options = ["--long"] * long + ([f"--peer={peer.resolve()}"] if peer else [])
+    takes = "a minute; with --long, some"
+    _measure("spots", options, lambda: run(long=long, peer=peer), takes, Asked(as_json, against, rounds, gate))
 
 
 @app.command()
@@ -174,18 +172,59 @@ def gpu(
     only: Annotated[
         str | None, typer.Option("--only", metavar="PART", help="One part alone: two-four, responses or royal.")
     ] = None,
+    against: Against = None,
+    rounds: Rounds = 3,
+    gate: Gate = 5.0,
 ) -> None:
     """[2-4] hold'em to 1 mbb/g on a GPU, and how near kernels come to its memory's limit; --long: royal hold'em."""
     from kilt_lab.benchmarks.gpu import run
 
-    with waiting("solving and walking on the GPU …"):
-        figures = run(long=long, only=only)
-    _print("kilt bench gpu", figures, as_json=as_json)
+    options = ["--long"] * long + ([f"--only={only}"] if only else [])
+    takes = "some minutes, on the GPU"
+    _measure("gpu", options, lambda: run(long=long, only=only), takes, Asked(as_json, against, rounds, gate))
+
+
+def _measure(name: str, options: list[str], run: Callable[[], list[Figure]], takes: str, asked: Asked) -> None:
+    """Run a benchmark and print its figures; or compare two checkouts, and exit with 1 if this one is worse."""
+    if asked.against is not None:
+        from kilt_lab.against import compare
+
+        command = ["bench", name, *options]
+        found = compare(command, asked.against, rounds=asked.rounds, gate=asked.gate, tell=say)
+        _print_comparison(f"kilt bench {name}, against {asked.against}", found, asked)
+        if any(one.verdict == "worse" for one in found):
+            raise typer.Exit(1)
+        return
+    with waiting(f"measuring, {takes} …"):
+        figures = run()
+    _print(f"kilt bench {name}", figures, as_json=asked.as_json)
+
+
+def _print_comparison(title: str, found: list[Comparison], asked: Asked) -> None:
+    if asked.as_json:
+        print_json({one.key: one.figures() for one in found})
+        return
+    rows = [
+        [
+            one.key,
+            _number(one.here),
+            _number(one.there),
+            f"{one.ratio:.3f}",
+            f"{one.spread[0]:.3f} to {one.spread[1]:.3f}",
+            one.verdict,
+        ]
+        for one in found
+    ]
+    columns = ["figure", "here", "there", "here / there", "of single rounds", f"verdict, gate {asked.gate:g}%"]
+    print_table(title, columns, rows)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"
 
 
 def _print(title: str, figures: list[Figure], *, as_json: bool) -> None:
     if as_json:
         print_json({figure.key: figure.value for figure in figures})
         return
-    rows = [[f.what, f"{f.value:,.4g}" if f.value < 1e4 else f"{f.value:,.0f}", f.unit] for f in figures]
-    print_table(title, ["what", "seen", "unit"], rows)
+    print_table(title, ["what", "result", "unit"], [[f.what, _number(f.value), f.unit] for f in figures])
