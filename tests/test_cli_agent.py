@@ -450,6 +450,21 @@ def test_the_table_of_a_run_that_re_solves_is_named_as_such(config):
     assert strategy_of(load_agent(str(run))) == "as played: purification, round 2 re-solved"
 
 
+def test_local_best_responses_judge_the_average_strategy_and_the_strategy_as_played(solved):
+    """On the same cards; RUN@RULE chooses one of them, and keys outside are about the strategy as played."""
+    lbr = ("evaluate", "lbr", "--hands", 40, "--processes", 1)
+    both, average, played = (answer(*lbr, run) for run in (solved, f"{solved}@none", f"{solved}@purification"))
+    assert both["average"]["strategy"] == average["strategy"] == "average strategy"
+    assert both["as_played"]["strategy"] == both["strategy"] == played["strategy"] == "as played: purification"
+    for key in ("mbb_per_hand", "ci95", "money", "hands"):
+        assert both["average"][key] == average[key]
+        assert both["as_played"][key] == both[key] == played[key]
+        assert not {"average", "as_played"} & (set(average) | set(played))
+    assert both["average"]["mbb_per_hand"] != both["mbb_per_hand"]
+    shown = kilt(*lbr, solved).stdout
+    assert shown.index("average strategy") < shown.index("as played: purification")
+
+
 def test_matches_say_which_strategies_met(solved, tmp_path):
     """On the side, and for programs; players without a solved strategy have none to name."""
     players = solved, f"{solved}@none", "always-call"
@@ -459,9 +474,6 @@ def test_matches_say_which_strategies_met(solved, tmp_path):
     assert answer("match", *players, "--hands", 20)["strategies"] == names
     assert answer("crosstable", *players, "--hands", 20)["strategies"] == names
     assert "strategies:" not in kilt("match", "probe", "random", "-g", "leduc", "--hands", 20).stderr
-    bound = answer("evaluate", "lbr", solved, "--hands", 20)
-    assert bound["strategy"] == "as played: purification"
-    assert "as played:" in kilt("evaluate", "lbr", solved, "--hands", 20).stdout
     kilt("match", solved, "probe", "--hands", 20, "--log", tmp_path / "log")
     assert answer("evaluate", "log", tmp_path / "log", "--player", solved)["strategy"] == "as played: purification"
     assert (

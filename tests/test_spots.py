@@ -383,6 +383,8 @@ def test_a_lock_may_be_about_all_cards(solution):
         ("b3 = f: JJ", "says nothing of"),
         ("x x / 7h = x: rest", "a / where the hand is over"),
         ("x / 7h = x: rest", "a / where a round is not over"),
+        ("b3 = f: JJ; f: JJ:0.5; c: rest", "'f' names an action a second time: give each action all its hands"),
+        (" = b3: QQ+; x: rest; b50%: QQ+:0.2", "'b50%' names an action a second time"),  # which is b3
     ],
 )
 def test_locks_that_cannot_be_are_refused(lock, said):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from rich.progress import TaskID
 
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import UNIT, log
@@ -18,6 +20,7 @@ from kilt.cli.solve import DeviceOption, GameOption, ThreadsOption, exploitabili
 
 if TYPE_CHECKING:
     from kilt.evaluate.flops import FlopResponses
+    from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate
     from kilt.games.gamedef import GameDef
     from kilt.runs.subject import Subject
@@ -263,15 +266,17 @@ def lbr(
 ) -> None:
     """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
 
-    The player is judged as it plays, after post-processing and translation. The first figure is adjusted for luck
-    without bias; the second is the raw winnings. Ctrl-C ends it early, and what was played counts.
+    The player is judged as it plays, after post-processing and translation. For a run that post-processes, its average
+    strategy is judged too, on the same cards, which doubles the time; add @RULE to the run to judge one of them. The
+    first figure is adjusted for luck without bias; the second is the raw winnings. Ctrl-C ends it early, and what was
+    played counts.
     """
     from functools import partial
 
     from kilt.errors import PlayError
     from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
-    from kilt.evaluate.players import load_holdem, load_player, strategy_of
+    from kilt.evaluate.players import load_agent, load_holdem, load_player, strategies_to_judge, strategy_of
     from kilt.jit import cores
 
     agent, rules = load_player(player, load_holdem(game) if game else None)
@@ -285,41 +290,99 @@ def lbr(
         )
     first = last if exact else first
     bound = last_round_bound if exact else partial(lower_bound, first_round=first)
-    with interrupts(at_once=False) as stopped, ProgressBars() as bar:
-        task = bar.add_task("hands", total=hands, said="")
-        found = bound(
-            rules,
-            player,
+    players = {name: strategy_of(load_agent(name)) for name in strategies_to_judge(player, agent)}
+    with interrupts(at_once=False) as stopped:
+        found = _lower_bounds(
+            players,
+            lambda name, **watching: bound(
+                rules,
+                name,
+                hands,
+                seed,
+                bets=BETS if bets is None else bets,
+                processes=cores() if processes is None else processes,
+                **watching,
+            ),
             hands,
-            seed,
-            bets=BETS if bets is None else bets,
-            processes=cores() if processes is None else processes,
-            tick=lambda done: bar.update(task, completed=done, said=f"{done:,}"),
             stop=lambda: bool(stopped),
         )
+    first_found = found[player]
     if as_json:
         menu = {} if rules.rules.betting == "limit" else {"bets": BETS if bets is None else bets}
+        each = {
+            key: {"strategy": players[name]} | _bound_figures(found[name])
+            for key, name in zip(("as_played", "average"), players, strict=False)
+            if len(players) > 1 and name in found
+        }
         print_json(
-            _figures(found.won)
-            | {"money": _figures(found.money), "hands": found.hands, "unit": UNIT, "game": rules.name}
+            _bound_figures(first_found)
+            | {"unit": UNIT, "game": rules.name}
             | {
                 "player": agent.name,
-                "strategy": strategy_of(agent),
+                "strategy": players[player],
                 "seed": seed,
                 "from": rules.rules.round_names[first],
                 "exact": exact,
                 **menu,
+                **each,
             }
         )
     else:
-        raw = "raw winnings of a caller" if exact else "raw winnings"
-        rows = [["wins" if exact else "wins, adjusted for luck", str(found.won), UNIT], [raw, str(found.money), UNIT]]
         kind = "best response" if exact else "local best response"
-        title = f"{kind} to {agent.name} from {rules.rules.round_names[first]} on, {rules.name}, {found.hands:,} hands"
-        print_table(title, ["", strategy_of(agent) or "result", "unit"], rows)
+        shown = f"{first_found.hands:,} hands"
+        title = f"{kind} to {agent.name} from {rules.rules.round_names[first]} on, {rules.name}, {shown}"
+        _print_bounds(title, {players[name] or "result": found[name] for name in found}, exact, bool(stopped))
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])
+
+
+def _lower_bounds(
+    players: Mapping[str, str], bound: Callable[..., LowerBound], hands: int, stop: Callable[[], bool]
+) -> dict[str, LowerBound]:
+    """What local best responses win from each player, by name. After a stop, players that were not begun are left out.
+
+    Parameters
+    ----------
+    players : mapping of str to str
+        The strategies of all players, by their names.
+    bound : callable
+        Takes the name of a player, `tick` and `stop`; see `kilt.evaluate.lbr.lower_bound`.
+    hands : int
+        Number of hands against each player.
+    stop : callable
+        Whether to stop.
+    """
+    found: dict[str, LowerBound] = {}
+    with ProgressBars() as bar:
+        for name, strategy in players.items():
+            if found and stop():
+                break
+            task = bar.add_task(strategy if len(players) > 1 else "hands", total=hands, said="")
+
+            def tick(done: int, task: TaskID = task) -> None:
+                bar.update(task, completed=done, said=f"{done:,}")
+
+            found[name] = bound(name, tick=tick, stop=stop)
+    return found
+
+
+def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped: bool) -> None:
+    """Print lower bounds by strategy, the average strategy first, as in other commands."""
+    columns = list(reversed(found.values()))
+    names = "wins" if exact else "wins, adjusted for luck", "raw winnings of a caller" if exact else "raw winnings"
+    rows = [
+        [names[0], *(str(one.won) for one in columns), UNIT],
+        [names[1], *(str(one.money) for one in columns), UNIT],
+    ]
+    if stopped and len(columns) > 1:
+        rows.append(["hands", *(f"{one.hands:,}" for one in columns), ""])
+    print_table(title, ["", *reversed(found), "unit"], rows)
+
+
+def _bound_figures(found: LowerBound) -> dict[str, Any]:
+    """A lower bound for programs."""
+    return _figures(found.won) | {"money": _figures(found.money), "hands": found.hands}
 
 
 def _round(rules: GameDef, named: str | None) -> int:

@@ -221,6 +221,16 @@ def strategy_of(agent: Agent) -> str:
     return ", ".join(dict.fromkeys(f"{part.name} ({name})" for part in parts if (name := strategy_of(part))))
 
 
+def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
+    """Names of all strategies to judge for the name of a player, first that of the strategy which it plays.
+
+    The average strategy follows if the player is a run that post-processes it, and if the name has no ``@RULE``.
+    """
+    if isinstance(agent, BlueprintAgent) and not agent.rule.idle and not chooses_rule(spec):
+        return spec, f"{spec}@none"
+    return (spec,)
+
+
 def blueprint_name(agent: BlueprintAgent) -> str:
     """Which strategy the table of a blueprint's agent holds, in words; re-solving changes it during play."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED

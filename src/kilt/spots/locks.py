@@ -3,8 +3,8 @@
 A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads
 to the decision, and the ranges have the weights with which hands take an action. ``rest`` is what the other actions
 leave of each hand: here half of AKs, and all hands that are not named. Weights of a hand that add up to more or less
-than 1 are scaled. A hand that no action has is refused. So is a second lock that gives the same decision another
-strategy.
+than 1 are scaled. A hand that no action has is refused. So are an action that is named twice, and a second lock that
+gives the same decision another strategy.
 
 After a ``/`` a lock is about the cards that it names, with ``/ *`` about all. Suits that it tells apart are not alike
 any more.
@@ -73,10 +73,11 @@ class Lock:
         held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
         return np.stack([*self._weights(deck, hole_cards), *held])
 
-    def strategies(self, game: VectorGame) -> dict[int, tuple[FloatArray, BoolArray]]:
+    def strategies(self, game: VectorGame, *, strict: bool = True) -> dict[int, tuple[FloatArray, BoolArray]]:
         """By rows of the tree's decisions: the strategy, [action, hand], and which hands the actor can hold.
 
-        Raises RunError if the tree has no such decision or action.
+        Raises RunError if the tree has no such decision or action, and if the lock names an action twice. If not
+        `strict`, the weights of an action that is named twice are added up.
         """
         tree = SpotTree(game)
         try:
@@ -86,6 +87,9 @@ class Lock:
                 raise RunError("nobody decides there")
             labels = on_menu(position, game.menu)
             taken = [labels.index(action_of(position, word, game.menu)) for word, _ in self.actions]
+            if strict and (again := [number for number, action in enumerate(taken) if action in taken[:number]]):
+                word = self.actions[again[0]][0]
+                raise RunError(f"{word!r} names an action a second time: give each action all its hands at once")
         except RunError as error:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
         strategy = self._strategy(tree.subgame, position.actor, taken, len(labels))
@@ -108,12 +112,13 @@ class Lock:
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
     """The strategies of all locks by the rows of the tree's decisions.
 
-    Raises RunError if two locks give a decision different strategies. If not `strict`, the last one counts.
+    Raises RunError if two locks give a decision different strategies, and if a lock names an action twice. If not
+    `strict`, the last lock counts.
     """
     given: dict[int, FloatArray] = {}
     source: dict[int, Lock] = {}
     for lock in locks:
-        for row, (strategy, held) in lock.strategies(game).items():
+        for row, (strategy, held) in lock.strategies(game, strict=strict).items():
             if strict and row in given and not np.allclose(given[row][:, held], strategy[:, held], atol=1e-9):
                 raise RunError(
                     f"the locks {quoted(source[row].text)} and {quoted(lock.text)} give different strategies for the "
