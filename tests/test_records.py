@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named, read_plan
-from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
-from kilt.errors import AbstractionError, RunError
+from kilt.config import AgentConfig, Config, EngineConfig, ResolveConfig, SolverConfig, config_of, read_config
+from kilt.errors import AbstractionError, EngineError, RunError
+from kilt.runs.folder import CONFIG
+from kilt.runs.plan import resolve
 
 PATHS = ["cards 📁/river 🃏", 'a "quoted" \\ path', "tab\there, line\nthere", "bell \a and delete \x7f", "Größe"]
 
@@ -57,6 +59,11 @@ def test_runs_from_python_are_said_shortly(tmp_path):
         (lambda: SolverConfig(minutes=float("nan")), "`minutes` in [solver] is nan: give 0 or more"),
         (lambda: SolverConfig(average="yes"), "`average` in [solver] is 'yes': it takes true or false"),
         (lambda: Config("leduc", "lossless", near="close"), "`near` in the run is 'close': it takes a number"),
+        (lambda: Config("leduc", "lossless", near=7.0), "`near` in the run is 7.0: give 0 to 1"),
+        (lambda: ResolveConfig(trust=3.0), "`trust` in [resolve] is 3.0: give 0 to 1"),
+        (lambda: ResolveConfig(near=-1.0), "`near` in [resolve] is -1.0: give 0 to 1"),
+        (lambda: ResolveConfig(method="gadgt"), "`method` in [resolve] is 'gadgt': use one of unsafe, gadget, max-m"),
+        (lambda: EngineConfig("raye"), "unknown engine 'raye': use one of local, ray"),
         (lambda: Config(7, "lossless"), "`game` in the run is 7: it takes a text"),
         (lambda: Config("leduc", ()), "`cards` is (): give a text such as"),
         (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] says sede, which means nothing: use algor"),
@@ -66,7 +73,7 @@ def test_runs_from_python_are_said_shortly(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_run_is_said(make, said):
-    with pytest.raises(RunError) as caught:
+    with pytest.raises((RunError, EngineError)) as caught:
         make()
     assert said in str(caught.value)
 
@@ -90,3 +97,34 @@ def test_what_is_wrong_with_a_plan_is_said(make, said):
 def test_classes_of_boards_are_in_the_order_of_their_rounds():
     flop, river = PublicPlan(2, 10), PublicPlan(4, 10)
     assert Plan(plan_named("lossless", (0, 3, 1, 1)).rounds, (river, flop)).public == (flop, river)
+
+
+LEDUC = {"game": "leduc", "cards": "lossless"}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            {"engine": {"blades": 9}},
+            "[engine] sets `blades` and names no engine: add `name`, one of local, ray, or",
+        ),
+        (
+            {"solver": {"algorithm": "cfr+", "prune": 5}},
+            "`prune` in [solver] is 5, and cfr+ does not use it: leave",
+        ),
+        ({"solver": {"algorithm": "joint", "average": False}}, "`average` in [solver] is False, and joint does not"),
+        ({"solver": {"algorithm": "cfr+disk", "equities": True}}, "`equities` in [solver] is True, and cfr+disk does"),
+    ],
+)
+def test_keys_that_a_run_would_not_read_are_refused(tmp_path, said, words):
+    with pytest.raises(RunError) as caught:
+        resolve(config_of(LEDUC | said), tmp_path / "new")
+    assert words in str(caught.value)
+    (tmp_path / CONFIG).write_text(config_of(LEDUC | said).toml())  # a run of an earlier version has such keys
+    assert resolve(config_of(LEDUC | said), tmp_path).config == config_of(LEDUC | said)
+
+
+def test_keys_of_external_sampling_are_read():
+    for solver in ({"prune": 5.0, "linear": False}, {"average": False, "equities": True}):
+        assert resolve(config_of(LEDUC | {"solver": solver})).options

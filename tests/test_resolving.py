@@ -5,12 +5,13 @@ import pytest
 
 import naive
 from commands import answer
+from kilt.config import RESOLVE_METHODS
 from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BlueprintContinuations
-from kilt.solve.resolve import METHODS, resolve, with_depth_limit
+from kilt.solve.resolve import resolve, with_depth_limit
 from kilt.solve.vector import VectorCfr
 from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 from kilt.tree.rule import Discount
@@ -97,7 +98,7 @@ def test_trust_lies_between_safe_and_unsafe():
         resolve(*here, values, trust=1.5)
 
 
-@pytest.mark.parametrize("method", [*METHODS[1:], "nonsense"])
+@pytest.mark.parametrize("method", [*RESOLVE_METHODS[1:], "nonsense"])
 def test_what_cannot_be_is_said(method):
     with pytest.raises(GameError, match=r"needs what each of 6 hands|use one of unsafe"):
         resolved([1.0, np.nan], method)

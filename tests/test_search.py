@@ -14,7 +14,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.config import ResolveConfig
-from kilt.errors import PlayError
+from kilt.errors import KiltError, PlayError
 from kilt.evaluate import resolving as resolving_values
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.players import load_agent, load_player
@@ -394,11 +394,11 @@ def test_names(folder):
     for wrong, said in {
         "rounds=flop": "unknown round 'flop' to re-solve: small has round 2, round 3",
         "rounds=round 1": "unknown round 'round 1' to re-solve",
-        "neglect=2": "`neglect` in the opponent's range is 2: give 0 to 1",
-        "trust=2": "`trust` in the opponent's range is 2: give 0 to 1",
-        "method=best": "unknown way to re-solve 'best': use one of unsafe, gadget, max-margin",
+        "neglect=2": r"`neglect` in \[resolve\] is 2.0: give 0 to 1",
+        "trust=2": r"`trust` in \[resolve\] is 2.0: give 0 to 1",
+        "method=best": r"`method` in \[resolve\] is 'best': use one of unsafe, gadget, max-margin",
         "iterations=few": "'iterations=few' of .* is no setting: use KEY=VALUE with a key of rounds, method",
         "speed=2": "'speed=2' of",
     }.items():
-        with pytest.raises(PlayError, match=said):
+        with pytest.raises(KiltError, match=said):
             load_agent(f"{run}@resolve:{wrong}")

@@ -55,12 +55,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
-from kilt.records import MOST, Record, bounded, parse_toml, read_toml, record_of
+from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
 MOST_THREADS = 1024
 MOST_DEALS = 1 << 20  # of a batch
+RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
 # What players may have their own of: how many texts there are at least, and one of them.
 OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
@@ -161,6 +162,10 @@ class EngineConfig(Record):
         super().__post_init__()
         if any(isinstance(number, bool) or number < 1 for number in self.below):
             raise RunError(f"`below` in [engine] is {list(self.below)}: give 1 or more for each level below the first")
+        if self.name:
+            from kilt.engines import require_engine  # only runs that have an engine import it
+
+            require_engine(self.name)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -229,11 +234,11 @@ class ResolveConfig(Record):
     PLACE: ClassVar[str] = "[resolve]"
 
     rounds: tuple[str, ...] = ()
-    method: str = "gadget"
-    trust: float = 0.85
-    neglect: float = 0.001
+    method: str = chosen("gadget", RESOLVE_METHODS)
+    trust: float = bounded(0.85, 0, 1)
+    neglect: float = bounded(0.001, 0, 1)
     bets: str = "50%, 1x, 2x, a; 1x, a / 1x, a; a"
-    near: float = 0.8
+    near: float = bounded(0.8, 0, 1)
     seconds: float = 0.0
     iterations: int = 0
     threads: int = bounded(1, 1, MOST_THREADS)
@@ -333,7 +338,7 @@ class Config(Record):
     game: str
     cards: tuple[str, ...]
     actions: tuple[str, ...] = ()
-    near: float = 0.8
+    near: float = bounded(0.8, 0, 1)
     tilt: tuple[float, ...] = ()
     solver: SolverConfig = field(default_factory=SolverConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)

@@ -1,7 +1,7 @@
 r"""Records: frozen dataclasses of plain values that are checked when they are made, and that TOML can say.
 
 Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
-text, a number with a lower bound, a truth value, another record, or a tuple of records. Whatever is wrong is said with
+text, a number with bounds, a truth value, another record, or a tuple of records. Whatever is wrong is said with
 the name, the value and what would be right, whether it came from a file, from a dict or from Python.
 
 >>> @dataclass(frozen=True)
@@ -38,7 +38,7 @@ MOST = 2**63 - 1
 _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: annotations take long to evaluate
 
 
-def bounded(default: Any, least: float, most: int = MOST) -> Any:
+def bounded(default: Any, least: float, most: float = MOST) -> Any:
     """A field for a number from `least` to `most`; without that, from 0 on. Whole numbers have 64 bits, as in TOML."""
     return field(default=default, metadata={"least": least, "most": most})
 
@@ -162,6 +162,8 @@ def _require(kind: type[Record], name: str, value: object) -> None:
         types, words = SCALARS[hint]
         if not isinstance(value, types) or (isinstance(value, bool) and hint is not bool):
             raise kind.COMPLAINT(f"{stands}: it takes {words}")
+        if hint is float and most < MOST and not least <= value <= most:
+            raise kind.COMPLAINT(f"{stands}: give {least:g} to {most:g}")
         if isinstance(value, int | float) and not least <= value < inf:
             raise kind.COMPLAINT(f"{stands}: give {least} or more")
         if isinstance(value, int) and value > most:

@@ -26,6 +26,7 @@ import numpy as np
 
 from kilt.abstraction.actions import actions_of
 from kilt.arrays import FloatArray, IntArray
+from kilt.config import GADGET, RESOLVE_METHODS, UNSAFE
 from kilt.evaluate.flops import Watcher
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
@@ -34,7 +35,7 @@ from kilt.games.subgame import rivals
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BIASES, BlueprintContinuations
 from kilt.search.continuations_kernels import Singles
-from kilt.solve.resolve import GADGET, METHODS, UNSAFE, LeafValues, resolve
+from kilt.solve.resolve import LeafValues, resolve
 from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
@@ -208,7 +209,7 @@ def resolve_all(
     first : int
         The round.
     method : str
-        One of `solve.resolve.METHODS`.
+        One of `kilt.config.RESOLVE_METHODS`.
     iterations : int
         For each subgame.
     continuations : int
@@ -354,7 +355,7 @@ class ResolvingCase:
         """What is compared: the rows of the case."""
         if self.limited is not None:
             return (BLUEPRINT, *(way for way in CONTINUED if way != EVERY or self.rules == THREE_ROUNDS))
-        return (BLUEPRINT, *METHODS) if self.more_bets is None else (TRANSLATED, *METHODS[1:])
+        return (BLUEPRINT, *RESOLVE_METHODS) if self.more_bets is None else (TRANSLATED, *RESOLVE_METHODS[1:])
 
     def judge(self, blueprint: Solved, way: str, iterations: int = ITERATIONS) -> tuple[float, float]:
         """Exploitability of what becomes of the blueprint, in chips per game, and its excess: see `Whole`."""
@@ -460,7 +461,7 @@ CLAIMS = (
     Claim(
         "against bets that the blueprint lacks, nested re-solving loses less than translation",
         "[Brown17]",
-        every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in METHODS[1:])),
+        every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in RESOLVE_METHODS[1:])),
     ),
     Claim(
         "where a subgame ends early, a choice of continuations leaves it less exploitable than one of them does",

@@ -19,6 +19,7 @@ __all__ = [
     "Worker",
     "WorkerLost",
     "engine_named",
+    "require_engine",
 ]
 
 
@@ -37,8 +38,13 @@ def _ray(address: str, threads: int) -> Engine:
 ENGINES: dict[str, Callable[[str, int], Engine]] = {"local": _local, "ray": _ray}
 
 
-def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
-    """An engine by name, at an address where it needs one; plain functions run on `threads` threads or processes."""
+def require_engine(name: str) -> None:
+    """Raise EngineError if no engine has this name."""
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}: use one of {', '.join(ENGINES)}")
+
+
+def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
+    """An engine by name, at an address where it needs one; plain functions run on `threads` threads or processes."""
+    require_engine(name)
     return ENGINES[name](address, threads)

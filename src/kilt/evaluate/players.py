@@ -80,12 +80,12 @@ _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 @file_errors()
-def load_agent(spec: str) -> Agent:
+def load_agent(spec: str | Path) -> Agent:
     """An agent by name.
 
     Parameters
     ----------
-    spec : str
+    spec : str or Path
         The name of a baseline, or ``house``, which comes with kilt; ``FILE.py:CLASS``, a class with a `name` and an
         `act(observation)` that is made without arguments; the folder of a run or of an exported agent, as ``RUN``,
         ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or any of these with ``@resolve`` after it; ``seats:PLAYER,PLAYER``, the
@@ -97,6 +97,7 @@ def load_agent(spec: str) -> Agent:
     Agent
         One that plays a single game has it as `game`.
     """
+    spec = str(spec)
     if spec in BASELINES:
         return BASELINES[spec]
     if spec.startswith(PORTFOLIO):
@@ -111,7 +112,7 @@ def load_agent(spec: str) -> Agent:
     return _run_agent(spec)
 
 
-def load_player(spec: str, game: Holdem | None = None) -> tuple[Agent, Holdem]:
+def load_player(spec: str | Path, game: Holdem | None = None) -> tuple[Agent, Holdem]:
     """An agent by name (see `load_agent`) and the game it plays (see `game_for`)."""
     agent = load_agent(spec)
     return agent, game_for(agent, game)

@@ -11,8 +11,8 @@ Estimating, building the cards and solving all take the same `RunPlan`:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -28,13 +28,14 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.joint import require_few
 from kilt.abstraction.pipeline import bucket_numbers, build
 from kilt.config import DEFAULT_MINUTES, Config
-from kilt.engines import Engine, engine_named
+from kilt.engines import ENGINES, Engine, engine_named
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
 from kilt.gpu import require_gpu
+from kilt.records import Record
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.settings import require_settings
@@ -47,13 +48,14 @@ from kilt.solve.distributed.partition import require_boards, shared_classes, tru
 from kilt.solve.external import Pace, SamplingOptions, probe, require_options, words_of
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
-from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.solve.registry import ALGORITHMS, EXTERNAL, Algorithm, algorithm_named
 from kilt.strategy.blueprint import card_folders
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
 
+SAMPLING_KEYS = ("average", "linear", "prune", "equities")  # of [solver]: external sampling alone reads them
 PER_NODE = 100  # bytes of a node of betting: the tree itself, and records that walks read
 
 Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
@@ -344,6 +346,8 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if ABSTRACT not in algorithm.make:
         able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
         raise RunError(f"{config.solver.algorithm} does not solve abstract games: use one of {', '.join(able)}")
+    if not (folder and (folder / CONFIG).is_file()):  # earlier versions began runs that had such keys
+        _require_used(config, samples=not algorithm.walks and not algorithm.joint)
     if config.engine.name and (algorithm.walks or algorithm.joint or algorithm.against) and not algorithm.disk:
         raise RunError(
             f"blades share the deals of external sampling, or subgames of cfr+disk, not {config.solver.algorithm}: "
@@ -368,6 +372,26 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         trunk_of(plan.shared_cards.plan, deal, len(config.engine.levels))
         require_boards(config.engine, plan.shared_cards.plan, deal)
     return plan
+
+
+def _require_used(config: Config, *, samples: bool) -> None:
+    """Raise RunError if a configuration sets a key that its run would not read."""
+    if not config.engine.name and (key := _first_set(config.engine, [one.name for one in fields(config.engine)])):
+        raise RunError(
+            f"[engine] sets `{key}` and names no engine: add `name`, one of {', '.join(ENGINES)}, or leave out `{key}`"
+        )
+    if not samples and (key := _first_set(config.solver, SAMPLING_KEYS)):
+        value = getattr(config.solver, key)
+        raise RunError(
+            f"`{key}` in [solver] is {value!r}, and {config.solver.algorithm} does not use it: leave out `{key}`, or "
+            f"use {EXTERNAL}"
+        )
+
+
+def _first_set(section: Record, keys: Sequence[str]) -> str | None:
+    """The first of some keys whose value is not the default; None if all have their defaults."""
+    plain = type(section)()
+    return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)
 
 
 def _against(plan: RunPlan) -> Against:

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.config import ResolveConfig
+from kilt.config import UNSAFE, ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
@@ -51,7 +51,7 @@ from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import Following, Standing, follow, translated
 from kilt.search.rest import Rests
 from kilt.search.settings import menu_of, require_settings
-from kilt.solve.resolve import UNSAFE, LeafValues, Resolved, heeded, resolve, with_depth_limit
+from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve, with_depth_limit
 from kilt.tree.betting import on_menu
 from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame

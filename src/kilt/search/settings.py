@@ -12,7 +12,6 @@ from kilt.config import ResolveConfig
 from kilt.errors import PlayError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import first_round_of, subgame
-from kilt.solve.resolve import METHODS
 from kilt.tree.betting import betting_size, betting_tree
 
 
@@ -24,7 +23,7 @@ def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAb
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError where a game cannot be re-solved so: rounds, method, bets, memory."""
+    """Raise PlayError where a game cannot be re-solved so: rounds, bets, memory."""
     rules = game.rules
     later = rules.round_names[1:]
     if not later:
@@ -41,11 +40,6 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
             )
     if not settings.rounds:
         raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
-    if settings.method not in METHODS:
-        raise PlayError(f"unknown way to re-solve {settings.method!r}: use one of {', '.join(METHODS)}")
-    for name in ("trust", "neglect"):
-        if not 0 <= (share := getattr(settings, name)) <= 1:
-            raise PlayError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
     for r in sorted(map(rules.round_names.index, settings.rounds)):
         needed, there = memory_of(settings, game, r), machine.available_memory()
         if needed > there:

@@ -47,6 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray
+from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
@@ -57,7 +58,6 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
 LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], Continuations]
-METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"
 ITERATIONS = 100  # where neither they nor seconds are given
 GUESSED = 0.5  # share of the guessed range in the weights of hands that have a choice in the gadget; the rest is even
 ALIKE = 9  # digits after which values of hands are equal but for rounding
@@ -145,7 +145,7 @@ def resolve(
         may not be reached. For nested re-solving, values of the opponent's decision before the bet. Hands that meet no
         hand of the player, or have a card of the board, may have any finite number.
     method : str
-        One of `METHODS`.
+        One of `kilt.config.RESOLVE_METHODS`.
     menu : Menu, optional
         Picks the raises of a no-limit game.
     iterations : int, optional
@@ -175,8 +175,8 @@ def resolve(
     """
     begun = monotonic()
     weights = np.array(ranges, dtype=np.float64)
-    if method not in METHODS:
-        raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(METHODS)}")
+    if method not in RESOLVE_METHODS:
+        raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(RESOLVE_METHODS)}")
     if method == UNSAFE:
         found, own, root = subgame(game, position, board, weights), None, None
     else:
