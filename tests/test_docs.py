@@ -225,3 +225,56 @@ def test_commands_that_do_not_exist():
         look_at("kilt slove --game leduc")
     with pytest.raises(AssertionError, match="what is klit"):
         look_at("klit solve")
+
+
+# What the papers have, by the kind of place that citations name. "§" of a chapter stands for the whole chapter.
+SECTIONS = (  # of each chapter of [Johanson16], the number of sections, and those with sections inside
+    *((1, 3), (2, 7), (3, 6), (4, 5), (5, 7), (6, 9), (7, 6), (8, 2), (9, 5), (10, 4), (11, 4)),
+)
+INSIDE = {"3.2": 3, "3.3": 3, "6.3": 3, "6.5": 2, "7.2": 3, "7.3": 1, "7.5": 2, "10.2": 2, "10.3": 2, "11.3": 3}
+TABLES = {2: 3, 4: 1, 5: 5, 7: 4, 8: 2, 11: 5}  # of each chapter
+PAPERS = {
+    "Johanson16": {
+        "§": {str(chapter) for chapter, _ in SECTIONS}
+        | {f"{chapter}.{n + 1}" for chapter, count in SECTIONS for n in range(count)}
+        | {f"{section}.{n + 1}" for section, count in INSIDE.items() for n in range(count)},
+        "chapter": {str(chapter) for chapter, _ in SECTIONS},
+        "table": {f"{chapter}.{n + 1}" for chapter, count in TABLES.items() for n in range(count)},
+    },
+    "Brown15": {
+        "§": {*"123456", "2.1", "2.2", "2.3"},
+        "footnote": {*"1234567"},
+        "algorithm": {*"1234"},
+        "table": {*"12"},
+        "figure": {"1"},
+    },
+}
+CITED = re.compile(r"\[(Johanson16|Brown15) ([^\]{}]*)\]")
+PLACES = re.compile(r"(§|chapter|table|figure|footnote|algorithm)[s§]*\s*(\d[\d.]*(?:(?:, | and )\d[\d.]*)*)")
+
+
+def test_citations_name_what_the_papers_have():
+    """Sections, chapters, tables, footnotes and algorithms, cited in code and on pages."""
+    seen = 0
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "lab").rglob("*.py"), *PAGES]
+    for file in files:
+        for paper, places in CITED.findall(file.read_text(encoding="utf-8").replace("\n", " ")):
+            for kind, numbers in PLACES.findall(places):
+                for number in re.findall(r"\d+(?:\.\d+)*", numbers):
+                    there = PAPERS[paper].get(kind)
+                    assert there is None or number in there, f"{file}: [{paper} {places}]"
+                    seen += there is not None
+    assert seen > 100
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("src/kilt/solve/counter.py", r"P_conf / P_max by the number of observations .{,40}\[Johanson16 §6\.5\.2\]"),
+        ("lab/kilt_lab/reproduce/fine_bets.py", r"spares the first action .{,200}\[Brown15 footnote 5\]"),
+        ("docs/counter.md", r"the strategy fits the abstraction better than the game \[Johanson16 §2\.6\]"),
+    ],
+)
+def test_citations_that_were_wrong(file, words):
+    """The choice of a confidence, purification that spares the first action, and overfitting."""
+    assert re.search(words, " ".join((ROOT / file).read_text(encoding="utf-8").split()))
