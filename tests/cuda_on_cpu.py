@@ -18,7 +18,7 @@ import numpy as np
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 TOGETHER = ("leaf_sums", "last_round")  # kernels whose threads wait for each other: one does all
-IN_TURN = ("learn_", "follow_", "respond_")  # beginnings of the names of kernels whose threads take turns
+IN_TURN = ("learn_", "follow_", "respond_", "walk_deals")  # beginnings of the names of kernels whose threads take turns
 KERNEL = re.compile(
     r'^extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(|^KERNEL\((\w+)\)', re.MULTILINE
 )
@@ -30,7 +30,7 @@ SHIM = """
 #include <ucontext.h>
 using std::max; using std::min;
 struct Index { int x, y, z; };
-static Index blockIdx, threadIdx, blockDim;
+static Index blockIdx, threadIdx, blockDim, gridDim;
 static unsigned char memory[1 << 20];
 #define __global__
 #define __launch_bounds__(threads, blocks)
@@ -67,6 +67,36 @@ template <class T> T exchanged(T value, int from)
 }
 static void one_thread() { kernel(given); ended[threadIdx.x] = true; }
 
+
+struct uint4 { unsigned x, y, z, w; };
+struct float2 { float x, y; };
+static float2 make_float2(float x, float y) { return {x, y}; }
+template <class T> T __ldg(const T* at) { return *at; }
+template <class T> T __ldcg(const T* at) { return *at; }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
+static int __ffsll(long long x) { return __builtin_ffsll(x); }
+static void __threadfence() {}
+template <class T> T atomicAdd(T* at, T more) { T before = *at; *at += more; return before; }
+template <class T> T atomicExch(T* at, T other) { T before = *at; *at = other; return before; }
+template <class T, class F> T gathered(T value, F add)  // over a warp; a block of fewer threads is one
+{
+    if (!in_turn || blockDim.x == 1) return value;
+    const int begin = threadIdx.x / 32 * 32, end = min(begin + 32, blockDim.x);
+    memcpy(slot[threadIdx.x], &value, sizeof(T));
+    wait();
+    T found = value, other;
+    for (int t = begin; t < end; t++)
+        if (t != threadIdx.x) { memcpy(&other, slot[t], sizeof(T)); found = add(found, other); }
+    wait();
+    return found;
+}
+static unsigned __ballot_sync(unsigned mask, bool vote)
+{
+    return gathered(vote ? 1u << threadIdx.x % 32 : 0u, [](unsigned x, unsigned y) { return x | y; });
+}
+static unsigned __reduce_add_sync(unsigned mask, unsigned x) { return gathered(x, [](unsigned x, unsigned y) { return x + y; }); }
+static unsigned __reduce_max_sync(unsigned mask, unsigned x) { return gathered(x, [](unsigned x, unsigned y) { return max(x, y); }); }
+
 template <class... A> void unpack(void (*function)(A...), void** values)
 {
     size_t n = sizeof...(A);
@@ -75,6 +105,7 @@ template <class... A> void unpack(void (*function)(A...), void** values)
 }
 static void launch(const int* grid, int threads)
 {
+    gridDim = {grid[0], grid[1], grid[2]};
     for (blockIdx.x = 0; blockIdx.x < grid[0]; blockIdx.x++)
         for (blockIdx.y = 0; blockIdx.y < grid[1]; blockIdx.y++)
             for (blockIdx.z = 0; blockIdx.z < grid[2]; blockIdx.z++) {
@@ -144,4 +175,16 @@ def _argument(value):
         return kind.from_buffer_copy(value.tobytes())
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
+    if isinstance(value, float | np.floating):
+        return (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(float(value))
     return ctypes.c_longlong(int(value)) if isinstance(value, np.int64) else ctypes.c_int(int(value))
+
+
+def address(array):
+    """Where an array begins, as `kilt.gpu.address` says it for arrays of a device."""
+    return array.ctypes.data
+
+
+def copy(source, target):
+    """In place of copies from and to a device."""
+    target[...] = source

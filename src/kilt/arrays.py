@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,6 +22,30 @@ SingleArray: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 ByteArray: TypeAlias = npt.NDArray[np.int8]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """An array that is somewhere else, and is written to memory when it is asked for.
+
+    >>> there = Deferred((2, 3), np.dtype(np.int8), lambda to: to.fill(7))
+    >>> there.nbytes, np.asarray(there).tolist()
+    (6, [[7, 7, 7], [7, 7, 7]])
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fill: Callable[[Array], object]  # writes it to an array of this shape and type
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+        table = np.empty(self.shape, self.dtype)
+        self.fill(table)
+        return table if dtype is None else table.astype(dtype)
 
 
 def data_type(like: npt.DTypeLike) -> np.dtype[Any]:

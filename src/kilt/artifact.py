@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt import __version__
-from kilt.arrays import Array, data_type
+from kilt.arrays import Array, Deferred, data_type
 from kilt.errors import ArtifactError, KiltError
 from kilt.machine import is_writable, locked, temporary_caches
 
@@ -80,7 +80,7 @@ class Artifact:
 def write(
     path: str | Path,
     kind: str,
-    arrays: Mapping[str, Array],
+    arrays: Mapping[str, Array | Deferred],
     *,
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -95,16 +95,21 @@ def write(
     kind : str
         What it is, in words: `read` asks for the same.
     arrays : mapping of str to ndarray
-        By the names of their files.
+        By the names of their files. What is deferred is written to its file, and need not fit into memory.
     inputs : mapping of str to str, optional
         Fingerprints of what it was made from.
     parameters, figures : mapping, optional
         How it was made, and what else is to be said: data that JSON can hold.
     """
-    tables = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    tables = {
+        name: array if isinstance(array, Deferred) else np.asarray(array, order="C") for name, array in arrays.items()
+    }
     with draft(path, kind, sum(table.nbytes for table in tables.values()), inputs, parameters) as new:
         for name, table in tables.items():
-            new.save(name, table)
+            if isinstance(table, Deferred):
+                table.fill(new.room(name, table.dtype, table.shape))
+            else:
+                new.save(name, table)
         new.figures.update(figures or {})
 
 

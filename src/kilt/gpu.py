@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, data_type
@@ -17,6 +18,7 @@ from kilt.errors import RunError
 
 RULE = Path(__file__).parent / "tree" / "rule.cuh"  # the learning rule, which goes before each CUDA file
 NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
+PINNED = 1 << 28  # bytes through which arrays are copied
 SHARED = 200_000  # bytes of shared memory that a block may ask for at most
 
 
@@ -45,6 +47,45 @@ def free_memory() -> int:
     cupy.get_default_memory_pool().free_all_blocks()
     free, _ = cupy.cuda.runtime.memGetInfo()
     return int(free)
+
+
+def multiprocessors() -> int:
+    """How many multiprocessors the device has."""
+    return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
+
+
+def address(array: Any) -> int:
+    """Where an array on the device begins."""
+    return int(array.data.ptr)
+
+
+def copy_out(source: Any, target: Array) -> None:
+    """Copy an array from the device, through memory that the device writes by itself."""
+    flat, room = target.reshape(-1), _pinned()
+    step = len(room) // target.itemsize
+    for start in range(0, len(flat), step):
+        piece = flat[start : start + step]
+        there = room[: piece.nbytes].view(target.dtype)
+        source[start : start + step].get(out=there)
+        piece[:] = there
+
+
+def copy_in(source: Array, target: Any) -> None:
+    """Copy an array to the device, through memory that the device reads by itself."""
+    flat, room = source.reshape(-1), _pinned()
+    step = len(room) // source.itemsize
+    for start in range(0, len(flat), step):
+        piece = flat[start : start + step]
+        there = room[: piece.nbytes].view(source.dtype)
+        there[:] = piece
+        target[start : start + step].set(there)
+
+
+@cache
+def _pinned() -> Array:
+    """Bytes of memory that are never moved."""
+    memory = require_gpu().cuda.alloc_pinned_memory(PINNED)
+    return np.frombuffer(memory, np.uint8, PINNED)
 
 
 def by_value(record: Array) -> Array:

@@ -149,7 +149,7 @@ class AbstractProblem(Problem):
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
     against: Against | None = None  # the opponent that a counter-strategy is for
-    device: str = CPU  # where CFR-BR walks
+    device: str = CPU  # where CFR-BR or external sampling walks
 
     @property
     def name(self) -> str:

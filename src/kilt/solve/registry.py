@@ -128,6 +128,10 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
         from kilt.solve.distributed.solver import start
 
         return start(problem, seed)
+    if problem.device != CPU:
+        from kilt.solve.external_device import DeviceExternal  # imports the GPU library
+
+        return DeviceExternal(problem.abstract, seed, problem.options, problem.dtype)
     return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
 
 

@@ -1,0 +1,585 @@
+// External sampling [Lanctot et al. 2009] on a GPU: the walks of `external_kernels`, for many deals side by side.
+//
+// A warp takes some deals, and walks for both players of all of them, breadth first: the lanes share the places of a level
+// among them. What limits this is random access to the tables, so that many walks must wait for memory at the same time.
+// An opponent's decision hands the place of its own value on to its child: on the way back, decisions of the player alone
+// are visited. Lists of a warp have room for what is usual; who needs more borrows the one large list, which has room for
+// the most that can be.
+//
+// Given on compilation: LANES of a warp, WARPS of a block, RESIDENT blocks on a multiprocessor; ACTIONS, the most that a
+// decision has; DEPTH, the most decisions of a hand; SIZE, the most deals of a warp; ROUNDS, HELD private cards, BOARD
+// public ones, SUITS, PARTS, in how many rounds the cards of a board may be dealt at most; SEARCHES for boards; AVERAGED,
+// whether actions are counted; PRUNED, whether walks leave out actions; ALIKE, whether a row is split at even words.
+
+typedef unsigned long long Word;
+typedef unsigned int Number;
+typedef unsigned char Byte;
+
+#define CARDS (2 * HELD + BOARD)
+#define ALL 0xffffffffu
+#define GOLD 0x9E3779B97F4A7C15ull
+#define OVER 2                       // who acts, where nobody does any more
+#define MOSTLY 0.95                  // of the walks leave out actions, where any do
+#define WALKS 0x5851F42D4C957F2Dull  // sets what is drawn in walks apart from the cards
+#define LEFT_OUT 0x7fc00001u         // the value of an action that is left out: not a number
+
+struct __align__(16) Node { Word first; Number link; unsigned short count; Byte actor, round; };
+
+// A decision that a walk has come to: its row of the table, and what else `info` has; its first child, or on the way back
+// the place of that child's value; and the place of its own value.
+struct __align__(16) Place { Word info; Number link, mine; };
+#define ROW(info) ((info) & 0xffffffffffull)
+#define COUNT(info) ((int)((info) >> 40 & 63))
+#define WALK(info) ((int)((info) >> 46 & 63))
+#define ACTOR(info) ((int)((info) >> 52 & 1))
+#define WIDE(info) ((int)((info) >> 53 & 1))
+
+// What finds the canonical board of cards that were dealt: see `cards.boards_kernels.locate`.
+struct Search { const Word* word; const Number *first, *symmetry; Number parts, dealt[4], start; };
+
+// The buckets of a round for a player: a table over canonical boards and hands, and what its codes are in each class.
+struct Look { const void* table; const int *labels, *bucket; Number bytes, hands, search, classes, codes, unused; };
+
+struct Hands {                       // see `cards.hands_kernels`
+    const Word *key, *bit;
+    const int *low, *high;
+    const short *strength, *flush;
+    Word start;
+};
+
+struct Deals {                       // what deals are drawn and looked up with
+    const Search* search;
+    const Look* look;                // [2 · round + player]
+    const Byte *names, *composed;    // [permutation, suit], [permutation, permutation]
+    Hands hands;
+    Word seed;
+    Number deck, permutations;
+};
+
+struct Lists { Place *level, *own; float* value; Number levels, owns, values, unused; };
+
+struct Walks {
+    const Node* nodes;
+    const float* payoff;
+    Number* table;                   // rows: regrets in single precision, then counts
+    double* wide;                    // those of the first round: regrets in double precision, then counts of 64 bits
+    Lists lists, large;
+    Number *taken, *next;            // whether the large list is taken; the next batch
+    Word* counted;                   // decisions, visits, times that the large list was borrowed
+    Word first, deals;               // numbers of the deals
+    double prune, weight;
+    Number size, batches;            // deals of a warp
+};
+
+__device__ inline Word mix(Word word)
+{
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;
+    return word ^ (word >> 31);
+}
+__device__ inline Word numbered(Word key, Word which) { return mix(key + which * GOLD); }
+__device__ inline double uniform(Word key, Word which) { return (double)(numbered(key, which) >> 11) * 0x1p-53; }
+
+__device__ inline Node node_at(const Node* nodes, Number i)
+{
+    union { uint4 words; Node node; } found;
+    found.words = __ldg((const uint4*)(nodes + i));
+    return found.node;
+}
+__device__ inline Place place_at(const Place* list)
+{
+    union { uint4 words; Place place; } found;
+    found.words = *(const uint4*)list;
+    return found.place;
+}
+__device__ inline void put(Place* list, Word info, Number link, Number mine)
+{
+    union { uint4 words; Place place; } given;
+    given.place.info = info; given.place.link = link; given.place.mine = mine;
+    *(uint4*)list = given.words;
+}
+
+// The sum of what lanes before this one have, and of what all have.
+__device__ inline Number before(Number mine, int lane, Number& whole)
+{
+    Number sum = mine;
+    for (int d = 1; d < LANES; d *= 2) {
+        const Number other = __shfl_up_sync(ALL, sum, d);
+        if (lane >= d) sum += other;
+    }
+    whole = __shfl_sync(ALL, sum, LANES - 1);
+    return sum - mine;
+}
+
+// ── deals ──
+
+__device__ inline int strength_of(const Hands& hands, Word key, Word bits)
+{
+    const Word mark = key & 0x888800000000ull;
+    if (mark) return hands.flush[bits >> 13 * ((__ffsll((long long)mark) - 1 - 32) >> 2) & 0x1fff];
+    return hands.strength[hands.low[key & 0x1ffff] + hands.high[key >> 17 & 0x3fff]];
+}
+
+// The canonical board of the first cards, and the permutation of suits that leads there.
+__device__ inline Number locate(const Deals& a, const Search& search, const int* cards, Number& turned)
+{
+    Number board = 0, known = 0;
+    turned = 0;
+    for (Number part = 0; part < search.parts; part++) {
+        Word suit[SUITS];            // the ranks of each, as they would stand in a set of cards for suit 0
+        for (int s = 0; s < SUITS; s++) suit[s] = 0;
+        for (Number k = 0; k < BOARD; k++)
+            if (k >= known && k < known + search.dealt[part]) {
+                const int card = cards[k], name = a.names[SUITS * turned + card % SUITS];
+#pragma unroll
+                for (int s = 0; s < SUITS; s++) if (s == name) suit[s] |= 1ull << (card - card % SUITS);
+            }
+        const Number alike = search.symmetry[board];
+        Word best = ~0ull;
+        Number by = 0;
+        for (Number p = 0; p < a.permutations; p++)
+            if (alike >> p & 1) {
+                Word image = 0;
+#pragma unroll
+                for (int s = 0; s < SUITS; s++) image |= suit[s] << a.names[SUITS * p + s];
+                if (image < best) { best = image; by = p; }
+            }
+        Number low = search.first[board], high = search.first[board + 1];
+        while (high - low > 1) {
+            const Number middle = (low + high) / 2;
+            if (search.word[middle] <= best) low = middle; else high = middle;
+        }
+        board = low;
+        turned = a.composed[a.permutations * by + turned];
+        known += search.dealt[part];
+    }
+    return board - search.start;
+}
+
+__device__ inline Number entry_of(const Look& look, Word at)
+{
+    if (look.bytes == 1) return ((const Byte*)look.table)[at];
+    if (look.bytes == 2) return ((const unsigned short*)look.table)[at];
+    return ((const Number*)look.table)[at];
+}
+
+// The number of a hand once its suits are renamed.
+__device__ inline Number renamed_hand(const Byte* names, const int* held)
+{
+    const int first = held[0] - held[0] % SUITS + names[held[0] % SUITS];
+    if (HELD == 1) return first;
+    const int second = held[HELD - 1] - held[HELD - 1] % SUITS + names[held[HELD - 1] % SUITS];
+    const int low = min(first, second), high = max(first, second);
+    return low + high * (high - 1) / 2;
+}
+
+// Deal a hand by its number: writes [2 · round + player] the buckets; returns who wins the showdown, as 1, 0 or −1 for player 0.
+__device__ inline int deal(const Deals& a, Word which, Number* bucket, int stride)
+{
+    const Word key = numbered(a.seed, which);
+    int card[CARDS], from[CARDS], moved[CARDS];  // places of the pack that others have moved to
+#pragma unroll
+    for (int k = 0; k < CARDS; k++) {
+        const int other = k + (int)(uniform(key, k) * (double)(int)(a.deck - k));
+        int there = other, here = k;
+#pragma unroll
+        for (int j = 0; j < CARDS; j++)
+            if (j < k) {
+                if (from[j] == other) there = moved[j];
+                if (from[j] == k) here = moved[j];
+            }
+        card[k] = there; from[k] = other; moved[k] = here;
+    }
+    Number board[SEARCHES], turned[SEARCHES];
+    for (int s = 0; s < SEARCHES; s++) board[s] = locate(a, a.search[s], card + 2 * HELD, turned[s]);
+    for (int k = 0; k < 2 * ROUNDS; k++) {
+        const Look& look = a.look[k];
+        const Number hand = renamed_hand(a.names + SUITS * turned[look.search], card + HELD * (k & 1));
+        Number found = entry_of(look, (Word)board[look.search] * look.hands + hand);
+        if (look.bucket) found = look.bucket[(Word)look.labels[board[look.classes]] * look.codes + found];
+        bucket[k * stride] = found;
+    }
+    Word whole = a.hands.start, bits = 0;
+#pragma unroll
+    for (int k = 2 * HELD; k < CARDS; k++) { whole += a.hands.key[card[k]]; bits |= a.hands.bit[card[k]]; }
+    int strength[2];
+#pragma unroll
+    for (int player = 0; player < 2; player++) {
+        Word mine = whole, set = bits;
+#pragma unroll
+        for (int k = 0; k < HELD; k++) { mine += a.hands.key[card[player * HELD + k]]; set |= a.hands.bit[card[player * HELD + k]]; }
+        strength[player] = strength_of(a.hands, mine, set);
+    }
+    return (strength[0] > strength[1]) - (strength[0] < strength[1]);
+}
+
+// What is dealt in some deals: for tests.
+extern "C" __global__ void look_up_deals(Deals a, Word first, int deals, Number* bucket, int* outcome)
+{
+    const int d = blockIdx.x * blockDim.x + threadIdx.x;
+    if (d < deals) outcome[d] = deal(a, first + d, bucket + (Word)d * 2 * ROUNDS, 1);
+}
+
+// ── rows of the tables ──
+
+__device__ inline void read_regrets(const Walks& a, Word info, int n, float* regret)
+{
+    const Word at = ROW(info);
+    if (WIDE(info)) {
+#pragma unroll
+        for (int k = 0; k < ACTIONS; k++) regret[k] = k < n ? (float)__ldcg(a.wide + at + k) : 0.0f;
+        return;
+    }
+    const float* row = (const float*)a.table + at;
+#if AVERAGED
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k += 2) {
+        float2 two = {0.0f, 0.0f};
+        if (k < n) two = __ldcg((const float2*)(row + k));
+        regret[k] = two.x;
+        if (k + 1 < ACTIONS) regret[k + 1] = k + 1 < n ? two.y : 0.0f;
+    }
+#else
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k++) regret[k] = k < n ? __ldcg(row + k) : 0.0f;
+#endif
+}
+
+__device__ inline void add_regret(const Walks& a, Word info, int k, float more)
+{
+    const Word at = ROW(info) + k;
+    if (WIDE(info)) atomicAdd(a.wide + at, (double)more); else atomicAdd((float*)a.table + at, more);
+}
+
+__device__ inline void count_action(const Walks& a, Word info, int n, int k)
+{
+    const Word at = ROW(info) + n + k;
+    if (WIDE(info)) atomicAdd((Word*)a.wide + at, 1ull); else atomicAdd(a.table + at, 1u);
+}
+
+// One action by regret matching. `left` is uniform.
+__device__ inline int drawn(const float* regret, int n, float left)
+{
+    float whole = 0.0f;
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k++) whole += max(regret[k], 0.0f);
+    if (!(whole > 0.0f)) return min((int)(left * (float)n), n - 1);
+    left *= whole;
+    int found = 0;
+#pragma unroll
+    for (int k = 0; k < ACTIONS - 1; k++) {
+        left -= max(regret[k], 0.0f);
+        if (left >= 0.0f && found == k && k < n - 1) found = k + 1;
+    }
+    return found;
+}
+
+// Add to the regrets of a decision of player 0, or of the second; returns what it is worth to player 0.
+__device__ inline float learnt(const Walks& a, Word info, int n, const float* value)
+{
+    float regret[ACTIONS], whole = 0.0f, worth = 0.0f, plain = 0.0f;
+    read_regrets(a, info, n, regret);
+    Number left_out = 0;
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k++)
+        if (k < n) {
+            const float positive = max(regret[k], 0.0f);
+            float what = value[k];
+#if PRUNED
+            if (__float_as_uint(what) == LEFT_OUT) { what = 0.0f; left_out |= 1u << k; }
+#endif
+            whole += positive; worth += positive * what; plain += what;
+        }
+    worth = whole > 0.0f ? worth / whole : plain / (float)n;
+    const float sign = ACTOR(info) ? -1.0f : 1.0f;
+#if AVERAGED && __CUDA_ARCH__ >= 900
+    if (!WIDE(info)) {  // two at a time
+        float* row = (float*)a.table + ROW(info);
+#pragma unroll
+        for (int k = 0; k < ACTIONS; k += 2) {
+            const float one = left_out >> k & 1 ? 0.0f : sign * (value[k] - worth);
+            const float other = k + 1 >= ACTIONS || left_out >> (k + 1) & 1 ? 0.0f : sign * (value[k + 1] - worth);
+            if (k + 1 < n) atomicAdd((float2*)(row + k), make_float2(one, other)); else if (k < n) atomicAdd(row + k, one);
+        }
+        return worth;
+    }
+#endif
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k++)
+        if (k < n && !(left_out >> k & 1)) add_regret(a, info, k, sign * (value[k] - worth));
+    return worth;
+}
+
+// ── walks ──
+
+struct Warp {                        // shared memory of a warp
+    Number bucket[2 * ROUNDS][SIZE];
+    Word key[2 * SIZE];              // of each walk
+    Number begin[DEPTH];             // [level] where the player's decisions begin
+    int shown[SIZE];
+};
+
+__device__ inline Lists lists_of(const Lists& all, Word warp)
+{
+    return {all.level + 2 * warp * all.levels, all.own + warp * all.owns, all.value + warp * all.values,
+            all.levels, all.owns, all.values, 0};
+}
+
+__device__ inline void copy_places(Place* to, const Place* from, Number many, int lane)
+{
+    for (Number i = lane; i < many; i += LANES) { const Place p = place_at(from + i); put(to + i, p.info, p.link, p.mine); }
+}
+
+// A place of the list for a decision.
+__device__ inline void arrive(const Warp& mine, const Node& node, int walk, Number value, Place* at)
+{
+    const int wide = node.round == 0;
+    const Word row = node.first + (Word)mine.bucket[2 * node.round + node.actor][walk >> 1] * (node.count << (wide | AVERAGED));
+    const Word info = row | (Word)node.count << 40 | (Word)walk << 46 | (Word)node.actor << 52 | (Word)wide << 53;
+    put(at, info, node.link, value);
+}
+
+// All walks of the deals in `mine`, `many` of them.
+__device__ inline void walk_batch(
+    const Walks& a, Warp& mine, Word first, Number many, Word warp, int lane, Number& decisions, Number& leaves, Number& borrowed)
+{
+    const Number lower = (1u << lane) - 1;
+    Lists lists = lists_of(a.lists, warp);
+    Place *level = lists.level, *next = lists.level + lists.levels;
+    bool large = false;
+    const Node root = node_at(a.nodes, 0);
+    for (Number i = lane; i < many; i += LANES) arrive(mine, root, i, i, level + i);
+    Number owns = 0, values = many;
+    int depth = 0;
+    while (many) {
+        if (lane == 0) mine.begin[depth] = owns;
+        depth++;
+        __syncwarp();
+        Number free = 0;
+        for (Number c = 0; c < many; c += LANES) {
+            if (!large && (values + LANES * ACTIONS > lists.values || owns + LANES > lists.owns || free + LANES * ACTIONS > lists.levels)) {
+                Number mine_now = 0;
+                while (!mine_now) {
+                    if (lane == 0) mine_now = atomicExch(a.taken, 1u) == 0;
+                    mine_now = __shfl_sync(ALL, mine_now, 0);
+                }
+                __threadfence();
+                __syncwarp();
+                const Lists more = lists_of(a.large, 0);
+                Place* other = level == lists.level ? more.level : more.level + more.levels;
+                copy_places(other, level, many, lane);
+                level = other;
+                other = other == more.level ? more.level + more.levels : more.level;
+                copy_places(other, next, free, lane);
+                next = other;
+                copy_places(more.own, lists.own, owns, lane);
+                for (Number i = lane; i < values; i += LANES) more.value[i] = lists.value[i];
+                lists = more;
+                large = true;
+                borrowed += lane == 0;
+                __syncwarp();
+            }
+            const bool acts = c + lane < many;
+            Place here = {0, 0, 0};
+            int n = 0, from = 0, tries = 0;
+            bool own = false;
+            Number base = 0, skipped = 0;
+            if (acts) {
+                here = place_at(level + c + lane);
+                n = COUNT(here.info);
+                own = ACTOR(here.info) == (WALK(here.info) & 1);
+                decisions++;
+            }
+            Number whole;
+            const Number ahead = before(own ? n : 0, lane, whole), mask = __ballot_sync(ALL, own);
+            if (own) {
+                base = values + ahead;
+                put(lists.own + owns + __popc(mask & lower), here.info, base, here.mine);
+                tries = n;
+#if PRUNED
+                const Word key = mine.key[WALK(here.info)];
+                if (uniform(key, 0) < MOSTLY) {
+                    float regret[ACTIONS];
+                    read_regrets(a, here.info, n, regret);
+                    bool some = false;
+                    const float poor = (float)(-a.prune * ((double)(first + (WALK(here.info) >> 1)) + 1.0 + a.weight));
+#pragma unroll
+                    for (int k = 0; k < ACTIONS; k++) {
+                        some |= regret[k] > 0.0f;
+                        if (k < n && regret[k] < poor) skipped |= 1u << k;
+                    }
+                    if (!some) skipped = 0;
+                }
+#endif
+            } else if (acts) {
+                float regret[ACTIONS];
+                read_regrets(a, here.info, n, regret);
+                from = drawn(regret, n, (float)uniform(mine.key[WALK(here.info)], here.link));
+#if AVERAGED
+                count_action(a, here.info, n, from);
+#endif
+                tries = 1;
+                base = here.mine - from;
+            }
+            values += whole;
+            owns += __popc(mask);
+            const int most = __reduce_max_sync(ALL, (unsigned)tries);
+            for (int j = 0; j < most; j++) {
+                const int k = from + j;
+                bool inner = false;
+                Node child;
+                if (j < tries) {
+                    child = node_at(a.nodes, here.link + k);
+                    if (child.count == 0) {
+                        const int walk = WALK(here.info);
+                        lists.value[base + k] = a.payoff[child.link + 3 * (walk & 1) + 1 + mine.shown[walk >> 1]];
+                        leaves++;
+                    } else if (skipped >> k & 1) {
+                        lists.value[base + k] = __uint_as_float(LEFT_OUT);
+                        leaves++;
+                    } else
+                        inner = true;
+                }
+                const Number deeper = __ballot_sync(ALL, inner);
+                if (inner) arrive(mine, child, WALK(here.info), base + k, next + free + __popc(deeper & lower));
+                free += __popc(deeper);
+            }
+        }
+        many = free;
+        Place* other = level; level = next; next = other;
+    }
+    __syncwarp();
+    Number end = owns;
+    for (int l = depth - 1; l >= 0; l--) {
+        const Number begin = mine.begin[l];
+        for (Number c = begin + lane; c < end; c += LANES) {
+            const Place here = place_at(lists.own + c);
+            const int n = COUNT(here.info);
+            float value[ACTIONS];
+#pragma unroll
+            for (int k = 0; k < ACTIONS; k++) value[k] = k < n ? lists.value[here.link + k] : 0.0f;
+            lists.value[here.mine] = learnt(a, here.info, n, value);
+        }
+        end = begin;
+        __syncwarp();
+    }
+    if (large) {
+        __threadfence();
+        if (lane == 0) atomicExch(a.taken, 0u);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals(Deals deals, Walks a)
+{
+    __shared__ Warp warps[WARPS];
+    const int lane = threadIdx.x % LANES, w = threadIdx.x / LANES;
+    const Word warp = (Word)blockIdx.x * WARPS + w;
+    Warp& mine = warps[w];
+    const Word key = mix(deals.seed ^ WALKS);
+    Number decisions = 0, leaves = 0, borrowed = 0;
+    for (;;) {
+        Number batch = 0;
+        if (lane == 0) batch = atomicAdd(a.next, 1u);
+        batch = __shfl_sync(ALL, batch, 0);
+        if (batch >= a.batches) break;
+        const Word done = (Word)batch * a.size, first = a.first + done;
+        const Number many = (Number)min((Word)a.size, a.deals - done);
+        for (Number d = lane; d < many; d += LANES) {
+            mine.shown[d] = deal(deals, first + d, &mine.bucket[0][d], SIZE);
+            mine.key[2 * d] = numbered(key, 2 * (first + d));
+            mine.key[2 * d + 1] = numbered(key, 2 * (first + d) + 1);
+        }
+        __syncwarp();
+        walk_batch(a, mine, first, 2 * many, warp, lane, decisions, leaves, borrowed);
+        __syncwarp();
+    }
+    decisions = __reduce_add_sync(ALL, decisions); leaves = __reduce_add_sync(ALL, leaves);
+    borrowed = __reduce_add_sync(ALL, borrowed);
+    if (lane == 0) {
+        atomicAdd(a.counted, (Word)decisions);
+        atomicAdd(a.counted + 1, (Word)decisions + leaves);
+        atomicAdd(a.counted + 2, (Word)borrowed);
+    }
+}
+
+// ── passes over all rows ──
+// A block takes a decision at a time; [decision] `slot` is its first slot, `count` its actions, `buckets` its rows, and `row`
+// the place of its first row in the tables. Decisions of the first round are `wide`.
+
+struct Rows { const Word *slot, *row; const Number *count, *buckets; const Byte* wide; Number* table; double* numbers; };
+
+// Multiply all by a factor. Counts are rounded at random, by where they stand in a table of the CPU: they stay whole.
+extern "C" __global__ void discount_rows(Rows rows, int first, int decisions, double factor, Word key)
+{
+    for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
+        const Number n = rows.count[d], words = AVERAGED ? 2 * n : n;
+        const Word from = rows.slot[d] * (1 + AVERAGED), many = (Word)rows.buckets[d] * words;
+        const bool wide = rows.wide[d];
+        const Number step = wide ? 2 * n : words;
+        for (Word i = threadIdx.x; i < many; i += blockDim.x) {
+            const Number k = i % words;
+            const Word at = rows.row[d] + i / words * step + k;
+            if (wide) {
+                Word* counts = (Word*)rows.numbers;
+                if (k < n) rows.numbers[at] *= factor;
+                else counts[at] = (Word)(factor * (double)counts[at] + uniform(key, from + i));
+            } else if (k < n) {
+                ((float*)rows.table)[at] *= (float)factor;
+            } else {
+                rows.table[at] = (Number)(factor * (double)rows.table[at] + uniform(key, from + i));
+            }
+        }
+    }
+}
+
+// Keep numbers in range: the counts of a row are halved where one is at least `limit`, its regrets where one is at least
+// `most`, and regrets below −`least` are raised to that.
+extern "C" __global__ void bound_rows(Rows rows, int first, int decisions, Number limit, float most, float least)
+{
+    for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
+        if (rows.wide[d]) continue;
+        const Number n = rows.count[d];
+        for (Number b = threadIdx.x; b < rows.buckets[d]; b += blockDim.x) {
+            const Word at = rows.row[d] + (Word)b * n * (1 + AVERAGED);
+            float* regret = (float*)rows.table + at;
+            float top = regret[0], low = regret[0];
+            for (Number k = 1; k < n; k++) { top = max(top, regret[k]); low = min(low, regret[k]); }
+            if (top >= most || low < -least)
+                for (Number k = 0; k < n; k++) regret[k] = max(top >= most ? 0.5f * regret[k] : regret[k], -least);
+#if AVERAGED
+            Number* count = rows.table + at + n;
+            Number largest = 0;
+            for (Number k = 0; k < n; k++) largest = max(largest, count[k]);
+            if (largest >= limit) for (Number k = 0; k < n; k++) count[k] >>= 1;
+#endif
+        }
+    }
+}
+
+// Probabilities as whole numbers, as `external_kernels.quantise` writes them; `shares` begins with slot number `from`.
+extern "C" __global__ void quantise_rows(Rows rows, int first, int decisions, int counted, int bytes, Word from, Byte* shares)
+{
+    const double top = bytes == 1 ? 255.0 : 65535.0;
+    for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
+        const Number n = rows.count[d];
+        const bool wide = rows.wide[d];
+        const Number step = wide || AVERAGED ? 2 * n : n;
+        const float* regrets = (const float*)rows.table;
+        const Word* counts = (const Word*)rows.numbers;
+        for (Number b = threadIdx.x; b < rows.buckets[d]; b += blockDim.x) {
+            const Word at = rows.row[d] + (Word)b * step, slot = rows.slot[d] + (Word)b * n - from;
+            double whole = 0.0;
+            if (AVERAGED && counted)
+                for (Number k = 0; k < n; k++) whole += wide ? (double)counts[at + n + k] : (double)rows.table[at + n + k];
+            const bool found = whole > 0.0;
+            if (!found) for (Number k = 0; k < n; k++) whole += wide ? max(rows.numbers[at + k], 0.0) : (double)max(regrets[at + k], 0.0f);
+            for (Number k = 0; k < n; k++) {
+                double part = 0.0;
+                if (found) part = wide ? (double)counts[at + n + k] : (double)rows.table[at + n + k];
+                else if (whole > 0.0) part = wide ? max(rows.numbers[at + k], 0.0) : (double)max(regrets[at + k], 0.0f);
+                const Number share = whole > 0.0 ? (Number)(part / whole * top + 0.5) : 0u;
+                if (bytes == 1) shares[slot + k] = (Byte)share; else ((unsigned short*)shares)[slot + k] = (unsigned short)share;
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+"""The compiled loops of `external_device`: what walks over a betting tree need."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import ByteArray, FloatArray
+from kilt.jit import kernel
+
+Ints = npt.NDArray[np.int32]
+
+
+@kernel
+def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
+    """Write [node] how many decisions come before it; parents come before their children."""
+    for node in range(1, len(parent)):
+        depth[node] = depth[parent[node]] + (1 if actor[parent[node]] >= 0 else 0)
+
+
+@kernel
+def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
+    """Write [node, kind] how many of the player's decisions, of their actions, and of all decisions a walk comes to.
+
+    That is the `most` that there can be for each kind, or the mean if all actions of the opponent are equally likely.
+    """
+    for node in range(len(actor) - 1, -1, -1):
+        n, first = children[node], first_child[node]
+        for kind in range(3):
+            whole, top = 0.0, 0.0
+            for k in range(n):
+                below = room[first + k, kind]
+                whole += below
+                top = max(top, below)
+            if actor[node] == 1 - player:
+                whole = top if most else whole / n
+            room[node, kind] = whole
+        if actor[node] == player:
+            room[node, 0] += 1
+            room[node, 1] += n
+        if actor[node] >= 0:
+            room[node, 2] += 1
