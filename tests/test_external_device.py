@@ -11,11 +11,11 @@ from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Features
 from kilt.abstraction.pipeline import build
-from kilt.cards.hands_kernels import settle
-from kilt.errors import RunError
 from kilt.solve import external, external_device
+from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_device import DeviceExternal
+from kilt.tree.vector import VectorGame
 from test_device import MISSING
 from test_external import PLANS, SHORT, cards_of, folder, games, no_limit, tables  # noqa: F401, fixtures
 
@@ -72,3 +72,140 @@ def test_updates_are_those_of_the_cpu(games, game, options, monkeypatch):  # noq
         np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-3)
     assert (ours.decisions, ours.visits) == (theirs.decisions, theirs.visits)
     assert np.array_equal(ours.average(), theirs.average())
+
+
+def test_lists_that_are_too_short(games, monkeypatch):  # noqa: F811
+    """Walks go on in the large list, and nothing is lost."""
+    monkeypatch.setattr(external_device, "ROOMY", 0)
+    ours, theirs = DeviceExternal(games["three rounds"], 5), External(games["three rounds"], 5)
+    for one in (ours, theirs):
+        one.step(200)
+    assert 20 < ours.borrowed <= 200
+    assert np.array_equal(ours.average(), theirs.average())
+    assert (ours.decisions, ours.visits) == (theirs.decisions, theirs.visits)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_deals_and_buckets_are_those_of_the_cpu(folder, name):  # noqa: F811
+    """With buckets of each round by itself, with rounds remembered, in classes of boards, and by codes."""
+    plan = replace(PLANS[name], bins=12, opponents=3)
+    cards = build(AbstractionSpec(name, SHORT, plan), folder / name, cache=Features(SHORT, folder / "features").folder)
+    game = AbstractGame(no_limit(4, 3, 2, "0 2 1 1", "12 12"), cards)
+    ours, theirs = DeviceExternal(game, 7), External(game, 7)
+    bucket, outcome = np.zeros((500, 4, 2), np.uint32), np.zeros(500, np.int32)
+    given = gpu.by_value(ours.cards.record), np.int64(30), np.int32(500), *map(ours.cupy.asarray, (bucket, outcome))
+    ours.kernel("look_up_deals")((500,), (1,), given)
+    room = theirs._workspaces[0]
+    found = room.deal(np.uint64(7), 30, 500)
+    assert np.array_equal(ours.cupy.asnumpy(given[-2]), found[0])
+    assert np.array_equal(ours.cupy.asnumpy(given[-1]), found[1][:, -1])
+
+
+@pytest.fixture
+def wide_warps(monkeypatch):
+    """Warps of 32 lanes, two of a block, with four deals each."""
+    for name, number in (("LANES", 32), ("WARPS", 2), ("SIZE", 4), ("CLASS", 4)):
+        monkeypatch.setattr(external_device, name, number)
+
+
+def test_the_first_deals_of_a_warp(games, wide_warps):  # noqa: F811
+    """Before anybody has learnt: opponents do what they do where each deal is by itself, and all of it is counted."""
+    abstract = games["three rounds"]
+    ours = DeviceExternal(abstract, 5)
+    ours._launch(8, 8, 0.0)
+    regret, count = regrets_and_counts(ours)
+    expected, decisions = np.zeros(abstract.slots), 0
+    for deal in range(8):
+        alone = External(abstract, 5)
+        decisions += alone._walk(alone._workspaces[0], deal, 1, 0.0)[0]
+        expected += tables(alone)[1]
+    np.testing.assert_array_equal(count, expected)
+    ours._walk_to(0)
+    assert ours.decisions == decisions and np.isfinite(regret).all() and np.count_nonzero(regret) > 100
+
+
+@pytest.mark.parametrize("options", [SamplingOptions(linear=True), SamplingOptions(prune=0.02)], ids=repr)
+def test_warps_learn_as_the_cpu_does(games, wide_warps, options):  # noqa: F811
+    """Many deals at a time, with discounts and without: after as many deals, strategies are worth about the same."""
+    abstract = games["three rounds"]
+    seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
+    found = []
+    for solver in (DeviceExternal(abstract, 5, options, np.uint16), External(abstract, 5, options, dtype=np.uint16)):
+        solver.step(6000)
+        found.append(seen.exploitability(seen.table_of(abstract, solver.average())))
+    start = seen.exploitability(seen.table_of(abstract, np.ones_like(solver.average())))
+    assert found[0] < 1.1 * found[1] < 0.6 * start
+
+
+def test_counts_of_the_table_are_those_of_opponents(games, wide_warps):  # noqa: F811
+    """Nothing that is counted is lost: the sum of all counts is the number of opponents' decisions."""
+    solver = DeviceExternal(games["all raises"], 3)
+    solver.step(2000)
+    assert 0 < solver.own_decisions < solver.decisions
+    assert regrets_and_counts(solver)[1].sum() == solver.decisions - solver.own_decisions
+
+
+def test_either_goes_on_with_what_the_other_has_left(games):  # noqa: F811
+    abstract, options = games["three rounds"], SamplingOptions(linear=True)
+    whole, begun = External(abstract, 5, options), External(abstract, 5, options)
+    ours, last = DeviceExternal(abstract, 0, options), External(abstract, 0, options)
+    whole.step(300)
+    begun.step(100)
+    ours.restore(begun.state())
+    ours.step(100)
+    last.restore({name: np.asarray(array) for name, array in ours.state().items()})
+    last.step(100)
+    for mine, other in zip(tables(last), tables(whole), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-3)
+    again = DeviceExternal(abstract, 0, options)
+    again.restore({name: np.asarray(array) for name, array in ours.state().items()})
+    for name, array in ours.state().items():
+        np.testing.assert_array_equal(np.asarray(array), np.asarray(again.state()[name]))
+
+
+def test_numbers_past_the_limits(games):  # noqa: F811
+    """Counts of the first round go past 2^32, regrets of later ones past the range; strategies stay, and learn on."""
+    abstract = games["three rounds"]
+    solver = DeviceExternal(abstract, 5, dtype=np.uint16)
+    solver.step(200)
+    before = solver.average()
+    state = {name: np.array(array) for name, array in solver.state().items()}
+    table = solver.regrets
+    wide = state["wide"].view(np.uint64)
+    for mine, _, n in table._wide_rows(state["wide"], state["table"]):
+        mine[:, :n] *= 1e12
+        mine[:, n:].view(np.uint64)[:] *= np.uint64(1 << 36)
+    top = external_device.RANGE * np.abs(table.payoff).max()
+    later = np.flatnonzero(~table.wide)
+    for d in later.tolist():
+        n, buckets, row = int(table.counts[d]), int(table.buckets[d]), int(table.rows[d])
+        rows = state["table"][row : row + 2 * n * buckets].reshape(buckets, 2, n)
+        rows[:, 0].view(np.float32)[:] *= np.float32(top)
+        rows[:, 1] *= np.uint32(2**32 - 1) // np.maximum(rows[:, 1].max(axis=1, keepdims=True), 1)
+    assert wide.max() > 2**37
+    solver.restore(state)
+    solver.regrets.halve(external.HALVED)
+    np.testing.assert_allclose(solver.average().astype(float), before.astype(float), atol=1)
+    for d in later.tolist():
+        n, buckets, row = int(table.counts[d]), int(table.buckets[d]), int(table.rows[d])
+        rows = solver.cupy.asnumpy(table.table)[row : row + 2 * n * buckets].reshape(buckets, 2, n)
+        assert rows[:, 0].view(np.float32).min() >= -top
+        assert rows[:, 1].max() < 2**31
+    solver.iterations = 2**30 - 100
+    solver.step(400)
+    counted = np.asarray(solver.state()["wide"]).view(np.uint64)
+    assert counted.max() > 2**37
+    cpu = External(abstract, 5, dtype=np.uint16)
+    cpu.restore({name: np.asarray(array) for name, array in solver.state().items()})
+    np.testing.assert_allclose(cpu.average().astype(float), solver.average().astype(float), atol=1)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_strategies_in_pieces(games, dtype, monkeypatch):  # noqa: F811
+    """Quantised on the device, a few decisions at a time."""
+    monkeypatch.setattr(external_device, "TOGETHER", 200)
+    ours, theirs = DeviceExternal(games["all raises"], 5, dtype=dtype), External(games["all raises"], 5, dtype=dtype)
+    for one in (ours, theirs):
+        one.step(100)
+    assert np.array_equal(ours.average(), theirs.average())
+    np.testing.assert_allclose(ours.current().astype(int), theirs.current().astype(int), atol=1)

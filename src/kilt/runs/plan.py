@@ -45,7 +45,7 @@ from kilt.solve.disk import PACKED
 from kilt.solve.disk_subgames import SIZE, subgames_abreast
 from kilt.solve.distributed.memory import PartsMemory
 from kilt.solve.distributed.partition import require_boards, shared_classes, trunk_of
-from kilt.solve.external import Pace, SamplingOptions, probe, require_options, words_of
+from kilt.solve.external import Pace, SamplingOptions, probe, require_options, require_sampled_there, words_of
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
 from kilt.solve.registry import ALGORITHMS, EXTERNAL, Algorithm, algorithm_named
@@ -233,11 +233,16 @@ class RunPlan:
     def on(self, device: str) -> RunPlan:
         """The plan on a device; RunError where that is missing, or is not for its algorithm."""
         if require_device(device) != CPU:
-            if not (self.algorithm.opponent and self.algorithm.trunk):
+            sampled = self.config.solver.algorithm == EXTERNAL
+            if not (sampled or (self.algorithm.opponent and self.algorithm.trunk)):
                 raise RunError(
                     f"{self.config.solver.algorithm} on an abstract game runs on the CPU alone: leave out "
-                    f"`--device {device}`, or use cfr-br:2"
+                    f"`--device {device}`, or use external, or cfr-br:2"
                 )
+            if sampled and self.config.engine.name:
+                raise RunError("blades share deals on CPUs: leave out the engine, or `--device gpu`")
+            if sampled:
+                require_sampled_there(self.game, self.menu, self.options)
             require_gpu()
         return replace(self, device=device)
 

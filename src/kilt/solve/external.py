@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import SlotLayout, SyntheticGame
+from kilt.abstraction.actions import ActionAbstraction
 from kilt.arrays import Array, data_type
 from kilt.cards.edges import deal_edges, pair_edges
 from kilt.cards.hands import hand_tables
@@ -46,7 +47,7 @@ from kilt.solve import external_kernels as kernels
 from kilt.solve.counter import Restriction
 from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Words
 from kilt.solve.solver import TableState, scheduled
-from kilt.tree.betting import SHOWN, after_chance, payoffs_of
+from kilt.tree.betting import SHOWN, after_chance, betting_tree, payoffs_of
 
 DEALS = 1024  # in one call of the kernels
 PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
@@ -80,6 +81,7 @@ STEPS = 28  # 2^14: see `scheduled`
 CHECKED = 2**30  # most that is added to a count between two looks at all counts
 HALVED = 2**31  # from which counts are halved then
 FULL = HALVED + CHECKED  # counts stay below this
+MOST_ACTIONS = 63  # of a decision, on a GPU
 
 
 def require_options(options: SamplingOptions, game: Holdem) -> None:
@@ -87,6 +89,22 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
     if options.equities and np.any(game.tilts):
         raise RunError(
             "`equities` are means of wins and losses, which tilted payoffs do not weigh alike: leave one of them out"
+        )
+
+
+def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
+    """Raise RunError if a game cannot be sampled on a GPU with these options."""
+    require_options(options, game)
+    if options.equities:
+        raise RunError(
+            "a GPU settles an all-in on the board that is dealt, and `equities` asks for the mean over all boards: "
+            "leave out one of `equities` and `--device gpu`"
+        )
+    most = int(betting_tree(game, menu).nodes.children.max())
+    if most > MOST_ACTIONS:
+        raise RunError(
+            f"{game.name} has a decision of {most} actions, and a GPU takes {MOST_ACTIONS} at most: give fewer "
+            "`actions`, or leave out `--device gpu`"
         )
 
 

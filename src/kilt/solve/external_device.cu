@@ -65,7 +65,7 @@ struct Walks {
     double* wide;                    // those of the first round: regrets in double precision, then counts of 64 bits
     Lists lists, large;
     Number *taken, *next;            // whether the large list is taken; the next batch
-    Word* counted;                   // decisions, visits, times that the large list was borrowed
+    Word* counted;                   // decisions, visits, times that the large list was borrowed, decisions of the player
     Word first, deals;               // numbers of the deals
     double prune, weight;
     Number size, batches;            // deals of a warp
@@ -341,7 +341,8 @@ __device__ inline void arrive(const Warp& mine, const Node& node, int walk, Numb
 
 // All walks of the deals in `mine`, `many` of them.
 __device__ inline void walk_batch(
-    const Walks& a, Warp& mine, Word first, Number many, Word warp, int lane, Number& decisions, Number& leaves, Number& borrowed)
+    const Walks& a, Warp& mine, Word first, Number many, Word warp, int lane, Number& decisions, Number& own_decisions,
+    Number& leaves, Number& borrowed)
 {
     const Number lower = (1u << lane) - 1;
     Lists lists = lists_of(a.lists, warp);
@@ -421,6 +422,7 @@ __device__ inline void walk_batch(
                 tries = 1;
                 base = here.mine - from;
             }
+            own_decisions += own;
             values += whole;
             owns += __popc(mask);
             const int most = __reduce_max_sync(ALL, (unsigned)tries);
@@ -476,7 +478,7 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
     const Word warp = (Word)blockIdx.x * WARPS + w;
     Warp& mine = warps[w];
     const Word key = mix(deals.seed ^ WALKS);
-    Number decisions = 0, leaves = 0, borrowed = 0;
+    Number decisions = 0, own_decisions = 0, leaves = 0, borrowed = 0;
     for (;;) {
         Number batch = 0;
         if (lane == 0) batch = atomicAdd(a.next, 1u);
@@ -490,15 +492,16 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
             mine.key[2 * d + 1] = numbered(key, 2 * (first + d) + 1);
         }
         __syncwarp();
-        walk_batch(a, mine, first, 2 * many, warp, lane, decisions, leaves, borrowed);
+        walk_batch(a, mine, first, 2 * many, warp, lane, decisions, own_decisions, leaves, borrowed);
         __syncwarp();
     }
     decisions = __reduce_add_sync(ALL, decisions); leaves = __reduce_add_sync(ALL, leaves);
-    borrowed = __reduce_add_sync(ALL, borrowed);
+    borrowed = __reduce_add_sync(ALL, borrowed); own_decisions = __reduce_add_sync(ALL, own_decisions);
     if (lane == 0) {
         atomicAdd(a.counted, (Word)decisions);
         atomicAdd(a.counted + 1, (Word)decisions + leaves);
         atomicAdd(a.counted + 2, (Word)borrowed);
+        atomicAdd(a.counted + 3, (Word)own_decisions);
     }
 }
 

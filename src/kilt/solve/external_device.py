@@ -36,7 +36,7 @@ from kilt.solve.external import (
     STEPS,
     External,
     SamplingOptions,
-    require_options,
+    require_sampled_there,
     rules_of,
     weight_beyond,
     words_of,
@@ -53,7 +53,6 @@ SHARE = 64  # and at most one in so many deals so far
 RANGE = 2.0**17  # times the largest payoff: up to where regrets grow
 ROOMY = 6  # times what walks need on average, if opponents play at random: room of a warp's lists
 THREADS = 256  # of a block that goes over all rows
-MOST_ACTIONS = 63  # of a decision
 TOGETHER = 1 << 28  # bytes of a strategy that are written at once
 RESERVE = 1 << 29  # bytes of the device for code, and for what else is there
 
@@ -354,8 +353,9 @@ class DeviceExternal(External):
     ) -> None:
         self.dtype = data_type(dtype)
         self.abstract, self.options, self.threads = abstract, options, 1
-        require_walkable(abstract, options)
-        self.iterations = self.decisions = self.visits = self.borrowed = 0
+        require_sampled_there(abstract.game, abstract.actions, options)
+        self.iterations = self.decisions = self.visits = 0
+        self.borrowed = self.own_decisions = 0  # since it was made
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.cupy = require_gpu()
         betting = abstract.betting
@@ -373,7 +373,7 @@ class DeviceExternal(External):
             "RESIDENT": RESIDENT,
             "SIZE": SIZE,
             "ACTIONS": self.actions,
-            "DEPTH": depth_of(betting) + 1,
+            "DEPTH": -(-(depth_of(betting) + 1) // 8) * 8,  # few numbers: what is compiled is kept
             "AVERAGED": int(options.average),
             "PRUNED": int(options.prune > 0),
         }
@@ -383,12 +383,12 @@ class DeviceExternal(External):
         self._lists_of = [self._room(usual, self.blocks * WARPS, empty), self._room(whole, 1, empty)]
         self._counters = self.cupy.zeros(2, np.uint32), self.cupy.zeros(4, np.uint64)
 
-    @staticmethod
-    def _lists(betting: BettingTree) -> tuple[Room, Room]:
+    def _lists(self, betting: BettingTree) -> tuple[Room, Room]:
         """Room of each warp's lists, and of the large ones."""
-        chunk, whole, mean = LANES * MOST_ACTIONS, room_of(betting, most=True), room_of(betting, most=False)
-        most = [SIZE * each + chunk + 2 * SIZE for each in whole]
-        return Room(*(min(ROOMY * SIZE * each + chunk, top) for each, top in zip(mean, most, strict=True))), Room(*most)
+        spare = LANES * self.actions + 2 * SIZE
+        most = [SIZE * each + spare for each in room_of(betting, most=True)]
+        usual = [ROOMY * SIZE * each + spare for each in room_of(betting, most=False)]
+        return Room(*map(min, usual, most)), Room(*most)
 
     def _room(self, room: Room, warps: int, empty: Any) -> tuple[Any, ...]:
         """Lists of some warps on the device, as a record that lasts as long as this does."""
@@ -411,10 +411,10 @@ class DeviceExternal(External):
             deals = min(end - self.iterations, max(flight, self.iterations // 2)) if growing else end - self.iterations
             self._launch(deals, flight, weight)
             self.iterations += deals
-        decisions, visits, borrowed, _ = self.cupy.asnumpy(self._counters[1]).tolist()
+        decisions, visits, borrowed, own = self.cupy.asnumpy(self._counters[1]).tolist()
         self._counters[1][:] = 0
         self.decisions, self.visits = self.decisions + decisions, self.visits + visits
-        self.borrowed += borrowed
+        self.borrowed, self.own_decisions = self.borrowed + borrowed, self.own_decisions + own
 
     def _launch(self, deals: int, flight: int, weight: float) -> None:
         """Walk over some deals, about so many of them at a time."""
@@ -445,19 +445,3 @@ class DeviceExternal(External):
         for name in self.COUNTS:
             setattr(self, name, int(state.get(name, np.asarray(0))))
         self.regrets.halve(FULL)
-
-
-def require_walkable(abstract: SlotLayout, options: SamplingOptions) -> None:
-    """Raise RunError if a game cannot be sampled on a GPU with these options."""
-    require_options(options, abstract.game)
-    if options.equities:
-        raise RunError(
-            "a GPU pays an all-in by the board that was dealt, and `equities` asks for means over all boards: "
-            "leave out `equities`, or `--device gpu`"
-        )
-    nodes = abstract.betting.nodes
-    if (most := int(nodes.children[nodes.actor >= 0].max())) > MOST_ACTIONS:
-        raise RunError(
-            f"{abstract.game.name} has a decision of {most} actions, and a GPU takes at most {MOST_ACTIONS}: "
-            "give fewer `actions`, or leave out `--device gpu`"
-        )
