@@ -53,7 +53,7 @@ chaos: env
 
 # On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
 test-gpu: env
-	$(BIN)/pytest tests/test_device.py
+	$(BIN)/pytest tests/test_device.py tests/test_external_device.py
 
 docs: env
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site

@@ -94,8 +94,10 @@ static unsigned __ballot_sync(unsigned mask, bool vote)
 {
     return gathered(vote ? 1u << threadIdx.x % 32 : 0u, [](unsigned x, unsigned y) { return x | y; });
 }
-static unsigned __reduce_add_sync(unsigned mask, unsigned x) { return gathered(x, [](unsigned x, unsigned y) { return x + y; }); }
-static unsigned __reduce_max_sync(unsigned mask, unsigned x) { return gathered(x, [](unsigned x, unsigned y) { return max(x, y); }); }
+static unsigned sum(unsigned x, unsigned y) { return x + y; }
+static unsigned most(unsigned x, unsigned y) { return max(x, y); }
+static unsigned __reduce_add_sync(unsigned mask, unsigned x) { return gathered(x, sum); }
+static unsigned __reduce_max_sync(unsigned mask, unsigned x) { return gathered(x, most); }
 
 template <class... A> void unpack(void (*function)(A...), void** values)
 {

@@ -334,7 +334,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
         line = refused("solve", "--resume", run, "--iterations", 3, "--device", "gpu")
         assert "of the GPU's memory with a trunk of 2 rounds, and 0.0 GB are free" in line
     line = refused("solve", config, "--out", tmp_path / "no", "--device", "gpu", "--algorithm", "cfr+")
-    assert "cfr+ on an abstract game runs on the CPU alone: leave out `--device gpu`, or use cfr-br:2" in line
+    assert "cfr+ on an abstract game runs on the CPU alone: leave out `--device gpu`, or use external" in line
 
 
 @pytest.mark.parametrize("stored", [np.float64, np.uint16])

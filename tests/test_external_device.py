@@ -1,16 +1,26 @@
 """External sampling on a GPU, or on what takes its place: the same source as C++, a warp of one lane or of 32."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cuda_on_cpu
+from commands import answer, kilt, refused, wait_for_checkpoint
 from kilt import gpu
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Features
 from kilt.abstraction.pipeline import build
+from kilt.config import EngineConfig, read_config
+from kilt.errors import RunError
+from kilt.runs import plan
+from kilt.runs.folder import RunFolder
 from kilt.solve import external, external_device
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import External, SamplingOptions
@@ -20,25 +30,36 @@ from test_device import MISSING
 from test_external import PLANS, SHORT, cards_of, folder, games, no_limit, tables  # noqa: F401, fixtures
 
 
+def one_lane(patch):
+    """Have walks go on by one deal at a time, as on the CPU: without a GPU, in a warp of one lane."""
+    for name in ("WARPS", "RESIDENT", "SIZE"):
+        patch(external_device, name, 1)
+    patch(external_device, "multiprocessors", lambda: 1)
+    if MISSING:
+        for where in (gpu, external_device, plan):
+            patch(where, "require_gpu", lambda: cuda_on_cpu)
+        for where in (gpu, plan):
+            patch(where, "free_memory", lambda: MEMORY)
+        patch(external_device, "LANES", 1)
+        patch(external_device, "address", cuda_on_cpu.address)
+        patch(external_device, "copy_out", cuda_on_cpu.copy)
+        patch(external_device, "copy_in", cuda_on_cpu.copy)
+    gpu.kernels.cache_clear()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def a_device():
-    """A GPU, or what takes its place: a warp of one lane, that takes one deal at a time, as the CPU does."""
+    """A GPU, or what takes its place."""
+    if MISSING and not cuda_on_cpu.COMPILER:
+        pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("WARPS", "RESIDENT", "SIZE"):
-            patch.setattr(external_device, name, 1)
-        patch.setattr(external_device, "multiprocessors", lambda: 1)
-        if MISSING:
-            if not cuda_on_cpu.COMPILER:
-                pytest.skip("there is neither a GPU nor a C++ compiler")
-            for where in (gpu, external_device):
-                patch.setattr(where, "require_gpu", lambda: cuda_on_cpu)
-            patch.setattr(external_device, "LANES", 1)
-            patch.setattr(external_device, "address", cuda_on_cpu.address)
-            patch.setattr(external_device, "copy_out", cuda_on_cpu.copy)
-            patch.setattr(external_device, "copy_in", cuda_on_cpu.copy)
-        gpu.kernels.cache_clear()
+        one_lane(patch.setattr)
         yield
     gpu.kernels.cache_clear()
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
+MEMORY = 1 << 40  # bytes of what takes the place of a device
 
 
 def regrets_and_counts(solver):
@@ -209,3 +230,107 @@ def test_strategies_in_pieces(games, dtype, monkeypatch):  # noqa: F811
         one.step(100)
     assert np.array_equal(ours.average(), theirs.average())
     np.testing.assert_allclose(ours.current().astype(int), theirs.current().astype(int), atol=1)
+
+
+# ── commands ──
+
+CONFIG = """\
+game = "{game}"
+cards = "lossless"
+actions = "1x, a / 50%, a; a"
+
+[solver]
+iterations = {iterations}
+linear = true
+"""
+RULES = """\
+GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 2
+stack = 24 24
+blind = 2 1
+firstPlayer = 2 1
+numSuits = 2
+numRanks = 5
+numHoleCards = 1
+numBoardCards = 0 1
+END GAMEDEF
+"""
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """The file of a small run."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.game").write_text(RULES)
+    Path("small.toml").write_text(CONFIG.format(game="small.game", iterations=1500))
+    return "small.toml"
+
+
+def test_a_run_by_command(config):
+    """The same folder as on the CPU, and the same strategy: each machine goes on with the other's runs."""
+    here = answer("solve", config, "--out", "here")
+    there = answer("solve", config, "--out", "there", "--device", "gpu")
+    for what in ("algorithm", "iterations", "exploitability", "value"):
+        assert there[what] == pytest.approx(here[what], abs=2e-4)
+    assert RunFolder.open(Path("here")).identity == RunFolder.open(Path("there")).identity
+    longer = [answer("solve", "--resume", run, "-n", 2500, *more) for run, more in MOVES.items()]
+    assert longer[0]["exploitability"] == pytest.approx(longer[1]["exploitability"], abs=2e-4)
+    assert longer[0]["iterations"] == longer[1]["iterations"] == 2500
+
+
+MOVES = {"here": ("--device", "gpu"), "there": ()}  # a run of either machine, on the other one
+
+
+def test_a_killed_run_goes_on(config):
+    code = (
+        "import test_external_device, kilt.cli, kilt.runs.folder\n"
+        "kilt.runs.folder.OFTEN = 0.05\n"
+        "test_external_device.one_lane(setattr)\n"
+        "kilt.cli.main()"
+    )
+    long = [sys.executable, "-c", code, "solve", config, "-n", "100000000", "--out", "run", "--device", "gpu"]
+    child = subprocess.Popen(long, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_checkpoint(Path("run"), child)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    done = RunFolder.open(Path("run")).saved_iterations
+    assert done > 0
+    found = answer("solve", "--resume", "run", "-n", done + 500, "--device", "gpu")
+    assert found["iterations"] == done + 500
+
+
+def test_what_it_takes_is_said_before_any_work(config, monkeypatch):
+    found = answer("plan", config, "--device", "gpu", "--no-probe")
+    assert found["device_bytes"] > found["tables_bytes"] + external_device.RESERVE
+    assert "MB of the GPU" in kilt("plan", config, "--device", "gpu", "--no-probe").stderr
+    assert answer("plan", config, "--device", "gpu")["visits_per_second"] > 0
+    monkeypatch.setattr(plan, "free_memory", lambda: 1000)
+    line = refused("solve", config, "--device", "gpu", "--out", "run")
+    assert "of the GPU, and 0.0 GB of it are free" in line and not Path("run", "config.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("equities = true", "a GPU settles an all-in on the board that is dealt"),
+        ('algorithm = "cfr+"', "cfr+ on an abstract game runs on the CPU alone"),
+    ],
+)
+def test_what_a_gpu_does_not_do(config, more, why):
+    text = Path(config).read_text().replace("linear = true", f"linear = true\n{more}")
+    Path(config).write_text(text)
+    assert why in refused("solve", config, "--device", "gpu", "--out", "run")
+    assert not Path("run").exists()
+
+
+def test_no_blades(config):
+    found = plan.resolve(read_config(Path(config)))
+    with pytest.raises(RunError, match=r"blades share deals on CPUs: leave out the engine, or `--device gpu`"):
+        replace(found, config=replace(found.config, engine=EngineConfig(name="local"))).on("gpu")
+
+
+def test_too_many_actions(config, monkeypatch):
+    monkeypatch.setattr(external, "MOST_ACTIONS", 2)
+    assert "actions, and a GPU takes 2 at most: give fewer" in refused("solve", config, "--device", "gpu")

@@ -42,7 +42,7 @@ class Deferred:
         """Bytes that it takes."""
         return prod(self.shape) * self.dtype.itemsize
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         table = np.empty(self.shape, self.dtype)
         self.fill(table)
         return table if dtype is None else table.astype(dtype)

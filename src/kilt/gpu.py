@@ -18,6 +18,7 @@ from kilt.errors import RunError
 
 RULE = Path(__file__).parent / "tree" / "rule.cuh"  # the learning rule, which goes before each CUDA file
 NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
+H200 = 132  # multiprocessors
 PINNED = 1 << 28  # bytes through which arrays are copied
 SHARED = 200_000  # bytes of shared memory that a block may ask for at most
 
@@ -49,9 +50,20 @@ def free_memory() -> int:
     return int(free)
 
 
+def has_room(size: int) -> bool:
+    """Whether there is a GPU with so many free bytes."""
+    try:
+        return free_memory() >= size
+    except RunError:
+        return False
+
+
 def multiprocessors() -> int:
-    """How many multiprocessors the device has."""
-    return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
+    """How many multiprocessors the device has; without one, how many an H200 has."""
+    try:
+        return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
+    except RunError:
+        return H200
 
 
 def address(array: Any) -> int:

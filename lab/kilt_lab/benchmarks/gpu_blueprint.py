@@ -20,11 +20,10 @@ from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
 from kilt.abstraction.features import Deal
 from kilt.arrays import Array, IntArray
-from kilt_lab.benchmarks.measure import Figure
 from kilt.cards.equity import board_rows
 from kilt.cards.isomorphism import Isomorphism
 from kilt.games import load_game
-from kilt.gpu import free_memory, require_gpu
+from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.solve.external import SamplingOptions
 from kilt.solve.external_device import DeviceExternal
@@ -38,9 +37,17 @@ PIECE = 1024  # boards that are sorted at a time
 
 
 @cache
+def rules() -> Holdem:
+    """The game."""
+    game = load_game(GAME)
+    assert isinstance(game, Holdem)
+    return game
+
+
+@cache
 def strengths() -> tuple[tuple[Any, Array], ...]:
     """[round] canonical boards of hold'em, and [board, hand] the strength of each hand, from 0 to 1."""
-    deal = Deal.of(load_game(GAME))
+    deal = Deal.of(rules())
     deck, held, whole, found = deal.deck, deal.hole_cards, deal.sizes[-1], []
     rng = np.random.default_rng(0)
     for size in deal.sizes:
@@ -68,7 +75,7 @@ def _completed(boards: IntArray, size: int, deck: int, rng: np.random.Generator)
 
 def cards_by_strength(buckets: int) -> CardAbstraction:
     """Buckets of equally many hands by strength; those of equal strength are told apart at random."""
-    deal, rounds = Deal.of(load_game(GAME)), []
+    deal, rounds = Deal.of(rules()), []
     for r, (holdings, strength) in enumerate(strengths()):
         if r == 0:
             index = Isomorphism((2,))
@@ -115,5 +122,5 @@ class Pace(NamedTuple):
 def solver_of(size: str, options: SamplingOptions = SamplingOptions(linear=True)) -> DeviceExternal:  # noqa: B008
     """A solver whose table has about so many gigabytes."""
     menu, buckets = SIZES[size]
-    game = AbstractGame(load_game(GAME), cards_by_strength(buckets), actions_of(menu))
+    game = AbstractGame(rules(), cards_by_strength(buckets), actions_of(menu))
     return DeviceExternal(game, 0, options)

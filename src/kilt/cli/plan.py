@@ -67,6 +67,9 @@ def plan(
         float | None,
         typer.Option("--target", metavar="T", help="With --game: to which exploitability, in chips per game."),
     ] = None,
+    device: Annotated[
+        str, typer.Option("--device", metavar="D", help="`gpu` for external sampling on a graphics card, or `cpu`.")
+    ] = "cpu",
     example: Annotated[
         bool,
         typer.Option("--example", help="Print a CONFIG to begin with, or the ready-made one `tartanian7`, and stop."),
@@ -81,6 +84,7 @@ def plan(
     from kilt import machine
     from kilt.config import read_config
     from kilt.errors import RunError
+    from kilt.gpu import has_room
     from kilt.runs.cluster import latency_of
     from kilt.runs.examples import example_named
     from kilt.runs.plan import resolve
@@ -103,13 +107,14 @@ def plan(
     if bandwidth is not None and not bandwidth > 0:
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with waiting("counting …"):
-        plan = resolve(said)
+        plan = resolve(said).planned_on(device)
         found = plan.estimate()
     parts = _Parts(plan.parts(shares), found.mapped) if shares else None
     there = machine.available_memory()
     fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
     walked = None
-    if probe and fits and not simulate and not plan.algorithm.walks and not plan.algorithm.joint:
+    there_too = device == "cpu" or has_room(found.device)
+    if probe and fits and there_too and not simulate and not plan.algorithm.walks and not plan.algorithm.joint:
         with waiting("walking the game for some seconds …"):
             walked = plan.pace()
     simulated = None
@@ -121,6 +126,7 @@ def plan(
             found.size._asdict()
             | {"algorithm": said.solver.algorithm, "tables_bytes": found.tables, "memory_bytes": found.memory}
             | {"peak_bytes": found.peak, "fits": fits, "disk_bytes": found.disk}
+            | ({"device_bytes": found.device} if found.device else {})
             | ({} if found.seconds is None else {"iteration_seconds": found.seconds})
             | ({} if found.cards is None else {f"cards_{name}": value for name, value in found.cards._asdict().items()})
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
@@ -148,8 +154,9 @@ def plan(
         say(parts.words())
     if walked:
         each = sum(size.infosets) / walked.decisions
+        walkers = f"{said.solver.threads} threads walk" if device == "cpu" else "the GPU walks"
         say(
-            f"{said.solver.threads} threads walk {walked.visits / 1e6:,.1f} million nodes and "
+            f"{walkers} {walked.visits / 1e6:,.1f} million nodes and "
             f"{walked.iterations:,.0f} iterations a second: {_time(each)} for as many decisions as there are "
             "information sets; a good strategy has seen each of them a hundred times"
         )
@@ -403,6 +410,8 @@ def estimate_words(plan: RunPlan, found: RunEstimate) -> str:
         f"{count(sum(found.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {in_bytes(found.memory)} of "
         f"memory, {in_bytes(found.disk)} on disk"
     )
+    if found.device:
+        words += f", {in_bytes(found.device)} of the GPU"
     if found.seconds is not None:
         words += f", about {found.seconds:.2g} s an iteration"
     if found.cards:

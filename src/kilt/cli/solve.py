@@ -421,9 +421,12 @@ def _standing(step: Step) -> str:
 def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
     """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
     from kilt.runs.budget import time_left
+    from kilt.solve.external import External
     from kilt.solve.solver import WithWorkers
 
-    seen: deque[tuple[int, float]] = deque(maxlen=25)  # iterations and seconds of the last moments
+    seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # iterations, seconds and visits of the last moments
+    sampled = run.solver if isinstance(run.solver, External) else None
+    infosets = sum(sampled.abstract.size.infosets) if sampled else 0
     with ProgressBars() as bar:
         task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")
         parts: list[TaskID] = []
@@ -431,10 +434,13 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
         def tick(iterations: int, seconds: float) -> None:
             if seen and iterations < seen[-1][0]:  # back to a checkpoint, since a part was lost
                 seen.clear()
-            seen.append((iterations, seconds))
+            seen.append((iterations, seconds, sampled.visits if sampled else 0))
             said = [f"{iterations:,} iterations"]
             if seconds > seen[0][1]:
                 said.append(_rate((iterations - seen[0][0]) / (seconds - seen[0][1])))
+                if sampled:
+                    said.append(f"{_rate((sampled.visits - seen[0][2]) / 1e6 / (seconds - seen[0][1]))} million nodes")
+                    said.append(f"{sampled.decisions / infosets:,.3g} decisions per information set")
             if steps:
                 said.append(_standing(steps[-1]))
             left = time_left(run.budget, steps, iterations, seconds)

@@ -34,7 +34,7 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
-from kilt.gpu import require_gpu
+from kilt.gpu import PINNED, free_memory, require_gpu
 from kilt.records import Record
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunIdentity
@@ -72,6 +72,7 @@ class RunEstimate(NamedTuple):
     disk: int  # bytes of two checkpoints and a strategy
     cards: BuildEstimate | None  # to build the card abstractions; None where they are there
     seconds: float | None  # of an iteration, for algorithms that walk the whole game; others are probed
+    device: int = 0  # bytes of a device, for external sampling there
 
     @property
     def peak(self) -> int:
@@ -159,6 +160,12 @@ class RunPlan:
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
+            if self.device != CPU:
+                from kilt.solve.external_device import device_bytes
+
+                whole, copied = sum(self.size.slots), min(tables, 2 * PINNED)
+                device = device_bytes(self.game, self.menu, whole, words_of(self.options), mapped)
+                return RunEstimate(self.size, tables, beside + copied, mapped, 3 * tables, cards, None, device)
             if self.config.engine.name:
                 return RunEstimate(self.size, tables, self._memory_here + mapped, mapped, 3 * tables, cards, None)
             if self.algorithm.against:  # a table and a fixed strategy for each seat, and the model
@@ -208,6 +215,10 @@ class RunPlan:
 
     def pace(self) -> Pace:
         """How quickly external sampling goes, from a walk of some seconds with synthetic buckets."""
+        if self.device != CPU:
+            from kilt.solve.external_device import probe_there
+
+            return probe_there(self.game, self.menu, self.size.buckets, self.options)
         synthetic = SyntheticGame(self.game, self.size.buckets, self.menu)
         return probe(synthetic, self.options, self.config.solver.threads)
 
@@ -224,6 +235,11 @@ class RunPlan:
                 f"{machine.available_memory() / 1e9:,.1f} GB are available: use fewer buckets or bets"
                 + (", or external" if self.algorithm.walks or self.algorithm.joint else ", or `average = false`")
             )
+        if found.device and found.device > (there := free_memory()):
+            raise RunError(
+                f"{self.config.solver.algorithm} on {self.game.name} takes {found.device / 1e9:,.1f} GB of the GPU, "
+                f"and {there / 1e9:,.1f} GB of it are free: use fewer buckets or bets, `average = false`, or the CPU"
+            )
         if found.cards:
             found.cards.require_memory()
             artifact.require_room(artifact.cache_folder(), found.cards.features)
@@ -232,6 +248,13 @@ class RunPlan:
 
     def on(self, device: str) -> RunPlan:
         """The plan on a device; RunError where that is missing, or is not for its algorithm."""
+        planned = self.planned_on(device)
+        if device != CPU:
+            require_gpu()
+        return planned
+
+    def planned_on(self, device: str) -> RunPlan:
+        """The plan on a device that may be on another machine; RunError where that is not for its algorithm."""
         if require_device(device) != CPU:
             sampled = self.config.solver.algorithm == EXTERNAL
             if not (sampled or (self.algorithm.opponent and self.algorithm.trunk)):
@@ -243,7 +266,6 @@ class RunPlan:
                 raise RunError("blades share deals on CPUs: leave out the engine, or `--device gpu`")
             if sampled:
                 require_sampled_there(self.game, self.menu, self.options)
-            require_gpu()
         return replace(self, device=device)
 
     def open_engine(self) -> Engine | None:

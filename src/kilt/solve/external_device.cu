@@ -50,7 +50,8 @@ struct Hands {                       // see `cards.hands_kernels`
 struct Deals {                       // what deals are drawn and looked up with
     const Search* search;
     const Look* look;                // [2 · round + player]
-    const Byte *names, *composed;    // [permutation, suit], [permutation, permutation]
+    const Number* names;             // [permutation] the name of suit s from bit 8s on
+    const Byte* composed;            // [permutation, permutation]
     Hands hands;
     Word seed;
     Number deck, permutations;
@@ -78,7 +79,7 @@ __device__ inline Word mix(Word word)
     return word ^ (word >> 31);
 }
 __device__ inline Word numbered(Word key, Word which) { return mix(key + which * GOLD); }
-__device__ inline double uniform(Word key, Word which) { return (double)(numbered(key, which) >> 11) * 0x1p-53; }
+__device__ inline double uniform(Word key, Word which) { return (double)(numbered(key, which) >> 11) * 1.1102230246251565e-16; }  // 2^−53
 
 __device__ inline Node node_at(const Node* nodes, Number i)
 {
@@ -128,9 +129,9 @@ __device__ inline Number locate(const Deals& a, const Search& search, const int*
     for (Number part = 0; part < search.parts; part++) {
         Word suit[SUITS];            // the ranks of each, as they would stand in a set of cards for suit 0
         for (int s = 0; s < SUITS; s++) suit[s] = 0;
-        for (Number k = 0; k < BOARD; k++)
+        for (int k = 0; k < BOARD; k++)
             if (k >= known && k < known + search.dealt[part]) {
-                const int card = cards[k], name = a.names[SUITS * turned + card % SUITS];
+                const int card = cards[k], name = a.names[turned] >> 8 * (card % SUITS) & 3;
 #pragma unroll
                 for (int s = 0; s < SUITS; s++) if (s == name) suit[s] |= 1ull << (card - card % SUITS);
             }
@@ -140,8 +141,9 @@ __device__ inline Number locate(const Deals& a, const Search& search, const int*
         for (Number p = 0; p < a.permutations; p++)
             if (alike >> p & 1) {
                 Word image = 0;
+                const Number names = a.names[p];
 #pragma unroll
-                for (int s = 0; s < SUITS; s++) image |= suit[s] << a.names[SUITS * p + s];
+                for (int s = 0; s < SUITS; s++) image |= suit[s] << (names >> 8 * s & 3);
                 if (image < best) { best = image; by = p; }
             }
         Number low = search.first[board], high = search.first[board + 1];
@@ -164,11 +166,11 @@ __device__ inline Number entry_of(const Look& look, Word at)
 }
 
 // The number of a hand once its suits are renamed.
-__device__ inline Number renamed_hand(const Byte* names, const int* held)
+__device__ inline Number renamed_hand(Number names, const int* held)
 {
-    const int first = held[0] - held[0] % SUITS + names[held[0] % SUITS];
+    const int first = held[0] - held[0] % SUITS + (names >> 8 * (held[0] % SUITS) & 3);
     if (HELD == 1) return first;
-    const int second = held[HELD - 1] - held[HELD - 1] % SUITS + names[held[HELD - 1] % SUITS];
+    const int second = held[HELD - 1] - held[HELD - 1] % SUITS + (names >> 8 * (held[HELD - 1] % SUITS) & 3);
     const int low = min(first, second), high = max(first, second);
     return low + high * (high - 1) / 2;
 }
@@ -194,7 +196,7 @@ __device__ inline int deal(const Deals& a, Word which, Number* bucket, int strid
     for (int s = 0; s < SEARCHES; s++) board[s] = locate(a, a.search[s], card + 2 * HELD, turned[s]);
     for (int k = 0; k < 2 * ROUNDS; k++) {
         const Look& look = a.look[k];
-        const Number hand = renamed_hand(a.names + SUITS * turned[look.search], card + HELD * (k & 1));
+        const Number hand = renamed_hand(a.names[turned[look.search]], card + HELD * (k & 1));
         Number found = entry_of(look, (Word)board[look.search] * look.hands + hand);
         if (look.bucket) found = look.bucket[(Word)look.labels[board[look.classes]] * look.codes + found];
         bucket[k * stride] = found;

@@ -14,20 +14,31 @@ adds would soon be rounded away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from math import comb
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import AbstractGame, SlotLayout
-from kilt.abstraction.buckets import PIECE, RoundBuckets
+from kilt.abstraction.abstract_game import AbstractGame, Buckets, SlotLayout
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import (
+    PIECE,
+    AbstractionSpec,
+    AsymmetricAbstraction,
+    CardAbstraction,
+    RoundBuckets,
+)
+from kilt.abstraction.features import Deal
 from kilt.abstraction.holdings import Holdings
+from kilt.abstraction.plan import LOSSLESS, plan_named
 from kilt.arrays import Array, Deferred, data_type
 from kilt.cards.hands import hand_tables
-from kilt.errors import RunError
+from kilt.games.holdem import Holdem
 from kilt.gpu import address, by_value, copy_in, copy_out, kernels, multiprocessors, require_gpu
 from kilt.solve.external import (
     DEFAULT,
@@ -35,6 +46,7 @@ from kilt.solve.external import (
     FULL,
     STEPS,
     External,
+    Pace,
     SamplingOptions,
     require_sampled_there,
     rules_of,
@@ -43,7 +55,7 @@ from kilt.solve.external import (
 )
 from kilt.solve.external_device_kernels import count_depth, count_room
 from kilt.solve.external_kernels import NODE
-from kilt.tree.betting import BettingTree
+from kilt.tree.betting import BettingTree, betting_tree
 
 SOURCE = Path(__file__).with_name("external_device.cu")
 LANES, WARPS, RESIDENT = 32, 8, 2  # of a warp, of a block, and blocks on a multiprocessor
@@ -57,27 +69,32 @@ TOGETHER = 1 << 28  # bytes of a strategy that are written at once
 RESERVE = 1 << 29  # bytes of the device for code, and for what else is there
 
 P, N = np.uint64, np.uint32  # an address or a long number, and a short one
-SEARCH = np.dtype(
-    [("word", P), ("first", P), ("symmetry", P), ("parts", N), ("dealt", N, 4), ("start", N)], align=True
-)
+SEARCH = np.dtype([("word", P), ("first", P), ("symmetry", P), ("parts", N), ("dealt", N, 4), ("start", N)], align=True)
 LOOK = np.dtype(
-    [("table", P), ("labels", P), ("bucket", P)]
-    + [(name, N) for name in ("bytes", "hands", "search", "classes", "codes", "unused")],
+    [
+        *((name, P) for name in ("table", "labels", "bucket")),
+        *((name, N) for name in ("bytes", "hands", "search", "classes", "codes", "unused")),
+    ],
     align=True,
 )
 HANDS = np.dtype([(name, P) for name in ("key", "bit", "low", "high", "strength", "flush", "start")], align=True)
 DEALS = np.dtype(
-    [("search", P), ("look", P), ("names", P), ("composed", P), ("hands", HANDS), ("seed", P)]
-    + [("deck", N), ("permutations", N)],
+    [
+        *((name, P) for name in ("search", "look", "names", "composed")),
+        *(("hands", HANDS), ("seed", P), ("deck", N), ("permutations", N)),
+    ],
     align=True,
 )
 LISTS = np.dtype(
     [("level", P), ("own", P), ("value", P), ("levels", N), ("owns", N), ("values", N), ("unused", N)], align=True
 )
 WALKS = np.dtype(
-    [("nodes", P), ("payoff", P), ("table", P), ("wide", P), ("lists", LISTS), ("large", LISTS)]
-    + [("taken", P), ("next", P), ("counted", P), ("first", P), ("deals", P)]
-    + [("prune", np.float64), ("weight", np.float64), ("size", N), ("batches", N)],
+    [
+        *((name, P) for name in ("nodes", "payoff", "table", "wide")),
+        *(("lists", LISTS), ("large", LISTS)),
+        *((name, P) for name in ("taken", "next", "counted", "first", "deals")),
+        *(("prune", np.float64), ("weight", np.float64), ("size", N), ("batches", N)),
+    ],
     align=True,
 )
 ROWS = np.dtype([(name, P) for name in ("slot", "row", "count", "buckets", "wide", "table", "numbers")], align=True)
@@ -113,6 +130,46 @@ def depth_of(betting: BettingTree) -> int:
     return int(depth.max())
 
 
+def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, words: int, maps: int) -> int:
+    """Bytes of the device that a run takes: tables, bucket maps, lists of warps, and a part of the strategy."""
+    betting = betting_tree(game, menu)
+    lists = WARPS * RESIDENT * multiprocessors() * ROOMY * SIZE * room_of(betting, most=False).list_bytes()
+    lists += SIZE * room_of(betting, most=True).list_bytes() + NODE.itemsize * len(betting.nodes.actor)
+    return int(4 * words * slots + maps + lists + min(2 * slots, TOGETHER) + RESERVE)
+
+
+def probe_there(
+    game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
+) -> Pace:
+    """Measure the speed of external sampling for some seconds, with buckets that mean nothing."""
+    deal = Deal.of(game)
+    made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(buckets)]
+    cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
+    solver, spent = DeviceExternal(AbstractGame(game, cards, menu), 0, options), 0.0
+    before, first = (0, 0, 0), True
+    while first or spent < seconds:
+        began = perf_counter()
+        solver.step(max(1 << 12, solver.iterations // 4))
+        spent += perf_counter() - began
+        if first and spent > seconds / 2:  # what comes before compiles, and touches memory for the first time
+            before, spent, first = (solver.iterations, solver.decisions, solver.visits), 0.0, False
+    after = solver.iterations, solver.decisions, solver.visits
+    return Pace(*((number - old) / spent for number, old in zip(after, before, strict=True)))
+
+
+def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
+    """A card abstraction with some bucket for each hand on each board."""
+    rounds, rng = [], np.random.default_rng(0)
+    for size, number in zip(deal.sizes, numbers, strict=True):
+        holdings = deal.holdings((size,))
+        kind = np.uint16 if number <= 1 << 16 else np.uint32
+        table = rng.integers(0, number, (len(holdings.boards), comb(deal.deck.size, deal.hole_cards)), dtype=kind)
+        sizes = np.ones(number, dtype=np.int64)
+        rounds.append(RoundBuckets(holdings, table, sizes, None, None, {}, None, Path("made up")))
+    plan = plan_named(LOSSLESS, deal.board_cards)
+    return CardAbstraction(AbstractionSpec("made up", deal, plan), tuple(rounds))
+
+
 def deals_in_flight(classes: int, iterations: int, most: int) -> int:
     """How many deals may be walked over at a time, of `most` that the device has room for.
 
@@ -142,7 +199,7 @@ class DeviceCards:
         searches = np.array(self._found, dtype=SEARCH)
         first = abstract.cards.each[0].rounds[0].holdings.index.boards
         suits = self.deck.suits
-        names = np.ascontiguousarray(first.renamed[:, :suits]).astype(np.uint8) % suits
+        names = (first.renamed[:, :suits].astype(np.uint32) << 8 * np.arange(suits, dtype=np.uint32)).sum(axis=1)
         tables = hand_tables(rules.hole_cards + rules.board_size(rules.rounds - 1), self.deck)
         hands = (
             *(self._put(array.astype(np.uint64)) for array in (tables.card_key, tables.card_bit)),
@@ -151,7 +208,12 @@ class DeviceCards:
         )
         composed = self._put(first.composed.astype(np.uint8))
         size = self.deck.size, len(first.composed)
-        pointers = self._put(searches.view(np.uint8)), self._put(looks.view(np.uint8)), self._put(names), composed
+        pointers = (
+            self._put(searches.view(np.uint8)),
+            self._put(looks.view(np.uint8)),
+            self._put(names.astype(np.uint32)),
+            composed,
+        )
         self.record = np.array((*pointers, hands, np.uint64(seed), *size), dtype=DEALS)
 
     def _put(self, array: Array) -> int:
@@ -186,7 +248,7 @@ class DeviceCards:
             padded = (*dealt, *[0] * (4 - len(dealt)))
             start = int(boards.start[len(boards.dealt) - 1]) if dealt else 0
             self._searches[dealt] = len(self._found)
-            self._found.append((*map(self._put, arrays), len(dealt), padded, start))
+            self._found.append((*[self._put(array) for array in arrays], len(dealt), padded, start))
         return self._searches[dealt]
 
     @property
@@ -251,7 +313,7 @@ class DeviceTable:
     @property
     def record(self) -> Array:
         """All rows, as kernels take them."""
-        return np.array((*map(address, (*self._rows, self.table, self.numbers)),), dtype=ROWS)
+        return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
         """[slot] the average strategy, if that is kept, or what regret matching plays now."""
@@ -276,7 +338,9 @@ class DeviceTable:
     def halve(self, limit: int, threads: int = 1) -> None:
         """Keep numbers in range: halve the counts of each decision that has one of `limit` or more, and regrets too."""
         top = RANGE * float(np.abs(self.payoff).max())
-        self._over("bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least)))
+        self._over(
+            "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
+        )
 
     least = 0.0  # regrets are kept from −this on: what is left out must stay so
 
@@ -288,7 +352,9 @@ class DeviceTable:
     def kept(self) -> tuple[Deferred, Deferred]:
         """The table as the CPU has it, and the wide numbers: arrays that are copied when they are asked for."""
         shape, kind = (self.slots.slots * self.words,), np.dtype(np.uint32)
-        wide = Deferred((self.wide_size,), np.dtype(np.float64), lambda to: copy_out(self.numbers[: self.wide_size], to))
+        wide = Deferred(
+            (self.wide_size,), np.dtype(np.float64), lambda to: copy_out(self.numbers[: self.wide_size], to)
+        )
         return Deferred(shape, kind, partial(self._fill, wide)), wide
 
     def _fill(self, wide: Deferred, table: Array) -> None:
@@ -318,7 +384,7 @@ class DeviceTable:
         copy_in(wide, self.numbers[: len(wide)])
 
     def _wide_rows(self, wide: Array, table: Array) -> Iterator[tuple[Array, Array, int]]:
-        """[bucket, number] the rows of each decision of the first round, here and in a table of the CPU; its actions."""
+        """[bucket, number] rows of each decision of the first round, here and in a table of the CPU; its actions."""
         for d in np.flatnonzero(self.wide).tolist():
             n, buckets = int(self.counts[d]), int(self.buckets[d])
             mine, theirs = int(self.rows[d]), int(self.words * self.first[d])
@@ -430,7 +496,7 @@ class DeviceExternal(External):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """All that must be kept to go on later, here or on the CPU; arrays stay on the device until they are written."""
+        """All that must be kept to go on later, here or on the CPU; arrays are on the device until they are written."""
         table, wide = self.regrets.kept()
         return {"table": table, "wide": wide, "seed": self.seed} | {
             name: np.asarray(getattr(self, name)) for name in ("iterations", *self.COUNTS)
