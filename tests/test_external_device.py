@@ -26,6 +26,7 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_device import DeviceExternal
 from kilt.tree.vector import VectorGame
+from kilt_lab.benchmarks import gpu_blueprint
 from test_device import MISSING
 from test_external import PLANS, SHORT, cards_of, folder, games, no_limit, tables  # noqa: F401, fixtures
 
@@ -323,6 +324,28 @@ def test_what_a_gpu_does_not_do(config, more, why):
     Path(config).write_text(text)
     assert why in refused("solve", config, "--device", "gpu", "--out", "run")
     assert not Path("run").exists()
+
+
+def test_bench(monkeypatch):
+    """Its figures, on a small game, with sizes that there is room for and without."""
+    small = no_limit(4, 3, 2, "0 2 1 1", "12 12")
+    gpu_blueprint.strengths.cache_clear()
+    for name, value in {
+        "rules": lambda: small,
+        "SIZES": {"1": ("1x; a", 7), "8": ("1x, a; a", 9), "60": ("a", 5)},
+        "SECONDS": 0.02,
+        "random_updates": lambda solver: 1e9,
+        "free_memory": lambda: 2e10,
+    }.items():
+        monkeypatch.setattr(gpu_blueprint, name, value)
+    found = {figure.key: figure.value for figure in gpu_blueprint.blueprint(long=True)}
+    gpu_blueprint.strengths.cache_clear()
+    assert found["blueprint_8_visits"] > found["blueprint_8_decisions"] > found["blueprint_8_deals"] > 0
+    assert found["blueprint_8_share"] == found["blueprint_8_decisions"] / 1e3
+    assert found["blueprint_60_gigabytes_missing"] > 60 and found["blueprint_cpu_visits"] > 0
+    table = gpu_blueprint.game_of("8").cards.rounds[3].table
+    often = np.bincount(table.ravel())
+    assert len(often) == 9 and often.min() > 0.9 * often.max()
 
 
 def test_no_blades(config):

@@ -25,6 +25,7 @@ from kilt.tree.device import NODE, DeviceGame, DeviceRound
 from kilt.tree.device_compact import CompactGame
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
+from kilt_lab.benchmarks.gpu_blueprint import blueprint
 from kilt_lab.benchmarks.measure import Figure
 
 GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
@@ -42,7 +43,8 @@ def run(*, long: bool = False, only: str | None = None) -> list[Figure]:
     Parameters
     ----------
     long : bool
-        Whether royal hold'em is solved too, [2-4] hold'em three times, and all flops of limit hold'em are walked.
+        Whether royal hold'em is solved too, [2-4] hold'em three times, all flops of limit hold'em are walked, and
+        blueprints of all sizes are sampled.
     only : str, optional
         A name of `PARTS`: nothing else is measured.
     """
@@ -196,4 +198,4 @@ def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, in
     }
 
 
-PARTS = {"royal": _royal, "two-four": _two_four, "responses": _responses}
+PARTS = {"royal": _royal, "two-four": _two_four, "responses": _responses, "blueprint": blueprint}

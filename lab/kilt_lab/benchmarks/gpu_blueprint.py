@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,26 @@ from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
 from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import LOSSLESS, plan_named
 from kilt.arrays import Array, IntArray
 from kilt.cards.equity import board_rows
 from kilt.cards.isomorphism import Isomorphism
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
+from kilt.gpu import free_memory, kernels
 from kilt.jit import cores
-from kilt.solve.external import SamplingOptions
-from kilt.solve.external_device import DeviceExternal
+from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external_device import DeviceExternal, pace_of
+from kilt_lab.benchmarks.measure import Figure
 
 GAME = "holdem.nolimit.2p"
 SMALLER, LARGER = "50%, 1x, 2x, a; 1x, a; a", "50%, 1x, 2x, a; 50%, 1x, 2x, a; 1x, a; a"
 SIZES = {"1": (SMALLER, 2500), "8": (SMALLER, 20_000), "60": (LARGER, 34_000), "110": (LARGER, 62_000)}  # gigabytes
+SOURCE = Path(__file__).with_name("gpu_blueprint.cu")
+SHOWN = ("8", "60")  # without --long
+MAPS = 5e9  # bytes of the device for buckets, lists and code
+SECONDS = 6.0  # of which half is measured
+UPDATES = 16  # of each thread
 RUN_OUTS = 6  # boards that may follow, of each that is not complete
 BINS = 1 << 20  # of strength
 PIECE = 1024  # boards that are sorted at a time
@@ -78,7 +86,7 @@ def cards_by_strength(buckets: int) -> CardAbstraction:
     deal, rounds = Deal.of(rules()), []
     for r, (holdings, strength) in enumerate(strengths()):
         if r == 0:
-            index = Isomorphism((2,))
+            index = Isomorphism((2,), deal.deck)
             table, number = index.index(deal.deck.holes(2))[None].astype(np.uint16), index.size
         else:
             number = buckets
@@ -96,31 +104,50 @@ def cards_by_strength(buckets: int) -> CardAbstraction:
                 list(pool.map(fill, range(0, len(place), PIECE)))
         sizes = np.ones(number, dtype=np.int64)
         rounds.append(RoundBuckets(holdings, table, sizes, None, None, {}, None, Path("by strength")))
-    identity = AbstractionSpec.named(f"IR-PHS-PHS 169-{buckets}-{buckets}-{buckets}", deal)
-    return CardAbstraction(identity, tuple(rounds))
+    plan = plan_named(LOSSLESS, deal.board_cards)
+    return CardAbstraction(AbstractionSpec("by strength", deal, plan), tuple(rounds))
 
 
-class Pace(NamedTuple):
-    """What was seen of a solver."""
-
-    seconds: float
-    deals: float  # a second
-    decisions: float
-    visits: float
-
-    @classmethod
-    def of(cls, solver: DeviceExternal, seconds: float) -> Pace:
-        """Let it work for some seconds."""
-        begun, before, first = perf_counter(), (solver.decisions, solver.visits), solver.iterations
-        deals = max(1 << 16, solver.iterations // 8)
-        while (spent := perf_counter() - begun) < seconds:
-            solver.step(deals)
-        done = solver.iterations - first, solver.decisions - before[0], solver.visits - before[1]
-        return cls(spent, *(number / spent for number in done))
-
-
-def solver_of(size: str, options: SamplingOptions = SamplingOptions(linear=True)) -> DeviceExternal:  # noqa: B008
-    """A solver whose table has about so many gigabytes."""
+def game_of(size: str) -> AbstractGame:
+    """A game whose tables have about so many gigabytes."""
     menu, buckets = SIZES[size]
-    game = AbstractGame(rules(), cards_by_strength(buckets), actions_of(menu))
-    return DeviceExternal(game, 0, options)
+    return AbstractGame(rules(), cards_by_strength(buckets), actions_of(menu))
+
+
+def blueprint(*, long: bool) -> list[Figure]:
+    """Measure walks at each size that the device has room for; on two cores, at the smallest."""
+    options, found = SamplingOptions(linear=True), list[Figure]()
+    there = pace_of(External(game_of("1"), 0, options, min(2, cores())), SECONDS)
+    found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes a second", there.visits / 1e6, "million"))
+    for size in SIZES if long else SHOWN:
+        needed = 1e9 * float(size) + MAPS
+        if free_memory() < needed:
+            found.append(Figure(f"blueprint_{size}_gigabytes_missing", f"{size} GB: no room", needed / 1e9, "GB"))
+            continue
+        solver = DeviceExternal(game_of(size), 0, options)
+        pace, limit = pace_of(solver, SECONDS), random_updates(solver)
+        found += [
+            Figure(f"blueprint_{size}_visits", f"{size} GB: nodes a second", pace.visits / 1e6, "million"),
+            Figure(f"blueprint_{size}_decisions", "… decisions a second", pace.decisions / 1e6, "million"),
+            Figure(f"blueprint_{size}_deals", "… deals a second", pace.iterations / 1e6, "million"),
+            Figure(f"blueprint_{size}_times_cpu", "… times as many nodes as two cores", pace.visits / there.visits, ""),
+            Figure(f"blueprint_{size}_random", "… a read and two additions at random places", limit / 1e6, "million"),
+            Figure(f"blueprint_{size}_share", "… decisions, as a share of that", pace.decisions / limit, ""),
+            Figure(f"blueprint_{size}_flight", "… deals in flight", solver.in_flight, ""),
+            Figure(f"blueprint_{size}_borrowed", "… batches with longer lists than usual", solver.borrowed, ""),
+        ]
+        del solver
+    return found
+
+
+def random_updates(solver: DeviceExternal) -> float:
+    """How often a second the device can read eight bytes of a solver's table, and add to two words beside them."""
+    table, walks = solver.regrets.table, 1 << 24
+    kernel, best = kernels(SOURCE, "float32")("update_at_random"), 0.0
+    for seed in range(3):
+        began = perf_counter()
+        arguments = table, np.int64(len(table) // 2 - 1), np.int32(UPDATES), np.int64(seed)
+        kernel((walks // 256,), (256,), arguments)
+        solver.cupy.asnumpy(table[:1])  # waits
+        best = max(best, walks * UPDATES / (perf_counter() - began))
+    return best

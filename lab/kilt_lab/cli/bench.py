@@ -170,7 +170,8 @@ def gpu(
     as_json: AsJson = False,
     long: Long = False,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="PART", help="One part alone: two-four, responses or royal.")
+        str | None,
+        typer.Option("--only", metavar="PART", help="One part: two-four, responses, royal or blueprint."),
     ] = None,
     against: Against = None,
     rounds: Rounds = 3,

@@ -145,13 +145,17 @@ def probe_there(
     deal = Deal.of(game)
     made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(buckets)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
-    solver, spent = DeviceExternal(AbstractGame(game, cards, menu), 0, options), 0.0
-    before, first = (0, 0, 0), True
-    while first or spent < seconds:
+    return pace_of(DeviceExternal(AbstractGame(game, cards, menu), 0, options), seconds)
+
+
+def pace_of(solver: External, seconds: float) -> Pace:
+    """How quickly a solver goes on, in the last of two parts of so many seconds."""
+    before, first, spent = (0, 0, 0), True, 0.0
+    while first or spent < seconds / 2:
         began = perf_counter()
         solver.step(max(1 << 12, solver.iterations // 4))
         spent += perf_counter() - began
-        if first and spent > seconds / 2:  # what comes before compiles, and touches memory for the first time
+        if first and spent > seconds / 2:  # the first compiles, and touches memory for the first time
             before, spent, first = (solver.iterations, solver.decisions, solver.visits), 0.0, False
     after = solver.iterations, solver.decisions, solver.visits
     return Pace(*((number - old) / spent for number, old in zip(after, before, strict=True)))
@@ -472,7 +476,7 @@ class DeviceExternal(External):
         self.regrets.least = 2 * self.options.prune * (end + weight)
         most = self.blocks * WARPS * SIZE
         while self.iterations < end:
-            flight = deals_in_flight(self.classes, self.iterations, most)
+            flight = self.in_flight
             growing = flight < deals_in_flight(self.classes, end, most)
             deals = min(end - self.iterations, max(flight, self.iterations // 2)) if growing else end - self.iterations
             self._launch(deals, flight, weight)
@@ -481,6 +485,11 @@ class DeviceExternal(External):
         self._counters[1][:] = 0
         self.decisions, self.visits = self.decisions + decisions, self.visits + visits
         self.borrowed, self.own_decisions = self.borrowed + borrowed, self.own_decisions + own
+
+    @property
+    def in_flight(self) -> int:
+        """How many deals are walked over at a time now."""
+        return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE)
 
     def _launch(self, deals: int, flight: int, weight: float) -> None:
         """Walk over some deals, about so many of them at a time."""
