@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env test test-long test-gpu chaos quick demo house tour lint types docs pictures unit clean
+.PHONY: env test test-long test-gpu test-lowest chaos quick demo house tour lint types docs pictures unit clean
 
 env: $(STAMP)
 
@@ -55,6 +55,17 @@ chaos: env
 test-gpu: env
 	$(BIN)/pytest tests/test_device.py tests/test_external_device.py
 
+# Tests with the lowest versions that pyproject.toml allows, in an environment of their own. It takes Python 3.11 or 3.12:
+# the lowest NumPy has no wheels for later ones. Packages of today warn old ones of what they will change.
+LOWEST := .venv-lowest
+
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip packaging
+	$(LOWEST)/bin/python tests/lowest.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/lowest.txt --editable '.[portable]'
+	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/pytest -n 2 -m 'not slow and not long' -W ignore::DeprecationWarning @tests/portable.txt
+
 docs: env
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site
 
@@ -92,5 +103,5 @@ tour: env
 	done
 
 clean:
-	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

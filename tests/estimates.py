@@ -5,9 +5,10 @@ Run this file to write the table anew, and look at what has changed.
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from kilt import machine
+from kilt import artifact, machine
 from kilt.config import config_of
 from kilt.runs.plan import resolve
 from kilt.solve.problem import ABSTRACT
@@ -59,7 +60,11 @@ def estimated(config):
 def estimates():
     """The whole table."""
     found = {}
-    with patch.object(machine, "available_memory", lambda: MEMORY):
+    with (
+        TemporaryDirectory() as folder,  # without feature tables, which need not be made again
+        patch.object(artifact, "cache_folder", lambda: Path(folder)),
+        patch.object(machine, "available_memory", lambda: MEMORY),
+    ):
         for name, game in GAMES.items():
             for solver in SOLVERS:
                 found[f"{name}: {json.dumps(solver)}"] = estimated(game | {"solver": solver})

@@ -2,7 +2,9 @@ import json
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import version
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -56,6 +58,12 @@ def test_help(command):
 
 def test_version():
     assert kilt("--version") == f"kilt {__version__}\n"
+
+
+def test_versions_for_bug_reports():
+    found = json.loads(kilt("--version", "--json"))
+    assert found["kilt"] == __version__ and found["packages"]["numba"] == version("numba")
+    assert "fastapi" in found["extras"] and str(Path.home()) not in json.dumps(found)
 
 
 def test_importing_kilt_compiles_nothing_and_loads_no_compiler():

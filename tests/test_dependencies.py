@@ -1,6 +1,8 @@
 """Packages that kilt needs when it runs: licences that go with MIT, and no version with a known vulnerability."""
 
+import ast
 import re
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -10,8 +12,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from lowest import lowest
+
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-EXTRAS = ("peers", "ray", "gpu", "web")  # of which kilt imports something when it runs
+EXTRAS = ("emd", "peers", "ray", "gpu", "web")  # of which kilt imports something when it runs
 # Licences that ask for no more than to be named. That of certifi, MPL 2.0, is about changes of its own files alone.
 ALLOWED = {
     *("0BSD", "BSD", "BSD-2-Clause", "BSD-3-Clause", "BSD License", "3-Clause BSD License", "CC0-1.0", "Zlib"),
@@ -73,6 +77,29 @@ def is_allowed(expression):
     """Whether an SPDX expression, or one name, is allowed: of alternatives one, of what comes together all."""
     choices = [[re.sub(r" WITH .*", "", part) for part in one.split(" AND ")] for one in expression.split(" OR ")]
     return expression in ALLOWED or any(all(part.strip("() ") in ALLOWED for part in parts) for parts in choices)
+
+
+def test_all_dependencies_have_a_lowest_version_that_is_tested():
+    known = {line.split("==")[0] for line in lowest(PROJECT)}
+    assert known == {one.name for one in asked("web", "emd")}
+
+
+def test_portable_tests_need_no_package_that_some_systems_lack():
+    tests = Path(__file__).parent
+    portable = {canonicalize_name(one.name) for one in asked("web", "emd", "portable")} | {"kilt", "numba", "pil"}
+    for line in (tests / "portable.txt").read_text().splitlines():
+        left, seen = [tests / Path(line).name], set()
+        while left:
+            for node in ast.parse(left.pop().read_text()).body:
+                names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                for name in {one.split(".")[0] for one in names} - seen:
+                    seen.add(name)
+                    if (file := tests / f"{name}.py").exists():
+                        left.append(file)
+                    else:
+                        assert name in sys.stdlib_module_names or canonicalize_name(name) in portable, (line, name)
+        assert "resource" not in seen, line  # Windows has no such module
 
 
 @pytest.mark.parametrize("name", sorted(needed(asked(*EXTRAS))))

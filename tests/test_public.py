@@ -1,5 +1,6 @@
 """Distances and classes of boards, and abstractions inside them."""
 
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations
@@ -653,3 +654,11 @@ def test_look_ups_count_no_holdings():
     index = holdings.index
     look_up_hands(index, np.zeros((len(holdings.boards), 66), np.uint8), np.array([[0, 1]]), np.array([[7]]), found)
     assert "tables" not in vars(holdings)
+
+
+def test_a_missing_transport_solver_is_said_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    wanted = plan("IR-KE-KO 10-3-3-2", PublicPlan(2, 4, method="schmid"))
+    with pytest.raises(AbstractionError, match=r"needs the package POT.*pip install 'kilt\[emd\]'"):
+        build(AbstractionSpec("schmid", SHORT, wanted), tmp_path / "cards")
+    assert list(tmp_path.iterdir()) == []

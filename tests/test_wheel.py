@@ -60,7 +60,7 @@ def installed(tmp_path_factory):
 def test_it_is_the_wheel_and_nothing_more(installed):
     done = installed("-c", "import kilt; print(kilt.__file__)")
     assert "/env/lib/" in done.stdout, done.stderr
-    for extra in ("ray", "pyspiel", "phevaluator", "sklearn", "pytest"):
+    for extra in ("ray", "ot", "pyspiel", "phevaluator", "sklearn", "pytest"):
         assert "No module named" in installed("-c", f"import {extra}").stderr
 
 
@@ -85,6 +85,7 @@ def test_the_first_minute(installed):
     [
         (["match", "always-call", "random", "--game", "leduc", "--engine", "ray"], "pip install 'kilt[ray]'"),
         (["solve", "--game", "openspiel:kuhn_poker"], "pip install 'kilt[peers]'"),
+        (["abstraction", "boards", "-m", "schmid", "-c", "2", "--game", "leduc"], "pip install 'kilt[emd]'"),
         (["bench", "cards", "--json"], "pip install 'kilt[lab]'"),
         (["reproduce", "figure-3.2", "--quick"], "pip install 'kilt[lab]'"),
     ],

@@ -25,6 +25,7 @@ from kilt.abstraction.buckets import (
     AbstractionSpec,
     CardAbstraction,
     RoundBuckets,
+    classes_folder,
     layout,
     load_round,
     round_folder,
@@ -34,7 +35,7 @@ from kilt.abstraction.features import FEATURES, NEXT, Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import apart_of, centres_of, ground_of
-from kilt.abstraction.public import base_plan
+from kilt.abstraction.public import base_plan, transport
 from kilt.abstraction.steps import After, Before, Fitted, Fitting, HoldingBatch, Means, Potentials
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
@@ -62,6 +63,13 @@ def check(identity: AbstractionSpec) -> None:
                 f"round {r + 1} is to remember buckets of round {r}, which has codes: use codes = 0 in [public], or "
                 "recall = false"
             )
+
+
+def require_packages(plan: Plan, out: Path) -> None:
+    """Raise AbstractionError if a build in a folder needs a package that is not installed."""
+    for public in plan.public:
+        if public.method == "schmid" and not public.boards and not artifact.exists(classes_folder(out, public)):
+            transport()
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
@@ -173,6 +181,7 @@ def build_rounds(
     """Build some rounds, and those that they rest on; see `build`."""
     check(identity)
     plan = identity.plan
+    require_packages(plan, out)
     needed = set(wanted)
     while more := set[int]().union(*(rests_on(plan, r) for r in needed)) - needed:
         needed |= more

@@ -25,7 +25,7 @@ from functools import cache
 from math import comb
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ from kilt.abstraction.features import CANONICAL, FEATURES, Deal, Features, Featu
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named
 from kilt.arrays import FloatArray, IntArray
-from kilt.errors import ArtifactError
+from kilt.errors import AbstractionError, ArtifactError
 from kilt.jit import in_parts
 
 Share: TypeAlias = Callable[[float], None]
@@ -187,13 +187,24 @@ class Gathered(NamedTuple):
         return moved(self.heaps(i), self.heaps(j))
 
 
+def transport() -> Any:
+    """The package POT, which solves transport problems. Raises AbstractionError if it is not installed."""
+    try:
+        import ot  # type: ignore[import-untyped]
+    except ImportError:
+        raise AbstractionError(
+            "the method schmid needs the package POT, which is not installed: pip install 'kilt[emd]', or use the "
+            "method tartanian7 or waugh"
+        ) from None
+    return ot
+
+
 def moved(mine: Heaps, theirs: Heaps) -> float:
     """The earth mover's distance between the hands of two boards."""
-    import ot  # type: ignore[import-untyped]
     from scipy.spatial.distance import cdist
 
     costs = cdist(mine.places, theirs.places, "cityblock")
-    return float(ot.emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
+    return float(transport().emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
 
 
 def schmid(comparing: Comparing) -> Singles:

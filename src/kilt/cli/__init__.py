@@ -5,7 +5,9 @@ Commands import what they need when they run, so that ``kilt --help`` answers at
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from io import TextIOWrapper
 from typing import Annotated
@@ -35,6 +37,8 @@ from kilt.cli import (
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
+
+OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", "uvicorn")  # the main package of each
 
 app = typer.Typer(
     name="kilt",
@@ -69,19 +73,45 @@ app.add_typer(evaluate.app, name="evaluate")
 lab.add_commands(app)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"kilt {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --version: versions of packages and the machine too, for bug reports.")
     ] = False,
 ) -> None:
-    pass
+    if version:
+        typer.echo(json.dumps(_environment(), indent=2) if as_json else f"kilt {__version__}")
+        raise typer.Exit
+    if as_json:
+        context.fail("--json comes after a command, or with --version")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+def _environment() -> dict[str, object]:
+    """What a bug report says about the installation; no names or paths of the machine."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    def installed(package: str) -> str | None:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return None
+
+    packages = {re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requires("kilt") or () if ";" not in line}
+    return {
+        "kilt": __version__,
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "packages": {name: installed(name) for name in sorted(packages)},
+        "extras": {name: installed(name) for name in OF_EXTRAS},
+    }
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, CardAbstracti
 from kilt.abstraction.estimate import BuildEstimate, estimate
 from kilt.abstraction.features import Deal
 from kilt.abstraction.joint import require_few
-from kilt.abstraction.pipeline import bucket_numbers, build
+from kilt.abstraction.pipeline import bucket_numbers, build, require_packages
 from kilt.config import DEFAULT_MINUTES, Config
 from kilt.engines import ENGINES, Engine, engine_named
 from kilt.errors import RunError
@@ -227,6 +227,9 @@ class RunPlan:
         if self.algorithm.joint:
             for numbers in self.size.buckets:
                 require_few(" and ".join(self.config.cards), numbers)
+        for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
+            if isinstance(cards, AbstractionSpec):
+                require_packages(cards.plan, own)
         found = self.estimate()
         if not found.fits:
             needed = (found.memory - found.mapped) / 1e9
