@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.up-to-date
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env test test-long test-gpu test-lowest chaos quick demo house tour lint types docs pictures unit clean
+.PHONY: env test test-long test-gpu test-lowest chaos quick demo house tour lint types docs lab pictures unit clean
 
 env: $(STAMP)
 
@@ -68,6 +68,10 @@ test-lowest:
 
 docs: env
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site
+
+# Pages and tables that are rendered from the result files in lab/results; a test demands that nothing would change.
+lab: env
+	$(BIN)/kilt lab render
 
 # What kilt draws, as the documentation shows it: some minutes. Look at the pictures before they are committed.
 pictures: env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter, sleep
@@ -48,7 +49,7 @@ def better_of(key: str) -> str:
         return ""  # a peer's
     if key.startswith("dbr_ratio"):
         return LESS
-    words = key.rstrip("0123456789_")
+    words = re.sub(r"(_\d+)+$", "", key)
     if words in DIRECTIONS:
         return DIRECTIONS[words]
     ends = ((MORE, MORE_WORDS), (LESS, LESS_WORDS))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from kilt_lab.cli import bench, reproduce
+from kilt_lab.cli import bench, lab, reproduce
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add `reproduce` and `bench` to the command line."""
+    """Add `reproduce`, `bench` and `lab` to the command line."""
     app.command()(reproduce.reproduce)
     app.add_typer(bench.app, name="bench")
+    app.add_typer(lab.app, name="lab")

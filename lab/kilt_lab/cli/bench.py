@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from kilt.cli.show import AsJson, print_json, print_table, say, waiting
 from kilt.errors import RunError
+from kilt.machine import cpu_seconds
 
 if TYPE_CHECKING:
     from kilt_lab.against import Comparison
@@ -76,6 +78,9 @@ Gate = Annotated[
         "--gate", metavar="P", help="With --against: per cent by which a figure may be worse; beyond it, exit 1.", min=0
     ),
 ]
+Record = Annotated[
+    bool, typer.Option("--record", help="Keep the figures in lab/results, with commit, machine and date (in a clone).")
+]
 
 
 class Asked(NamedTuple):
@@ -85,6 +90,7 @@ class Asked(NamedTuple):
     against: str | None
     rounds: int
     gate: float
+    record: bool
 
 
 @app.callback()
@@ -96,13 +102,18 @@ def _plain(name: str) -> Callable[..., None]:
     """Return the command of a benchmark of `PLAIN`."""
 
     def command(
-        as_json: AsJson = False, long: Long = False, against: Against = None, rounds: Rounds = 3, gate: Gate = 5.0
+        as_json: AsJson = False,
+        long: Long = False,
+        against: Against = None,
+        rounds: Rounds = 3,
+        gate: Gate = 5.0,
+        record: Record = False,
     ) -> None:
         def run() -> list[Figure]:
             figures: list[Figure] = import_module(f"kilt_lab.benchmarks.{name}").run(long=long)
             return figures
 
-        _measure(name, ["--long"] * long, run, PLAIN[name][1], Asked(as_json, against, rounds, gate))
+        _measure(name, ["--long"] * long, run, PLAIN[name][1], Asked(as_json, against, rounds, gate, record))
 
     return command
 
@@ -125,6 +136,7 @@ def disk(
     against: Against = None,
     rounds: Rounds = 3,
     gate: Gate = 5.0,
+    record: Record = False,
 ) -> None:
     """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1].
 
@@ -141,7 +153,7 @@ def disk(
         options,
         lambda: run(long=long, minutes=minutes, bits=[int(each) for each in scales]),
         "a minute; with --long, three hours",
-        Asked(as_json, against, rounds, gate),
+        Asked(as_json, against, rounds, gate, record),
     )
 
 
@@ -156,13 +168,14 @@ def spots(
     against: Against = None,
     rounds: Rounds = 3,
     gate: Gate = 5.0,
+    record: Record = False,
 ) -> None:
     """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
     from kilt_lab.benchmarks.spots import run
 
     options = ["--long"] * long + ([f"--peer={peer.resolve()}"] if peer else [])
     takes = "a minute; with --long, some"
-    _measure("spots", options, lambda: run(long=long, peer=peer), takes, Asked(as_json, against, rounds, gate))
+    _measure("spots", options, lambda: run(long=long, peer=peer), takes, Asked(as_json, against, rounds, gate, record))
 
 
 @app.command()
@@ -176,28 +189,37 @@ def gpu(
     against: Against = None,
     rounds: Rounds = 3,
     gate: Gate = 5.0,
+    record: Record = False,
 ) -> None:
     """[2-4] hold'em to 1 mbb/g on a GPU, and how near kernels come to its memory's limit; --long: royal hold'em."""
     from kilt_lab.benchmarks.gpu import run
 
     options = ["--long"] * long + ([f"--only={only}"] if only else [])
     takes = "some minutes, on the GPU"
-    _measure("gpu", options, lambda: run(long=long, only=only), takes, Asked(as_json, against, rounds, gate))
+    _measure("gpu", options, lambda: run(long=long, only=only), takes, Asked(as_json, against, rounds, gate, record))
 
 
 def _measure(name: str, options: list[str], run: Callable[[], list[Figure]], takes: str, asked: Asked) -> None:
     """Run a benchmark and print its figures; or compare two checkouts, and exit with 1 if this one is worse."""
+    command = ["bench", name, *options]
     if asked.against is not None:
+        if asked.record:
+            raise RunError("--record keeps figures of this checkout, and --against compares two: give one of them")
         from kilt_lab.against import compare
 
-        command = ["bench", name, *options]
         found = compare(command, asked.against, rounds=asked.rounds, gate=asked.gate, tell=say)
         _print_comparison(f"kilt bench {name}, against {asked.against}", found, asked)
         if any(one.verdict == "worse" for one in found):
             raise typer.Exit(1)
         return
+    began, before = monotonic(), cpu_seconds()
     with waiting(f"measuring, {takes} …"):
         figures = run()
+    if asked.record:
+        from kilt_lab.results import Recording, benchmark_result, record
+
+        batch = Recording.of_run("kilt " + " ".join(command), monotonic() - began, cpu_seconds() - before)
+        say(f"recorded in {record(benchmark_result(name, figures, batch))}")
     _print(f"kilt bench {name}", figures, as_json=asked.as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kilt.cli.show import AsJson, complain, duration, print_json, print_table, say, watching
+from kilt.machine import cpu_seconds
 
 if TYPE_CHECKING:
     from kilt_lab.reproduce.claims import Verdict
@@ -56,6 +58,12 @@ def reproduce(
         bool,
         typer.Option("--quick", help="In small: smaller games, less time, in the folder kilt-quick."),
     ] = False,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            "--record", metavar="SETTING", help="Keep the rows in lab/results, under this name (in a clone of kilt)."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find published numbers again: paper, ours, difference; and which of the paper's claims hold here.
@@ -63,23 +71,32 @@ def reproduce(
     Long ones say first how long they take. Ctrl-C stops a table so that the same command goes on with it.
     """
     from kilt.errors import RunError
+    from kilt_lab.provenance import required_clone
     from kilt_lab.reproduce import reproduction_named
     from kilt_lab.reproduce.reproduction import Request
+    from kilt_lab.results import Recording, experiment_result
+    from kilt_lab.results import record as keep
 
     asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out, device, runs)
     if everything:
-        if name is not None or asked.given().keys() - {"out"}:
+        if name is not None or record is not None or asked.given().keys() - {"out"}:
             raise RunError("--all does everything as it stands: it goes with --quick, --out and --json alone")
         _print_all(out or Path(QUICK if quick else "."), quick=quick, as_json=as_json)
         return
     if name is None:
-        if asked != Request() or quick:
+        if asked != Request() or quick or record is not None:
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
         _print_list(as_json=as_json)
         return
     reproduction = reproduction_named(name)
+    if record is not None:
+        required_clone("--record")
+    began, before = monotonic(), cpu_seconds()
     with watching() as watcher:
         found = reproduction.reproduce(_small(reproduction, asked, Path(QUICK)) if quick else asked, watcher)
+    if record is not None and not watcher.signals:
+        batch = Recording.of_run(_command(name, asked, quick=quick), monotonic() - began, cpu_seconds() - before)
+        say(f"recorded in {keep(experiment_result(name, record, found.title, found.rows, batch))}")
     # After Ctrl-C rows may have had less time than others: they are printed, but they decide nothing.
     verdicts = [] if watcher.signals else reproduction.verdicts(found)
     if as_json:
@@ -90,6 +107,15 @@ def reproduce(
         _print_claims("Claims", {name: verdicts})
     if watcher.signals:
         raise typer.Exit(128 + watcher.signals[0])
+
+
+def _command(name: str, asked: Request, *, quick: bool) -> str:
+    """Return the command that asks for this; where it writes is left out."""
+    words = ["kilt", "reproduce", name, *["--quick"] * quick]
+    for option, value in asked.given().items():
+        if option != "out":
+            words += [f"--{option}={each}" for each in (value if isinstance(value, tuple) else (value,))]
+    return shlex.join(words)
 
 
 def _small(reproduction: Reproduction, asked: Request, folder: Path) -> Request:
@@ -108,7 +134,6 @@ def _print_all(folder: Path, *, quick: bool, as_json: bool) -> None:
     After Ctrl-C the table has those that were done.
     """
     from kilt.errors import KiltError
-    from kilt.machine import cpu_seconds
     from kilt_lab.reproduce import REPRODUCTIONS
     from kilt_lab.reproduce.reproduction import Request
 

@@ -1,4 +1,4 @@
-"""The commands of the laboratory, `kilt reproduce` and `kilt bench`, which is a package of its own."""
+"""The commands of the laboratory (`kilt reproduce`, `kilt bench`, `kilt lab`), which is a package of its own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "reproduce": "Measure published results again (needs the laboratory: the extra `lab`).",
     "bench": "Benchmarks next to peers (needs the laboratory: the extra `lab`).",
+    "lab": "Result files and the pages made of them (needs the laboratory: the extra `lab`).",
 }
 REMEDY = "install the laboratory with `pip install 'kilt[lab]'`, or in a clone of kilt with `make env`"
 

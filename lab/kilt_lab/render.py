@@ -1,0 +1,301 @@
+"""Pages out of result files: ``make lab`` writes ``docs/lab/*.md``, and the blocks between markers in other pages.
+
+A block begins with ``<!-- lab table ID -->`` and ends with ``<!-- /lab -->``; ID is the place of a result file below
+``lab/results``. What stands between the two is written by this module, and a test demands that nothing would change.
+A file of the same name that ends in ``.md`` is a comment on a result: in it, ``{row}`` stands for the value of a row,
+and ``{claim 2}`` for the verdict on the second claim.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from kilt.errors import RunError
+from kilt_lab.benchmarks.measure import LESS, MORE, better_of
+from kilt_lab.reproduce import REPRODUCTIONS
+from kilt_lab.reproduce.claims import FAILS, HOLDS, OPEN, Verdict
+from kilt_lab.reproduce.reproduction import Reproduction
+from kilt_lab.results import (
+    BENCHMARK,
+    EXPERIMENT,
+    MINUS,
+    OBSERVATION,
+    TABLE,
+    TRANSCRIBED,
+    Recording,
+    Result,
+    ResultRow,
+    read_results,
+)
+
+BLOCK = re.compile(r"(<!-- lab table (\S+) -->\n).*?(<!-- /lab -->)", re.DOTALL)
+NOTICE = "<!-- `make lab` writes this page from lab/results: do not edit it. -->\n"
+PAPERS = {"Johanson16": "johanson16", "Brown15": "brown15", "Schmid15": "schmid15"}
+NOT_RUN = "not recorded"
+Results = Mapping[str, Result]  # by id
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """Return each page that has something rendered, as it should be, by its path."""
+    results = {result.id: result for result in read_results(root / "lab" / "results")}
+    lab = root / "docs" / "lab"
+    rendered = {
+        lab / "index.md": _index(results),
+        lab / "speed.md": _speed(results),
+        **{lab / f"{stem}.md": _paper(name, stem, results, root) for name, stem in [*PAPERS.items(), ("", "more")]},
+    }
+    for path in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        if path not in rendered and "<!-- lab table " in (text := path.read_text(encoding="utf-8")):
+            rendered[path] = BLOCK.sub(partial(_block, path=path, results=results), text)
+    return rendered
+
+
+def changed(root: Path) -> list[Path]:
+    """Return the pages that `make lab` would change."""
+    found = pages(root)
+    stale = {path for path in (root / "docs" / "lab").glob("*.md") if path not in found}
+    return sorted(stale) + [
+        path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def write(root: Path) -> list[Path]:
+    """Write the pages that differ, and return them."""
+    differing = changed(root)
+    for path, text in pages(root).items():
+        if path in differing:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return differing
+
+
+def _block(match: re.Match[str], path: Path, results: Results) -> str:
+    """Return a block of a page, rendered."""
+    if match[2] not in results:
+        raise RunError(f"{path.name} shows the result {match[2]}, which lab/results does not have")
+    return match[1] + "\n".join(table_of(results[match[2]])) + "\n" + match[3]
+
+
+def table_of(result: Result) -> list[str]:
+    """Return the lines of the table of a result."""
+    if result.kind == TABLE and result.table:
+        return _table(result.table.columns, ([cell.shown() for cell in row] for row in result.table.rows))
+    if result.kind == BENCHMARK:
+        known = aims().get(result.name, {})
+        shown = [
+            [f"`{row.name}`", _remarked(row), _value(row), _aim(row.name, known.get(row.name), row.unit)]
+            for row in result.rows
+        ]
+        return _table(("key", "what", "result", "aim"), shown)
+    if result.kind == OBSERVATION:
+        return _table(("figure", "value"), ([f"`{key}`", number(value, "")] for key, value in _flat(result.data)))
+    rows = [row.as_row() for row in result.rows]
+    papers = any(row.paper is not None for row in rows)
+    shown = [
+        [
+            row.name,
+            *([("" if row.paper is None else f"{row.paper:,.6g}")] if papers else []),
+            row.found().replace("-", MINUS),
+            row.unit,
+        ]
+        for row in rows
+    ]
+    return _table(("row", *(["paper"] if papers else []), "kilt", "unit"), shown)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    lines = [("| " + " | ".join(row) + " |").replace("|  |", "| |").replace("|  |", "| |") for row in (columns, *rows)]
+    return [lines[0], "|" + "---|" * len(columns), *lines[1:]]
+
+
+def _flat(data: object, before: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of an object, by names joined by points."""
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in parts:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{before}{key}", value
+        else:
+            yield from _flat(value, f"{before}{key}.")
+
+
+def number(value: float | None, unit: str) -> str:
+    """Return a number for people, with its unit.
+
+    >>> number(25.8e6, "1/s"), number(8192, ""), number(-0.001, "mbb/g"), number(119, "×"), number(None, "s")
+    ('25.8 million', '8,192', '−0.001 mbb/g', '119×', '')
+    """
+    if value is None:
+        return ""
+    shown = (
+        f"{value / 1e6:,.4g} million" if abs(value) >= 1e6 else f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.4g}"
+    )
+    shown = shown.replace("-", MINUS)
+    return f"{shown}×" if unit == "×" else f"{shown} {unit}".strip() if unit not in ("1/s", "") else shown
+
+
+@cache
+def aims() -> dict[str, dict[str, float]]:
+    """Return the aims of benchmarks, by benchmark and key."""
+    path = Path(__file__).parent / "benchmarks" / "aims.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _aim(key: str, aim: float | None, unit: str) -> str:
+    direction = {MORE: "≥ ", LESS: "≤ "}.get(better_of(key), "")
+    return "" if aim is None else direction + number(aim, unit)
+
+
+def met(key: str, value: float | None, aim: float | None) -> str:
+    """Return whether a figure meets its aim: `yes`, `no`, or nothing where there is none."""
+    if value is None or aim is None or not better_of(key):
+        return ""
+    return "yes" if (value >= aim if better_of(key) == MORE else value <= aim) else "**no**"
+
+
+def _value(row: ResultRow) -> str:
+    """Return the latest value of a figure, with its margin where one is known."""
+    shown = number(row.latest, row.unit)
+    if row.margin is None:
+        return shown
+    return f"{number(row.latest, '')} ± {number(row.margin, row.unit)}"
+
+
+def _remarked(row: ResultRow) -> str:
+    note = row.more.get("note", "")
+    return f"{row.what}; {note}" if note and row.what else row.what or note
+
+
+def _origin(batch: Recording) -> str:
+    """Return where a batch comes from, in words."""
+    if batch.origin == TRANSCRIBED:
+        return f"transcribed from {batch.page}, {batch.commit}"
+    dirty = ", changed files" if batch.dirty else ""
+    return f"`{batch.command}`, {batch.commit}{dirty}, {batch.machine}, {batch.date}"
+
+
+def _speed(results: Results) -> str:
+    """Return the page of benchmarks, next to their aims."""
+    of_all = [result for result in results.values() if result.kind == BENCHMARK]
+    lines = [
+        NOTICE,
+        "# Speed",
+        "",
+        "Figures of `kilt bench`, next to their aims. `kilt bench NAME --record` measures again and keeps the figures; "
+        "[Benchmarks](../benchmarks.md) says how each one is measured.",
+    ]
+    verdicts = Counter(
+        met(row.name, row.latest, aims().get(result.name, {}).get(row.name)) for result in of_all for row in result.rows
+    )
+    lines += ["", f"Of {verdicts['yes'] + verdicts['**no**']} aims, {verdicts['yes']} are met."]
+    for result in of_all:
+        known = aims().get(result.name, {})
+        rows = [
+            [
+                f"`{row.name}`",
+                _remarked(row).replace("](#", "](benchmarks.md#").replace("](", "](../"),
+                _value(row),
+                _aim(row.name, known.get(row.name), row.unit),
+                met(row.name, row.latest, known.get(row.name)),
+            ]
+            for row in result.rows
+        ]
+        lines += ["", f"## `kilt bench {result.name}`: {result.setting}", ""]
+        lines += [*_table(("key", "what", "result", "aim", "met"), rows), "", _sources(result)]
+    return "\n".join(lines) + "\n"
+
+
+def _sources(result: Result) -> str:
+    return "From: " + "; ".join(dict.fromkeys(map(_origin, result.batches))) + "."
+
+
+def _paper_of(entry: Reproduction) -> str:
+    """Return the paper that an entry of the menu is from; empty if it is an experiment of kilt's."""
+    text = " ".join([entry.what, *(claim.source for claim in entry.claims)])
+    found = re.search("|".join(PAPERS), text)
+    return found[0] if found else ""
+
+
+def _verdicts(name: str, result: Result) -> list[Verdict]:
+    rows = [row.as_row() for row in result.rows]
+    return [claim.verdict(rows) for claim in REPRODUCTIONS[name].claims]
+
+
+def _of(name: str, results: Results) -> list[Result]:
+    return [result for result in results.values() if result.kind == EXPERIMENT and result.name == name]
+
+
+def _claims(name: str, results: Results) -> list[str]:
+    """Return the table of the claims that an experiment decides, a row for each setting that was recorded."""
+    rows = []
+    for number_, claim in enumerate(REPRODUCTIONS[name].claims):
+        for result in _of(name, results):
+            verdict = _verdicts(name, result)[number_]
+            margin = "" if verdict.by is None else f"{verdict.by.low:,.4g} to {verdict.by.high:,.4g}"
+            rows.append(
+                [claim.says, claim.source, f"**{verdict.verdict}**", margin.replace("-", MINUS), result.setting]
+            )
+        if not _of(name, results):
+            rows.append([claim.says, claim.source, NOT_RUN, "", ""])
+    return _table(("claim", "source", "verdict", "margin, 95% (above 0: holds)", "setting"), rows) if rows else []
+
+
+def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
+    """Return the page of a paper: each experiment with its claims, tables and comments."""
+    title = f"[{paper}]" if paper else "Experiments of kilt"
+    lines = [NOTICE, f"# {title}", ""]
+    lines += ["`kilt reproduce NAME --record` runs an experiment and keeps its rows; the verdicts follow from these."]
+    for name, entry in REPRODUCTIONS.items():
+        if _paper_of(entry) != paper:
+            continue
+        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.time}.", "", *_claims(name, results)]
+        for result in _of(name, results):
+            lines += ["", f"### {name}, {result.setting}", "", *table_of(result), "", _sources(result)]
+            comment = root / "lab" / "results" / f"{result.id}.md"
+            if comment.exists():
+                lines += ["", commented(comment.read_text(encoding="utf-8").strip(), result)]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def commented(text: str, result: Result) -> str:
+    """Return a comment on a result with its numbers in place of their names. Raises `RunError` if one is unknown."""
+    known = {row.name: row.as_row().found().replace("-", MINUS) for row in result.rows}
+    if result.name in REPRODUCTIONS:
+        verdicts = _verdicts(result.name, result)
+        known |= {f"claim {place}": verdict.verdict for place, verdict in enumerate(verdicts, 1)}
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in known:
+            raise RunError(f"the comment on {result.id} names {match[1]!r}: use one of {', '.join(known)}")
+        return known[match[1]]
+
+    return re.sub(r"\{([^{}\n]+)\}", value, text)
+
+
+def _index(results: Results) -> str:
+    """Return the page with the number of claims by paper and verdict, and links to all pages."""
+    lines = [NOTICE, "# Laboratory", ""]
+    lines += [
+        "What papers claim, measured again; and how fast kilt is. All tables here are rendered from result files "
+        "(`lab/results`), which say what was run, on which commit, machine and day. Results that are not recorded yet "
+        "are on [Reproductions](../reproduce.md) and [Benchmarks](../benchmarks.md).",
+        "",
+    ]
+    rows = []
+    for paper, stem in [*PAPERS.items(), ("", "more")]:
+        found = Counter[str]()
+        for name, entry in REPRODUCTIONS.items():
+            if _paper_of(entry) == paper:
+                recorded = _of(name, results)
+                verdicts = [v.verdict for v in _verdicts(name, recorded[0])] if recorded else []
+                found.update(verdicts or [NOT_RUN] * len(entry.claims))
+        counts = [str(found[each]) for each in (HOLDS, FAILS, OPEN, NOT_RUN)]
+        rows.append([f"[{paper or 'Experiments of kilt'}]({stem}.md)", *counts])
+    lines += _table(("paper", HOLDS, FAILS, OPEN, NOT_RUN), rows)
+    lines += ["", "[Speed](speed.md): benchmarks, their aims, and which of them are met."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,333 @@
+"""Results as data: a JSON file for each setting of an experiment, benchmark or observation.
+
+A file has values by seed (or by round), and where each batch of them comes from: command, commit, machine, date. Means,
+intervals and verdicts are not stored; the code of the commands computes them when a page is rendered. A file that was
+transcribed from a page has no seeds, only what the page had: numbers, some with a margin, and the words next to them.
+
+>>> row = ResultRow("pcs", "mbb/g", runs=((0, 303.2, 0), (1, 306.0, 0), (2, 306.1, 0)))
+>>> round(row.as_row().ours, 1), TableCell.of("−7.4 ± 4.2").margin, TableCell.of("fold").text
+(305.1, 4.2, 'fold')
+>>> TableCell.of("1,050").shown(), TableCell.of("+2.90").shown(), TableCell.of("43 s").shown()
+('1,050', '+2.90', '43 s')
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kilt import artifact
+from kilt.errors import RunError
+from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.provenance import provenance, required_clone
+from kilt_lab.reproduce.claims import Row
+
+SCHEMA = 1
+RUN, TRANSCRIBED = "run", "transcribed"
+BENCHMARK, EXPERIMENT, OBSERVATION, TABLE = "benchmark", "experiment", "observation", "table"
+FOLDERS = {BENCHMARK: "benchmarks", EXPERIMENT: "experiments", OBSERVATION: "observations", TABLE: "pages"}
+MINUS = "−"  # as pages have it
+_NUMBER = r"(?P<{0}>[+−]?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)"
+_CELL = re.compile(
+    _NUMBER.format("value") + r"(?: ± " + _NUMBER.format("margin") + r")?(?P<unit>%|×| (?:s|min|ms|GB|TB|MB|kB|°))?"
+)
+
+
+class Recording(NamedTuple):
+    """One command that measured: what was run, on what, and when."""
+
+    command: str = ""
+    commit: str = ""
+    dirty: bool = False
+    date: str = ""
+    origin: str = RUN
+    machine: str = ""
+    load: float | None = None  # of the last minute when it ended
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    page: str = ""  # of a transcribed result: the page that had it
+
+    @classmethod
+    def of_run(cls, command: str, wall_seconds: float, cpu_seconds: float) -> Recording:
+        """Return the batch of a command that has just ended on this machine."""
+        here = provenance()
+        return cls(
+            command,
+            here.commit,
+            here.dirty,
+            here.date,
+            RUN,
+            here.machine,
+            here.load,
+            round(wall_seconds, 1),
+            round(cpu_seconds, 1),
+        )
+
+
+class TableCell(NamedTuple):
+    """A cell of a table: a number as it is printed, or else a text."""
+
+    text: str = ""
+    value: float | None = None
+    digits: int = 0  # after the point
+    margin: float | None = None
+    margin_digits: int = 0
+    sign: bool = False  # whether + is printed
+    unit: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> TableCell:
+        """Read a cell of a page: a number where it prints the same again, or else a text."""
+        match = _CELL.fullmatch(text)
+        if match:
+            value, margin = match["value"], match["margin"]
+            cell = cls(
+                value=_number(value),
+                digits=_digits(value),
+                margin=None if margin is None else _number(margin),
+                margin_digits=_digits(margin or ""),
+                sign=value.startswith("+"),
+                unit=match["unit"] or "",
+            )
+            if cell.shown() == text:
+                return cell
+        return cls(text)
+
+    def shown(self) -> str:
+        """Return the cell as pages print it."""
+        if self.value is None:
+            return self.text
+        spread = "" if self.margin is None else f" ± {self.margin:,.{self.margin_digits}f}"
+        number = f"{self.value:{'+' if self.sign else ''},.{self.digits}f}".replace("-", MINUS)
+        return f"{number}{spread}{self.unit}"
+
+    def to_json(self) -> Any:
+        """Return a text, a whole number, or an object with what is not the default."""
+        if self.value is None:
+            return self.text
+        plain = {key: value for key, value in self._asdict().items() if value != self._field_defaults[key]}
+        return int(self.value) if plain.keys() <= {"value"} and self.value == int(self.value) else plain
+
+    @classmethod
+    def from_json(cls, data: Any) -> TableCell:
+        """Read what `to_json` returned."""
+        if isinstance(data, str):
+            return cls(data)
+        return cls(**data) if isinstance(data, dict) else cls(value=float(data))
+
+
+class Table(NamedTuple):
+    """A table of a page."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """What was measured of one thing: values by seed, each of some batch."""
+
+    name: str
+    unit: str
+    runs: tuple[tuple[int, float, int], ...] = ()  # seed or round, value, batch
+    paper: float | None = None
+    exact: bool = False  # nothing is drawn: there is no interval
+    what: str = ""
+    mean: float | None = None  # without `runs`: what is known
+    margin: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> float | None:
+        """The value of the last batch: their mean; or the mean that a page had."""
+        if not self.runs:
+            return self.mean
+        last = max(batch for _, _, batch in self.runs)
+        values = [value for _, value, batch in self.runs if batch == last]
+        return sum(values) / len(values)
+
+    def as_row(self) -> Row:
+        """Return the row that claims decide about."""
+        if self.exact or not self.runs:
+            ours = self.latest
+            assert ours is not None
+            return Row(self.name, self.paper, ours, self.unit, 0.0, dict(self.more), self.margin)
+        values = [value for _, value, _ in sorted(self.runs)]
+        return Row.of_runs(self.name, values, self.unit, more=dict(self.more), paper=self.paper)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is not the default."""
+        fresh = ResultRow(self.name, self.unit)
+        known = {key: value for key, value in vars(self).items() if value != getattr(fresh, key)}
+        return {"name": self.name, "unit": self.unit} | known
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ResultRow:
+        """Read what `to_json` returned."""
+        runs = tuple((int(seed), float(value), int(batch)) for seed, value, batch in data.get("runs", ()))
+        return cls(**dict(data) | {"runs": runs})
+
+    @classmethod
+    def of(cls, row: Row) -> ResultRow:
+        """Return the row of a reproduction, whose runs have the seeds 0, 1, …."""
+        runs = tuple((seed, value, 0) for seed, value in enumerate(row.runs))
+        spread = None if row.margin in (None, inf) or runs else row.margin
+        kept = {key: value for key, value in row.more.items() if isinstance(value, int | float | str)}
+        mean = None if runs else row.ours
+        return cls(row.name, row.unit, runs, row.paper, row.margin is None, "", mean, spread, kept)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result file."""
+
+    kind: str  # a key of FOLDERS
+    name: str  # of the experiment or benchmark; for tables, of the page
+    setting: str
+    title: str = ""
+    batches: tuple[Recording, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
+    table: Table | None = None
+    data: Any = None  # of an observation: what the command printed
+
+    @property
+    def id(self) -> str:
+        """The name that markers in pages have: its place below the folder of results."""
+        return f"{FOLDERS[self.kind]}/{self.name}/{self.setting}"
+
+    def to_text(self) -> str:
+        """Return the file: one batch, row or line of a table on each line, so that changes read well."""
+        parts: dict[str, Any] = {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "name": self.name,
+            "setting": self.setting,
+            "title": self.title,
+            "batches": [_given(batch) for batch in self.batches],
+            "rows": [row.to_json() for row in self.rows],
+            "columns": list(self.table.columns) if self.table else None,
+            "table": [[cell.to_json() for cell in row] for row in self.table.rows] if self.table else None,
+            "data": self.data,
+        }
+        lines = [f'  "{key}": {_dumped(value)}' for key, value in parts.items() if value not in (None, [], "")]
+        return "{\n" + ",\n".join(lines) + "\n}\n"
+
+    @classmethod
+    def from_text(cls, text: str, path: Path) -> Result:
+        """Read a file. Raises `RunError` if it is none."""
+        try:
+            data = json.loads(text)
+            if data["schema"] != SCHEMA:
+                raise RunError(f"{path} has schema {data['schema']}: this version of the laboratory reads {SCHEMA}")
+            table = None
+            if "table" in data:
+                rows = tuple(tuple(map(TableCell.from_json, row)) for row in data["table"])
+                table = Table(tuple(data["columns"]), rows)
+            return cls(
+                data["kind"],
+                data["name"],
+                data["setting"],
+                data.get("title", ""),
+                tuple(Recording(**batch) for batch in data.get("batches", ())),
+                tuple(map(ResultRow.from_json, data.get("rows", ()))),
+                table,
+                data.get("data"),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path} is no result file: {error!r}") from error
+
+    def extended(self, other: Result) -> Result:
+        """Add the batches of another result of the same setting; its values take part from now on, as the latest."""
+        shift = len(self.batches)
+        added = {
+            row.name: replace(row, runs=tuple((n, value, batch + shift) for n, value, batch in row.runs))
+            for row in other.rows
+        }
+        kept = [
+            replace(added.pop(row.name), runs=(*row.runs, *added_runs)) if added_runs else row
+            for row in self.rows
+            for added_runs in [added[row.name].runs if row.name in added else ()]
+        ]
+        return replace(self, batches=(*self.batches, *other.batches), rows=(*kept, *added.values()))
+
+
+def results_folder() -> Path:
+    """Return the folder of result files in this clone."""
+    return required_clone("a result file") / "lab" / "results"
+
+
+def read_results(folder: Path | None = None) -> Iterator[Result]:
+    """Yield all result files of a folder, by name."""
+    for path in sorted((folder or results_folder()).rglob("*.json")):
+        yield read_result(path)
+
+
+def read_result(path: Path) -> Result:
+    """Read a result file."""
+    with artifact.os_errors(f"{path} cannot be read"):
+        return Result.from_text(path.read_text(encoding="utf-8"), path)
+
+
+def write_result(result: Result, folder: Path | None = None) -> Path:
+    """Write a result to its place, and return that."""
+    for part in (result.name, result.setting):
+        if not re.fullmatch(r"[\w][\w.,-]*", part):
+            raise RunError(f"{part!r} cannot name a result: use letters, digits, '.', ',', '_' and '-'")
+    path = (folder or results_folder()) / f"{result.id}.json"
+    with artifact.os_errors(f"{path} cannot be written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(result.to_text(), encoding="utf-8")
+    return path
+
+
+def record(result: Result, folder: Path | None = None) -> Path:
+    """Write a result. The rounds of a benchmark join those that its file has already."""
+    path = (folder or results_folder()) / f"{result.id}.json"
+    if result.kind == BENCHMARK and path.exists():
+        result = read_result(path).extended(result)
+    return write_result(result, folder)
+
+
+def slug(text: str) -> str:
+    """Return a text as it may stand in the name of a file.
+
+    >>> slug("[2-4] hold'em on two cores")
+    '2-4-holdem-on-two-cores'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower().replace("'", "")).strip("-.")
+
+
+def _given(batch: Recording) -> dict[str, Any]:
+    """Return the fields of a batch that are not the default."""
+    return {key: value for key, value in batch._asdict().items() if value != batch._field_defaults[key]}
+
+
+def _dumped(value: Any) -> str:
+    """Return JSON whose outermost list has a line for each item."""
+    if isinstance(value, list) and value and isinstance(value[0], list | dict):
+        return "[\n" + ",\n".join(f"    {json.dumps(item, ensure_ascii=False)}" for item in value) + "\n  ]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "").replace(MINUS, "-"))
+
+
+def _digits(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def benchmark_result(name: str, figures: Iterable[Figure], batch: Recording) -> Result:
+    """Return the result of a benchmark on this machine, which is the name of its setting."""
+    rows = tuple(ResultRow(one.key, one.unit, ((0, float(one.value), 0),), what=one.what) for one in figures)
+    return Result(BENCHMARK, name, slug(batch.machine), f"kilt bench {name}", (batch,), rows)
+
+
+def experiment_result(name: str, setting: str, title: str, rows: Iterable[Row], batch: Recording) -> Result:
+    """Return the result of an experiment whose rows have runs with the seeds 0, 1, …."""
+    return Result(EXPERIMENT, name, setting, title, (batch,), tuple(map(ResultRow.of, rows)))

@@ -1,0 +1,172 @@
+"""Result files of the laboratory, and the pages that are rendered from them."""
+
+import json
+from pathlib import Path
+
+import markdown
+import pytest
+
+from commands import answer, kilt, refused
+from kilt.errors import RunError
+from kilt_lab import results
+from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.provenance import clone
+from kilt_lab.render import BLOCK, aims, changed, commented, met, table_of
+from kilt_lab.reproduce import REPRODUCTIONS
+from kilt_lab.reproduce.claims import HOLDS
+from kilt_lab.results import (
+    EXPERIMENT,
+    OBSERVATION,
+    TRANSCRIBED,
+    Recording,
+    Result,
+    ResultRow,
+    TableCell,
+    benchmark_result,
+    read_result,
+    read_results,
+    record,
+    results_folder,
+)
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of results of this test alone."""
+    monkeypatch.setattr(results, "results_folder", lambda: tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_pages_are_rendered():
+    """`make lab` would change nothing: each table on a page is the one that its result file gives."""
+    assert changed(ROOT) == []
+    blocks = [
+        match for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")] for match in BLOCK.finditer(page.read_text())
+    ]
+    assert len(blocks) > 80
+    assert sum("±" in match[0] for match in blocks) > 20
+
+
+def test_a_page_that_was_edited_is_found(tmp_path):
+    """A number that was typed into a rendered table is out of date; so is a page that has no result."""
+    for name in ("docs", "lab/results"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "README.md").write_text("nothing")
+    table = results.Table(("row", "kilt"), ((TableCell("a"), TableCell.of("1.5 ± 0.2")),))
+    result = Result(results.TABLE, "page", "numbers", table=table)
+    results.write_result(result, tmp_path / "lab" / "results")
+    page = tmp_path / "docs" / "page.md"
+    page.write_text(f"# Page\n\n<!-- lab table {result.id} -->\n{chr(10).join(table_of(result))}\n<!-- /lab -->\n")
+    assert page not in changed(tmp_path)
+    page.write_text(page.read_text().replace("1.5", "1.6"))
+    assert page in changed(tmp_path)
+    page.write_text("<!-- lab table pages/page/other -->\n<!-- /lab -->\n")
+    with pytest.raises(RunError, match="shows the result pages/page/other, which lab/results does not have"):
+        changed(tmp_path)
+
+
+def test_blocks_are_tables_for_mkdocs():
+    """A marker next to a table does not keep Markdown from reading the table, or the text below it."""
+    text = "before\n\n<!-- lab table a/b/c -->\n| a | b |\n|---|---|\n| 1 | 2 |\n<!-- /lab -->\n\nafter"
+    page = markdown.markdown(text, extensions=["tables"])
+    assert page.count("<table>") == 1 and page.count("<td>") == 2 and "<p>after</p>" in page
+
+
+def test_files_are_as_they_are_written():
+    """Each file in the repository reads and writes the same; its name is its place; its origin is known."""
+    for path in sorted(results_folder().rglob("*.json")):
+        result = read_result(path)
+        assert result.to_text() == path.read_text(), path
+        assert results_folder() / f"{result.id}.json" == path
+        assert result.batches and all(batch.commit for batch in result.batches)
+        assert all(batch.origin == TRANSCRIBED or (batch.machine and not batch.dirty) for batch in result.batches)
+
+
+def test_aims_are_of_figures():
+    """No aim is of a figure that no benchmark has; and the code names each figure's key."""
+    source = "".join(path.read_text() for path in (ROOT / "lab/kilt_lab/benchmarks").glob("*.py"))
+    known = {result.name: {row.name for row in result.rows} for result in read_results() if result.kind == "benchmark"}
+    for name, those in aims().items():
+        assert those.keys() <= known[name], name
+    assert '"cold_cpu"' in source
+    assert met("flop_seconds", 47, 300) == "yes" and met("flop_seconds", 301, 300) == "**no**"
+    assert met("batch", 1, 2) == met("flop_seconds", 1, None) == ""
+
+
+TEXTS = ["25:21", "1,2", "IR-KE-KO", ""]  # not numbers
+
+
+@pytest.mark.parametrize("text", ["1,050", "−7.4 ± 4.2", "+2.90", "43 s", "0.0%", "119×", *TEXTS])
+def test_cells_print_the_same(text):
+    cell = TableCell.of(text)
+    assert cell.shown() == text
+    assert TableCell.from_json(json.loads(json.dumps(cell.to_json()))) == cell
+    assert (cell.value is None) == (text in TEXTS)
+
+
+def test_rounds_of_a_benchmark_join(folder):
+    """A second recording adds a batch; the latest batch is shown; a new figure joins, a lost one stays."""
+    first = Recording(command="kilt bench start", commit="a", machine="box", date="2026-01-01")
+    record(benchmark_result("start", [Figure("a_cpu", "a", 2.0, "CPU s"), Figure("b_cpu", "b", 1.0, "CPU s")], first))
+    path = record(benchmark_result("start", [Figure("a_cpu", "a", 4.0, "CPU s")], first._replace(commit="b")))
+    found = read_result(path)
+    assert path == folder / "benchmarks" / "start" / "box.json"
+    assert [batch.commit for batch in found.batches] == ["a", "b"]
+    assert found.rows[0].runs == ((0, 2.0, 0), (0, 4.0, 1)) and found.rows[0].latest == 4.0
+    assert found.rows[1].latest == 1.0
+    assert "| `a_cpu` | a | 4 CPU s | |" in table_of(found)
+
+
+def test_verdicts_follow_from_rows():
+    """Verdicts are not stored: they are those of the command, from the same runs."""
+    values = {"cs": (10.0, 11.0, 12.0), "pcs": (3.0, 3.1, 3.2), "opcs": (12.0, 13.0, 14.0)}
+    rows = [ResultRow(name, "mbb/g", tuple((n, v, 0) for n, v in enumerate(those))) for name, those in values.items()]
+    entry = REPRODUCTIONS["figure-3.2"]
+    assert entry.claims[0].verdict([row.as_row() for row in rows]).verdict == HOLDS
+    result = Result(EXPERIMENT, "figure-3.2", "tiny", rows=tuple(rows))
+    assert commented("PCS came to {pcs}; that it is below half of CS {claim 1}.", result) == (
+        "PCS came to 3.1 ± 0.2; that it is below half of CS holds."
+    )
+    with pytest.raises(RunError, match=r"the comment on experiments/figure-3.2/tiny names .spcs."):
+        commented("{spcs}", result)
+
+
+def test_an_experiment_is_recorded(folder):
+    kilt("reproduce", "table-4.1", "--only", "1-round", "--record", "tiny")
+    result = read_result(folder / "experiments" / "table-4.1" / "tiny.json")
+    (batch,), (row,) = result.batches, result.rows
+    assert batch.command == "kilt reproduce table-4.1 --only=1-round" and batch.origin == "run"
+    assert row.exact and row.as_row().ours == answer("reproduce", "table-4.1", "--only", "1-round")["rows"][0]["ours"]
+    assert batch.cpu_seconds is not None and batch.machine and len(batch.date) == 10
+    assert "cannot name a result" in refused("reproduce", "table-4.1", "--record", "../tiny")
+
+
+def test_an_observation_is_recorded(folder):
+    kilt("lab", "record", "sizes", "--setting", "kuhn", "--", "kilt", "game", "size", "kuhn")
+    result = read_result(folder / "observations" / "sizes" / "kuhn.json")
+    assert result.kind == OBSERVATION and result.data == answer("game", "size", "kuhn")
+    assert result.batches[0].command == "kilt game size kuhn --json"
+    assert "| `information_sets` | 12 |" in table_of(result)
+    assert "nothing is recorded" in refused("lab", "record", "no", "--", "kilt", "game", "size", "no-such-game")
+    assert "after two hyphens" in refused("lab", "record", "no", "--", "ls")
+
+
+def test_status_lists_the_oldest_first():
+    listed = answer("lab", "status")
+    ages = [each["commits_since"] for each in listed.values() if each["commits_since"] is not None]
+    assert ages == sorted(ages, reverse=True) and len(listed) == len(list(results_folder().rglob("*.json")))
+
+
+def test_files_that_are_none(tmp_path):
+    path = tmp_path / "a.json"
+    for text, problem in (("{", "is no result file"), ('{"schema": 9}', "has schema 9: this version .* reads 1")):
+        path.write_text(text)
+        with pytest.raises(RunError, match=problem):
+            read_result(path)
+
+
+def test_render_in_a_clone():
+    assert clone() == ROOT
+    assert kilt("lab", "render", "--check").stdout == ""
