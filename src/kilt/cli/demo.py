@@ -24,6 +24,9 @@ def demo(
     minutes: Annotated[float, typer.Option("--minutes", "-m", metavar="M", help="How long to solve.")] = 2.0,
     hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")] = 20_000,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="What the cards of matches are drawn from.")] = 0,
+    device: Annotated[
+        str, typer.Option("--device", metavar="D", help="Where to solve: `gpu` for an NVIDIA graphics card, or `cpu`.")
+    ] = "cpu",
     web: Annotated[
         bool, typer.Option("--web", help="Open the page in the browser at the end: see `kilt web`.")
     ] = False,
@@ -43,9 +46,11 @@ def demo(
     from kilt.play.agent import BASELINES
     from kilt.runs.examples import DEMO, DEMO_CARDS, DEMO_CLASSES
     from kilt.runs.folder import RunFolder
+    from kilt.solve.problem import require_device
     from kilt.strategy.blueprint import STRATEGY, Blueprint
     from kilt.viz.report import MatchResult, contents_of, write_report
 
+    require_device(device)
     config, run = out.with_name(f"{out.name}.toml"), quote(str(out))
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
@@ -57,8 +62,10 @@ def demo(
     begun = RunFolder.begun(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
         again = is_configured(out)
-        _show(f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}")
-        solve(None if again else config, out=None if again else out, resume=out if again else None)
+        where = "" if device == "cpu" else f" --device {quote(device)}"
+        command = f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}"
+        _show(command + where)
+        solve(None if again else config, out=None if again else out, resume=out if again else None, device=device)
     blueprint = Blueprint.load(out)
 
     players = [str(out), *BASELINES, f"{out}{OTHER_RULE}"]

@@ -95,11 +95,6 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
 def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
     """Raise RunError if a game cannot be sampled on a GPU with these options."""
     require_options(options, game)
-    if options.equities:
-        raise RunError(
-            "a GPU settles an all-in on the board that is dealt, and `equities` asks for the mean over all boards: "
-            "leave out one of `equities` and `--device gpu`"
-        )
     most = int(betting_tree(game, menu).nodes.children.max())
     if most > MOST_ACTIONS:
         raise RunError(

@@ -1,15 +1,14 @@
 // External sampling [Lanctot et al. 2009] on a GPU: the walks of `external_kernels`, for many deals side by side.
 //
-// A warp takes some deals, and walks for both players of all of them, breadth first: the lanes share the places of a level
-// among them. What limits this is random access to the tables, so that many walks must wait for memory at the same time.
-// An opponent's decision hands the place of its own value on to its child: on the way back, decisions of the player alone
-// are visited. Lists of a warp have room for what is usual; who needs more borrows the one large list, which has room for
-// the most that can be.
+// A warp takes some deals and walks for both players of each, breadth first; its lanes share the decisions of a level.
+// Random access to the tables is the limit: many walks must wait for memory at the same time. An opponent's decision
+// passes the address of its own value to its child, so the way back visits only the player's own decisions. The lists of a
+// warp have room for typical batches. A warp that needs more borrows the one large list, which fits any batch.
 //
-// Given on compilation: LANES of a warp, WARPS of a block, RESIDENT blocks on a multiprocessor; ACTIONS, the most that a
-// decision has; DEPTH, the most decisions of a hand; SIZE, the most deals of a warp; ROUNDS, HELD private cards, BOARD
-// public ones, SUITS, PARTS, in how many rounds the cards of a board may be dealt at most; SEARCHES for boards; AVERAGED,
-// whether actions are counted; PRUNED, whether walks leave out actions; ALIKE, whether a row is split at even words.
+// Compile-time constants: LANES per warp, WARPS per block, RESIDENT blocks per multiprocessor; ACTIONS, the most of a
+// decision; DEPTH, the most decisions of a hand; SIZE, the most deals of a warp; ROUNDS; HELD private and BOARD public
+// cards; SUITS; SEARCHES for canonical boards; AVERAGED, whether actions are counted; PRUNED, whether walks skip actions;
+// PRICED, the number of first rounds in which an all-in pays its mean over all boards that may follow.
 
 typedef unsigned long long Word;
 typedef unsigned int Number;
@@ -47,6 +46,9 @@ struct Hands {                       // see `cards.hands_kernels`
     Word start;
 };
 
+// The boards that may follow a round: [way, card] places among the cards that are left.
+struct Price { const Byte* ways; Number count, missing, size, unused; };
+
 struct Deals {                       // what deals are drawn and looked up with
     const Search* search;
     const Look* look;                // [2 · round + player]
@@ -54,6 +56,8 @@ struct Deals {                       // what deals are drawn and looked up with
     const Byte* composed;            // [permutation, permutation]
     Hands hands;
     Word seed;
+    const Price* price;              // [round]
+    const float* edge;               // [hand, hand] what is worth an all-in before any board
     Number deck, permutations;
 };
 
@@ -175,8 +179,15 @@ __device__ inline Number renamed_hand(Number names, const int* held)
     return low + high * (high - 1) / 2;
 }
 
-// Deal a hand by its number: writes [2 · round + player] the buckets; returns who wins the showdown, as 1, 0 or −1 for player 0.
-__device__ inline int deal(const Deals& a, Word which, Number* bucket, int stride)
+__device__ inline Number hand_of(const Byte* card)
+{
+    if (HELD == 1) return card[0];
+    const int low = min(card[0], card[HELD - 1]), high = max(card[0], card[HELD - 1]);
+    return low + high * (high - 1) / 2;
+}
+
+// Deal a hand by its number: writes [2 · round + player] the buckets, and its cards; returns who wins the showdown, as 1, 0 or −1 for player 0.
+__device__ inline int deal(const Deals& a, Word which, Number* bucket, int stride, Byte* cards)
 {
     const Word key = numbered(a.seed, which);
     int card[CARDS], from[CARDS], moved[CARDS];  // places of the pack that others have moved to
@@ -191,6 +202,7 @@ __device__ inline int deal(const Deals& a, Word which, Number* bucket, int strid
                 if (from[j] == k) here = moved[j];
             }
         card[k] = there; from[k] = other; moved[k] = here;
+        if (PRICED) cards[k] = (Byte)there;
     }
     Number board[SEARCHES], turned[SEARCHES];
     for (int s = 0; s < SEARCHES; s++) board[s] = locate(a, a.search[s], card + 2 * HELD, turned[s]);
@@ -219,8 +231,41 @@ __device__ inline int deal(const Deals& a, Word which, Number* bucket, int strid
 extern "C" __global__ void look_up_deals(Deals a, Word first, int deals, Number* bucket, int* outcome)
 {
     const int d = blockIdx.x * blockDim.x + threadIdx.x;
-    if (d < deals) outcome[d] = deal(a, first + d, bucket + (Word)d * 2 * ROUNDS, 1);
+    Byte cards[CARDS];
+    if (d < deals) outcome[d] = deal(a, first + d, bucket + (Word)d * 2 * ROUNDS, 1, cards);
 }
+
+#if PRICED
+// What an all-in of a round is worth to player 0 if he wins 1 or loses 1: the mean over all boards that may follow.
+__device__ inline float price(const Deals& a, const Price& how, const Byte* cards, Byte* rest, int lane)
+{
+    if (how.size == 0) return a.edge[(Word)hand_of(cards) * a.look->hands + hand_of(cards + HELD)];
+    Word taken = 0, key = a.hands.start, bits = 0;
+    for (int k = 0; k < 2 * HELD + (int)how.size; k++) taken |= 1ull << cards[k];
+    __syncwarp();
+    if (lane == 0)
+        for (Number c = 0, free = 0; c < a.deck; c++) if (!(taken >> c & 1)) rest[free++] = c;
+    __syncwarp();
+    for (int k = 2 * HELD; k < 2 * HELD + (int)how.size; k++) { key += a.hands.key[cards[k]]; bits |= a.hands.bit[cards[k]]; }
+    Word mine[2], set[2];
+    for (int player = 0; player < 2; player++) {
+        mine[player] = key; set[player] = bits;
+        for (int k = player * HELD; k < player * HELD + HELD; k++) { mine[player] += a.hands.key[cards[k]]; set[player] |= a.hands.bit[cards[k]]; }
+    }
+    int won = 0;
+    for (Number way = lane; way < how.count; way += LANES) {
+        Word more = 0, added = 0;
+        for (Number k = 0; k < how.missing; k++) {
+            const Byte card = rest[how.ways[way * how.missing + k]];
+            more += a.hands.key[card]; added |= a.hands.bit[card];
+        }
+        const int first = strength_of(a.hands, mine[0] + more, set[0] | added), second = strength_of(a.hands, mine[1] + more, set[1] | added);
+        won += (first > second) - (first < second);
+    }
+    won = (int)__reduce_add_sync(ALL, (unsigned)won);
+    return (float)((double)won / (double)how.count);
+}
+#endif
 
 // ── rows of the tables ──
 
@@ -319,7 +364,24 @@ struct Warp {                        // shared memory of a warp
     Word key[2 * SIZE];              // of each walk
     Number begin[DEPTH];             // [level] where the player's decisions begin
     int shown[SIZE];
+#if PRICED
+    Byte cards[SIZE][CARDS], rest[64];
+    float edge[PRICED][SIZE];
+#endif
 };
+
+// What player 0 wins at the end of a hand, by the payoffs for `player`.
+__device__ inline float paid(const Walks& a, const Warp& mine, const Node& end, int walk)
+{
+    const float* even = a.payoff + end.link + 3 * (walk & 1) + 1;
+#if PRICED
+    if (end.round < PRICED) {
+        const float edge = mine.edge[end.round][walk >> 1];
+        return *even + max(edge, -edge) * (even[edge > 0.0f ? 1 : -1] - *even);
+    }
+#endif
+    return even[mine.shown[walk >> 1]];
+}
 
 __device__ inline Lists lists_of(const Lists& all, Word warp)
 {
@@ -435,8 +497,7 @@ __device__ inline void walk_batch(
                 if (j < tries) {
                     child = node_at(a.nodes, here.link + k);
                     if (child.count == 0) {
-                        const int walk = WALK(here.info);
-                        lists.value[base + k] = a.payoff[child.link + 3 * (walk & 1) + 1 + mine.shown[walk >> 1]];
+                        lists.value[base + k] = paid(a, mine, child, WALK(here.info));
                         leaves++;
                     } else if (skipped >> k & 1) {
                         lists.value[base + k] = __uint_as_float(LEFT_OUT);
@@ -489,11 +550,24 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
         const Word done = (Word)batch * a.size, first = a.first + done;
         const Number many = (Number)min((Word)a.size, a.deals - done);
         for (Number d = lane; d < many; d += LANES) {
-            mine.shown[d] = deal(deals, first + d, &mine.bucket[0][d], SIZE);
+#if PRICED
+            Byte* cards = mine.cards[d];
+#else
+            Byte* cards = 0;
+#endif
+            mine.shown[d] = deal(deals, first + d, &mine.bucket[0][d], SIZE, cards);
             mine.key[2 * d] = numbered(key, 2 * (first + d));
             mine.key[2 * d + 1] = numbered(key, 2 * (first + d) + 1);
         }
         __syncwarp();
+#if PRICED
+        for (int r = 0; r < PRICED; r++)
+            for (Number d = 0; d < many; d++) {
+                const float edge = price(deals, deals.price[r], mine.cards[d], mine.rest, lane);
+                if (lane == 0) mine.edge[r][d] = edge;
+            }
+        __syncwarp();
+#endif
         walk_batch(a, mine, first, 2 * many, warp, lane, decisions, own_decisions, leaves, borrowed);
         __syncwarp();
     }

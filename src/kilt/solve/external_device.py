@@ -1,15 +1,17 @@
-"""External sampling on a GPU: the iterations of `external`, with tables and cards that stay on the device.
+"""External sampling on a GPU: the iterations of `external`, with tables and bucket maps in GPU memory.
 
-The kernels deal hands, look up their buckets and walk over the betting, for some deals in each warp: see
-`external_device.cu`. Deals, and what is drawn in walks, are those of the CPU. But thousands of deals are in flight at a
-time: they learn from regrets to which those beside them have not added yet, and in an order that differs from run to
-run. Nothing that they add is lost. The more deals are in flight for each bucket of the first round, the slower is
-learning, so that their number depends on the game, and on the number of deals so far: see `deals_in_flight`.
+Each warp deals some hands, looks up their buckets and walks over the betting: see `external_device.cu`. Deals and
+random choices are those of the CPU for the same seed.
 
-Numbers do not run out. Regrets and counts of the first round, which each deal comes to, have eight bytes. Counts of
-later rounds are halved as on the CPU. At the same points, the regrets of a decision are halved if one of them has
-reached `RANGE` times the largest payoff, and those below minus that are raised to it: in single precision, what a deal
-adds would soon be rounded away.
+Thousands of deals are in flight at a time. Each learns from regrets that miss the updates of the others, and the
+order of updates differs from run to run, so results do too; no update is lost. Stale regrets slow learning if many
+deals in flight meet at the same information set. `deals_in_flight` limits their number by the buckets of the first
+round, and by the deals so far.
+
+Numbers stay in range. The first round, to which every deal comes, has regrets and counts of 8 bytes. Counts of later
+rounds are halved as on the CPU. At the same points, the regrets of a decision are halved if one of them has reached
+`RANGE` times the largest payoff, and regrets below minus that are raised to it: single precision would soon round
+away what a deal adds.
 """
 
 from __future__ import annotations
@@ -27,17 +29,14 @@ import numpy.typing as npt
 from kilt.abstraction.abstract_game import AbstractGame, Buckets, SlotLayout
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import (
-    PIECE,
     AbstractionSpec,
     AsymmetricAbstraction,
     CardAbstraction,
     RoundBuckets,
 )
 from kilt.abstraction.features import Deal
-from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import LOSSLESS, plan_named
 from kilt.arrays import Array, Deferred, data_type
-from kilt.cards.hands import hand_tables
 from kilt.games.holdem import Holdem
 from kilt.gpu import address, by_value, copy_in, copy_out, kernels, multiprocessors, require_gpu
 from kilt.solve.external import (
@@ -53,38 +52,22 @@ from kilt.solve.external import (
     weight_beyond,
     words_of,
 )
+from kilt.solve.external_device_cards import DeviceCards, N, P
 from kilt.solve.external_device_kernels import count_depth, count_room
 from kilt.solve.external_kernels import NODE
 from kilt.tree.betting import BettingTree, betting_tree
 
 SOURCE = Path(__file__).with_name("external_device.cu")
-LANES, WARPS, RESIDENT = 32, 8, 2  # of a warp, of a block, and blocks on a multiprocessor
-SIZE = 16  # deals of a warp: a walk for each player is a lane's
-CLASS = 200  # deals in flight at most for each bucket of the first round,
-SHARE = 64  # and at most one in so many deals so far
-RANGE = 2.0**17  # times the largest payoff: up to where regrets grow
-ROOMY = 6  # times what walks need on average, if opponents play at random: room of a warp's lists
-THREADS = 256  # of a block that goes over all rows
-TOGETHER = 1 << 28  # bytes of a strategy that are written at once
-RESERVE = 1 << 29  # bytes of the device for code, and for what else is there
+LANES, WARPS, RESIDENT = 32, 8, 2  # lanes per warp, warps per block, blocks per multiprocessor
+SIZE = 16  # deals per warp: two walks each, one per lane
+CLASS = 200  # most deals in flight per bucket of the first round
+SHARE = 64  # deals so far per deal in flight, at least
+RANGE = 2.0**17  # bound of regrets, in largest payoffs
+ROOMY = 6  # size of a warp's lists, in mean sizes under uniform play
+THREADS = 256  # per block in passes over all rows
+TOGETHER = 1 << 28  # bytes of a strategy that are quantised at once
+RESERVE = 1 << 29  # bytes of GPU memory for code and for other programs
 
-P, N = np.uint64, np.uint32  # an address or a long number, and a short one
-SEARCH = np.dtype([("word", P), ("first", P), ("symmetry", P), ("parts", N), ("dealt", N, 4), ("start", N)], align=True)
-LOOK = np.dtype(
-    [
-        *((name, P) for name in ("table", "labels", "bucket")),
-        *((name, N) for name in ("bytes", "hands", "search", "classes", "codes", "unused")),
-    ],
-    align=True,
-)
-HANDS = np.dtype([(name, P) for name in ("key", "bit", "low", "high", "strength", "flush", "start")], align=True)
-DEALS = np.dtype(
-    [
-        *((name, P) for name in ("search", "look", "names", "composed")),
-        *(("hands", HANDS), ("seed", P), ("deck", N), ("permutations", N)),
-    ],
-    align=True,
-)
 LISTS = np.dtype(
     [("level", P), ("own", P), ("value", P), ("levels", N), ("owns", N), ("values", N), ("unused", N)], align=True
 )
@@ -102,7 +85,7 @@ PLACE = 16  # bytes of a place of a list
 
 
 class Room(NamedTuple):
-    """How many places walks need: of the player's decisions, of values, and of all decisions."""
+    """List entries that walks need: for the player's own decisions, for values, and for all decisions."""
 
     own: float
     values: float
@@ -114,7 +97,7 @@ class Room(NamedTuple):
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """What the walks of a deal need, for both players: at most, or on average if opponents play at random."""
+    """List entries for the walks of a deal, both players: the maximum, or the mean under uniform play."""
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
         room = np.zeros((len(nodes.actor), 3))
@@ -131,7 +114,7 @@ def depth_of(betting: BettingTree) -> int:
 
 
 def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, words: int, maps: int) -> int:
-    """Bytes of the device that a run takes: tables, bucket maps, lists of warps, and a part of the strategy."""
+    """GPU memory of a run in bytes: tables, bucket maps, the lists of warps, and a piece of the strategy."""
     betting = betting_tree(game, menu)
     lists = WARPS * RESIDENT * multiprocessors() * ROOMY * SIZE * room_of(betting, most=False).list_bytes()
     lists += SIZE * room_of(betting, most=True).list_bytes() + NODE.itemsize * len(betting.nodes.actor)
@@ -141,7 +124,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, words
 def probe_there(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling for some seconds, with buckets that mean nothing."""
+    """Measure the speed of external sampling for some seconds, with random buckets."""
     deal = Deal.of(game)
     made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(buckets)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
@@ -149,7 +132,7 @@ def probe_there(
 
 
 def pace_of(solver: External, seconds: float) -> Pace:
-    """How quickly a solver goes on, in the last of two parts of so many seconds."""
+    """Speed of a solver, measured for half of `seconds` after a warm-up of the other half."""
     before, first, spent = (0, 0, 0), True, 0.0
     while first or spent < seconds / 2:
         began = perf_counter()
@@ -162,7 +145,7 @@ def pace_of(solver: External, seconds: float) -> Pace:
 
 
 def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
-    """A card abstraction with some bucket for each hand on each board."""
+    """A card abstraction with a random bucket for each hand on each board."""
     rounds, rng = [], np.random.default_rng(0)
     for size, number in zip(deal.sizes, numbers, strict=True):
         holdings = deal.holdings((size,))
@@ -175,9 +158,9 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 
 
 def deals_in_flight(classes: int, iterations: int, most: int) -> int:
-    """How many deals may be walked over at a time, of `most` that the device has room for.
+    """Number of deals to walk at the same time; the GPU runs at most `most`.
 
-    Each of them learns without what the others learn. So there are few in small games, and few at first.
+    Each deal misses the updates of the others in flight. So few deals are in flight in small games, and at first.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)
@@ -185,99 +168,8 @@ def deals_in_flight(classes: int, iterations: int, most: int) -> int:
     return max(1, min(most, CLASS * classes, iterations // SHARE))
 
 
-class DeviceCards:
-    """What deals are looked up with: bucket maps, and the strength of hands, on the device."""
-
-    def __init__(self, abstract: AbstractGame, seed: int) -> None:
-        self.cupy, self.abstract = require_gpu(), abstract
-        rules = abstract.game.rules
-        self.deck = rules.deck
-        self._kept: list[Any] = []  # arrays that records point to
-        self._searches: dict[tuple[int, ...], int] = {}
-        self._tables: dict[int, Any] = {}
-        self._found: list[tuple[Any, ...]] = []
-        looks = np.zeros(2 * rules.rounds, dtype=LOOK)
-        for r in range(rules.rounds):
-            for player, cards in enumerate(abstract.cards.each):
-                looks[2 * r + player] = self._look(cards.rounds[r])
-        searches = np.array(self._found, dtype=SEARCH)
-        first = abstract.cards.each[0].rounds[0].holdings.index.boards
-        suits = self.deck.suits
-        names = (first.renamed[:, :suits].astype(np.uint32) << 8 * np.arange(suits, dtype=np.uint32)).sum(axis=1)
-        tables = hand_tables(rules.hole_cards + rules.board_size(rules.rounds - 1), self.deck)
-        hands = (
-            *(self._put(array.astype(np.uint64)) for array in (tables.card_key, tables.card_bit)),
-            *(self._put(array) for array in (tables.low, tables.high, tables.strength, tables.flush)),
-            tables.start,
-        )
-        composed = self._put(first.composed.astype(np.uint8))
-        size = self.deck.size, len(first.composed)
-        pointers = (
-            self._put(searches.view(np.uint8)),
-            self._put(looks.view(np.uint8)),
-            self._put(names.astype(np.uint32)),
-            composed,
-        )
-        self.record = np.array((*pointers, hands, np.uint64(seed), *size), dtype=DEALS)
-
-    def _put(self, array: Array) -> int:
-        """A copy on the device, which lasts as long as this: its address."""
-        self._kept.append(self.cupy.asarray(np.ascontiguousarray(array)))
-        return address(self._kept[-1])
-
-    def _look(self, this: RoundBuckets) -> tuple[Any, ...]:
-        """The record of a round's buckets."""
-        if id(this.table) not in self._tables:
-            table = np.concatenate([*_computed(this)]) if this.by_strength is not None else this.table
-            kept = self.cupy.asarray(np.ascontiguousarray(table))
-            this.require_below(this.entries, int(kept.max()) if kept.size else 0)
-            self._tables[id(this.table)] = kept
-            self._kept.append(kept)
-            self._kept.append(this.table)  # so that no other table has its id
-        kept = self._tables[id(this.table)]
-        labels = bucket = classes = codes = 0
-        if this.coded:
-            classes, codes = self._search(this.coded.classes.holdings), this.coded.bucket.shape[1]
-            labels = self._put(this.coded.classes.labels.astype(np.int32))
-            bucket = self._put(this.coded.bucket.astype(np.int32))
-        search = self._search(this.holdings)
-        return address(kept), labels, bucket, kept.itemsize, kept.shape[1], search, classes, codes, 0
-
-    def _search(self, holdings: Holdings) -> int:
-        """The number of what finds canonical boards that are dealt in such rounds."""
-        dealt = tuple(filter(None, holdings.dealt))
-        if dealt not in self._searches:
-            boards = holdings.index.boards
-            arrays = boards.word.astype(np.uint64), boards.first.astype(np.uint32), boards.symmetry.astype(np.uint32)
-            padded = (*dealt, *[0] * (4 - len(dealt)))
-            start = int(boards.start[len(boards.dealt) - 1]) if dealt else 0
-            self._searches[dealt] = len(self._found)
-            self._found.append((*[self._put(array) for array in arrays], len(dealt), padded, start))
-        return self._searches[dealt]
-
-    @property
-    def macros(self) -> dict[str, int]:
-        """What kernels that deal are compiled for."""
-        rules = self.abstract.game.rules
-        board = rules.board_size(rules.rounds - 1)
-        return {
-            "ROUNDS": rules.rounds,
-            "HELD": rules.hole_cards,
-            "BOARD": board,
-            "SUITS": self.deck.suits,
-            "SEARCHES": len(self._found),
-        }
-
-
-def _computed(this: RoundBuckets) -> Iterator[Array]:
-    """[board, hand] the buckets of a round that has no table, some boards at a time."""
-    boards = this.holdings.boards.astype(np.int64)
-    for start in range(0, len(boards), PIECE):
-        yield this.rows(boards[start : start + PIECE]).clip(0).astype(np.uint32)
-
-
 class DeviceTable:
-    """Regrets and counts on the device: see `external.RegretTable`."""
+    """Regrets and counts in GPU memory: the counterpart of `external.RegretTable`."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT) -> None:
         self.cupy, self.slots, self.options, self.words = require_gpu(), slots, options, words_of(options)
@@ -316,7 +208,7 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """All rows, as kernels take them."""
+        """The rows of all decisions as a kernel argument."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
@@ -340,7 +232,7 @@ class DeviceTable:
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Keep numbers in range: halve the counts of each decision that has one of `limit` or more, and regrets too."""
+        """Halve the counts of each decision that has one of `limit` or more, and bound its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
@@ -349,12 +241,12 @@ class DeviceTable:
     least = 0.0  # regrets are kept from −this on: what is left out must stay so
 
     def _over(self, kernel: str, first: int, decisions: int, *arguments: Any) -> None:
-        """Go over the rows of some decisions."""
+        """Run a kernel over the rows of some decisions."""
         given = by_value(self.record), np.int32(first), np.int32(decisions), *arguments
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """The table as the CPU has it, and the wide numbers: arrays that are copied when they are asked for."""
+        """The table in the CPU's format, and the 8-byte numbers of the first round; both are copied on demand."""
         shape, kind = (self.slots.slots * self.words,), np.dtype(np.uint32)
         wide = Deferred(
             (self.wide_size,), np.dtype(np.float64), lambda to: copy_out(self.numbers[: self.wide_size], to)
@@ -362,7 +254,7 @@ class DeviceTable:
         return Deferred(shape, kind, partial(self._fill, wide)), wide
 
     def _fill(self, wide: Deferred, table: Array) -> None:
-        """Write the table as the CPU has it: counts of the first round are halved until they fit."""
+        """Write the table in the CPU's format; counts of the first round are halved until they fit."""
         copy_out(self.table[: len(table)], table)
         for mine, theirs, n in self._wide_rows(np.asarray(wide), table):
             theirs[:, :n] = mine[:, :n].astype(np.float32).view(np.uint32)
@@ -373,7 +265,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Go on from what `saved` gave, or from a table of the CPU."""
+        """Restore what `kept` returned, or a table of the CPU if `wide` is None."""
         if table.shape != (self.slots.slots * self.words,):
             raise ValueError(f"table has shape {table.shape}, not {(self.slots.slots * self.words,)}")
         copy_in(table, self.table[: len(table)])
@@ -400,14 +292,14 @@ class DeviceTable:
 
 
 class DeviceExternal(External):
-    """External sampling with tables on the device: see `External`, of whose runs it can go on with any.
+    """External sampling with tables in GPU memory. It can resume runs of `External`, and `External` its runs.
 
     Parameters
     ----------
     abstract : AbstractGame
         What is solved.
     seed : int
-        What is dealt and drawn depends on it and on the number of iterations; what is found does not on these alone.
+        Determines deals and random choices. Results still differ from run to run: see the module.
     options : SamplingOptions
         How to sample.
     dtype : data type
@@ -436,7 +328,7 @@ class DeviceExternal(External):
         self.blocks = max(1, min(self.blocks, -(-CLASS * self.classes // (SIZE * WARPS))))
         usual, whole = self._lists(betting)
         self.regrets: Any = DeviceTable(abstract, options)
-        self.cards = DeviceCards(abstract, int(self.seed))
+        self.cards = DeviceCards(abstract, int(self.seed), options)
         macros = self.cards.macros | {
             "LANES": LANES,
             "WARPS": WARPS,
@@ -454,14 +346,14 @@ class DeviceExternal(External):
         self._counters = self.cupy.zeros(2, np.uint32), self.cupy.zeros(4, np.uint64)
 
     def _lists(self, betting: BettingTree) -> tuple[Room, Room]:
-        """Room of each warp's lists, and of the large ones."""
+        """Sizes of each warp's lists, and of the large lists."""
         spare = LANES * self.actions + 2 * SIZE
         most = [SIZE * each + spare for each in room_of(betting, most=True)]
         usual = [ROOMY * SIZE * each + spare for each in room_of(betting, most=False)]
         return Room(*map(min, usual, most)), Room(*most)
 
     def _room(self, room: Room, warps: int, empty: Any) -> tuple[Any, ...]:
-        """Lists of some warps on the device, as a record that lasts as long as this does."""
+        """Allocate lists for some warps; returns their record."""
         levels, owns, values = (-(-int(each) // 4) * 4 for each in (room.decisions, room.own, room.values))
         arrays = (
             empty(warps * 2 * levels * PLACE, np.uint8),
@@ -488,11 +380,11 @@ class DeviceExternal(External):
 
     @property
     def in_flight(self) -> int:
-        """How many deals are walked over at a time now."""
+        """Number of deals that are walked at the same time."""
         return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE)
 
     def _launch(self, deals: int, flight: int, weight: float) -> None:
-        """Walk over some deals, about so many of them at a time."""
+        """Walk some deals, about `flight` of them at the same time."""
         blocks = max(1, flight // (WARPS * SIZE))
         size = SIZE if flight >= WARPS * SIZE else max(1, flight // WARPS)
         batches = -(-deals // size)
@@ -505,14 +397,14 @@ class DeviceExternal(External):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """All that must be kept to go on later, here or on the CPU; arrays are on the device until they are written."""
+        """The solver's state for a checkpoint; the arrays are copied from the GPU when they are written."""
         table, wide = self.regrets.kept()
         return {"table": table, "wide": wide, "seed": self.seed} | {
             name: np.asarray(getattr(self, name)) for name in ("iterations", *self.COUNTS)
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave, or from a state of the CPU."""
+        """Restore a state of this class or of `External`."""
         self.regrets.load(np.asarray(state["table"]), np.asarray(state["wide"]) if "wide" in state else None)
         self.seed[...] = state["seed"]
         self.cards.record["seed"] = self.seed
