@@ -164,6 +164,7 @@ def test_a_killed_match_continues(tmp_path):
     assert said["hands"] == done + 5 == len(read_log(file.read_text(), RULES).hands)
     assert said["complete_hands"] == said["hands"] and said["broken_hands"] == 0
     assert said["aivat"] is None and said["less_baseline"]["margin"] < said["played"]["margin"]
+    assert said["strategy"] == ""  # always-call has no run
     lines = file.read_bytes().splitlines(keepends=True)
     assert lines[-1].startswith(b"STATE")
     file.write_bytes(b"".join(lines[:-1]))  # it was killed between the two lines of a hand

@@ -65,7 +65,7 @@ def slumbot(
     from secrets import randbits
 
     from kilt.errors import PlayError
-    from kilt.evaluate.players import load_holdem, load_player
+    from kilt.evaluate.players import load_holdem, load_player, strategy_of
     from kilt.evaluate.slumbot_rates import slumbot_rates
     from kilt.play.slumbot import GAME, URL, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
@@ -106,7 +106,7 @@ def slumbot(
     if kept.hands:
         with waiting("estimating, and for AIVAT learning or reading values of states …"):
             rates = slumbot_rates(kept.hands, game, agent, name, aivat=aivat)
-        _print(rates, kept, as_json=as_json)
+        _print(rates, kept, strategy_of(agent), as_json=as_json)
     if failure:
         raise PlayError(f"{failure}; {file} has {len(kept.hands):,} of {hands:,} hands") from None
     if stopped:
@@ -114,12 +114,19 @@ def slumbot(
         raise typer.Exit(128 + stopped[0])
 
 
-def _print(rates: SlumbotRates, log: SlumbotLog, *, as_json: bool) -> None:
-    """What the player won."""
+def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool) -> None:
+    """What the player won, and by which strategy of its run (empty if it has none)."""
     hands, complete = len(log.hands), sum(hand.hand is not None for hand in log.hands)
     if as_json:
         print_json(
-            {"player": log.player, "game": log.game.name, "unit": UNIT, "hands": hands, "log": str(log.file)}
+            {
+                "player": log.player,
+                "strategy": strategy,
+                "game": log.game.name,
+                "unit": UNIT,
+                "hands": hands,
+                "log": str(log.file),
+            }
             | {"complete_hands": complete, "broken_hands": log.broken, "button_hands": sum(h.seat for h in log.hands)}
             | {"played": _figures(rates.played), "less_baseline": _figures(rates.baseline)}
             | {"aivat": _figures(rates.aivat), "aivat_hands": rates.judged}
@@ -132,6 +139,8 @@ def _print(rates: SlumbotRates, log: SlumbotLog, *, as_json: bool) -> None:
     ]
     shown = [[what, str(rate), f"{number:,}"] for what, rate, number in rows if rate is not None]
     print_table(f"{log.player} against Slumbot", ["estimate", f"wins, {UNIT}", "hands"], shown)
+    if strategy:
+        say(f"strategy: {log.player} ({strategy})")
     if complete < hands:
         say(f"{hands - complete:,} hands lack cards or do not fit the rules: they count as played alone")
     if log.broken:
