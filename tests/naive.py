@@ -220,6 +220,35 @@ def expected_walk(nodes, strategy):
     return regret, average
 
 
+def matched_everywhere(nodes, regret):
+    """[slot] regret matching."""
+    return np.concatenate([matched(regret[start:end]) for start, end in pairwise(nodes.infoset_start)])
+
+
+def cfr(nodes, factors, predicted, iterations):
+    """[slot] the average strategy of CFR whose old sums are discounted before anything is added, as papers write it.
+
+    `factors(t)` are those of regrets above zero, of regrets below zero and of the average between iterations t and
+    t + 1. The share `predicted` of the last regrets is taken to come again.
+    """
+    slots = int(nodes.infoset_start[-1])
+    regret, last, total = np.zeros(slots), np.zeros(slots), np.zeros(slots)
+    owner = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start))
+    strategy = matched_everywhere(nodes, regret)
+    for t in range(1, iterations + 1):
+        above, below, average = factors(t - 1) if t > 1 else (0, 0, 0)
+        for player in (0, 1):
+            mine = owner == player
+            gained, reach = expected_walk(nodes, strategy)
+            gained[np.abs(gained) < 1e-13] = 0.0  # rounding would decide where all regrets are 0
+            regret = np.where(mine, np.where(regret > 0, above, below) * regret + gained, regret)
+            total = np.where(mine, average * total + reach, total)
+            last = np.where(mine, gained, last)
+            kept = np.where(regret > 0, factors(t)[0], factors(t)[1]) * regret
+            strategy = np.where(mine, matched_everywhere(nodes, kept + predicted * last), strategy)
+    return matched_everywhere(nodes, total)
+
+
 def exploitability(nodes, strategy):
     """What best responses win on average over the seats."""
     return sum(best_value(nodes, strategy, player) for player in (0, 1)) / 2

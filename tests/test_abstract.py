@@ -14,7 +14,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.drawn import DrawnCfr
-from kilt.solve.variants import VARIANTS
+from kilt.solve.variants import STEADY, VARIANTS
 from kilt.solve.vector import OPPONENTS, VectorCfr
 from kilt.tree.vector import VectorGame
 
@@ -184,7 +184,7 @@ def test_what_cannot_be(leduc, coarse):
 
 @pytest.mark.parametrize("scheme", [None, "pcs", "cs"])
 @pytest.mark.parametrize("opponent", OPPONENTS)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", STEADY)
 def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, opponent, scheme):
     """Lossless buckets: exploitability falls below the bound, in chips per game."""
     game = BucketedGame.by(leduc, lossless)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import naive
 from kilt.errors import GameError
 from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
@@ -25,6 +26,46 @@ def test_discount_multipliers():
     np.testing.assert_allclose(multipliers(VARIANTS["cfr"], t), [[1, 1, 1]] * 3)
     np.testing.assert_allclose(multipliers(VARIANTS["cfr+"], t), [[1, 0, 1 / 2], [1, 0, 2 / 3], [1, 0, 9 / 10]])
     np.testing.assert_allclose(multipliers(VARIANTS["pcfr+"], t)[:, 2], [1 / 4, 4 / 9, 0.81])
+
+
+def kept(exponent):
+    """t^x / (t^x + 1)."""
+    return lambda t: t ** exponent(t) / (t ** exponent(t) + 1)
+
+
+ALL, NOTHING = (lambda t: 1.0), (lambda t: 0.0)
+# Factors of regrets above zero, below zero and of the average after iteration t, and what is predicted: as published.
+PUBLISHED = {
+    "cfr+": (ALL, NOTHING, lambda t: t / (t + 1), 0),
+    "dcfr": (kept(lambda t: 1.5), lambda t: 0.5, lambda t: (t / (t + 1)) ** 2, 0),
+    "dcfr-restart": (
+        kept(lambda t: 1.5),
+        lambda t: 0.5,
+        lambda t: ((t - 4 ** int(np.log2(t) // 2)) / (t - 4 ** int(np.log2(t) // 2) + 1)) ** 3,
+        0,
+    ),
+    "hs-dcfr": (
+        kept(lambda t: 1 + 3 * t / 1000),
+        kept(lambda t: -1 - 2 * t / 1000),
+        lambda t: (t / (t + 1)) ** (30 - 5 * t / 1000),
+        0,
+    ),
+    "pcfr+": (ALL, NOTHING, lambda t: (t / (t + 1)) ** 2, 1),
+    "sapcfr+": (ALL, NOTHING, lambda t: (t / (t + 1)) ** 2, 1 / 3),
+    "pdcfr+": (kept(lambda t: 2.3), NOTHING, lambda t: (t / (t + 1)) ** 5, 1),
+    "hs-pcfr+": (ALL, NOTHING, lambda t: (t / (t + 1)) ** (30 - 5 * t / 1000), 1),
+}
+
+
+@pytest.mark.parametrize("variant", PUBLISHED)
+def test_variants_are_as_published(variant):
+    """Flat walks keep sums that are discounted after an iteration; averages that restart keep a billionth."""
+    *factors, predicted = PUBLISHED[variant]
+    for name, iterations in (("kuhn", 23), ("one-card", 7)):
+        solver = FullWidth(tree(name).nodes, variant)
+        solver.step(iterations)
+        expected = naive.cfr(tree(name).nodes, lambda t: [factor(t) for factor in factors], predicted, iterations)
+        np.testing.assert_allclose(solver.average(), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("variant", ["cfr", "cfr+"])

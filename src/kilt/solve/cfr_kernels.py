@@ -34,7 +34,7 @@ def update(
     player: int,
     slot_value: FloatArray,
     multiplier: FloatArray,
-    predictive: bool,
+    predictive: float,
     strategy: FloatArray,
     reach: FloatArray,
     regret: FloatArray,
@@ -52,8 +52,8 @@ def update(
                 gained = slot_value[slot] - value
                 least = ROUNDING * (abs(slot_value[slot]) + abs(value))
                 regret[slot] = learnt(regret[slot], gained, least, 1.0, multiplier[0], multiplier[1])
-                if predictive:
-                    expected[slot] = learnt(0.0, gained, least, 1.0, 1.0, 1.0)
+                if predictive > 0:
+                    expected[slot] = learnt(0.0, gained, least, predictive, 1.0, 1.0)
                 average[slot] = averaged(average[slot], reach[slot], 1.0, multiplier[2])
 
 
@@ -104,7 +104,7 @@ def restrict(
 def iterate(
     nodes: FlatNodes,
     multipliers: FloatArray,
-    predictive: bool,
+    predictive: float,
     responds: bool,
     restricted: int,
     coin: float,

@@ -41,6 +41,8 @@ class DeviceCfr:
         if scheme.mine or scheme.theirs or scheme.rounds is not None:
             raise RunError("a GPU walks all hands: draw nothing, or boards by pcs")
         self.game, self.variant, self.iterations = game, variant_named(variant), 0
+        if self.variant.predictive not in (0, 1):
+            raise RunError("a GPU predicts all of the last regrets, or nothing: use pcfr+, or leave out `--device gpu`")
         self.scheme, self.seed = scheme, np.array(seed % 2**64, dtype=np.uint64)
         self.regret, self.total = game.table(), game.table()
         self.next = game.table() if self.variant.predictive else self.regret
@@ -72,7 +74,7 @@ class DeviceCfr:
 
     def state(self) -> dict[str, Array]:
         """All that must be kept to go on later as if nothing had happened: the arrays of `VectorCfr`, on the host."""
-        kept = ("regret", "total", *["next"] * self.variant.predictive)
+        kept = ("regret", "total", *["next"] * (self.variant.predictive > 0))
         tables = {name: self.game.cupy.asnumpy(getattr(self, name)) for name in kept}
         drawn = {"seed": self.seed} if self.scheme.boards else {}
         return {**tables, **drawn, "iterations": np.asarray(self.iterations)}

@@ -152,8 +152,8 @@ def learn(
 ) -> None:
     """Add regrets of `player` at the decisions of a range, and match the strategy to them; `gain` [slot] is scratch.
 
-    A predictive strategy is matched to regrets as if the last ones came once more. Where the player is `restricted`,
-    values are those of what was played, and regrets are still those of the strategy.
+    A predictive strategy is matched to regrets as if a share of the last ones came once more. Where the player is
+    `restricted`, values are those of what was played, and regrets are still those of the strategy.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:
@@ -177,8 +177,8 @@ def learn(
                 slot, gained = first[node] + base + a, gain[base + a] - beyond
                 regret[slot] = learnt(regret[slot], gained, 0.0, weight, discount.above, discount.below)
                 likely = regret[slot]
-                if discount.predictive:
-                    likely = learnt(likely, gained, 0.0, weight, 1.0, 1.0)
+                if discount.predictive > 0:
+                    likely = learnt(likely, gained, 0.0, weight * discount.predictive, 1.0, 1.0)
                 likely = max(likely, 0.0)
                 strategy[slot] = likely
                 whole += likely

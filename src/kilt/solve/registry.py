@@ -23,7 +23,7 @@ from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProb
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
-from kilt.solve.variants import VARIANTS, Variant
+from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
 from kilt.solve.vector import SCHEMES, VectorCfr
 from kilt.tree.vector import FULL_WIDTH, Scheme
 
@@ -239,9 +239,37 @@ ALGORITHMS: dict[str, Algorithm] = {
     "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
     "dcfr+": Algorithm("discounted CFR by regret matching+ (1.5, −∞, 4)", _full_width("dcfr+"), threads=True, gpu=True),
+    "dcfr-restart": Algorithm(
+        "discounted CFR (1.5, 0, 3) whose average restarts after iterations 4, 16, 64, …",
+        _full_width("dcfr-restart"),
+        threads=True,
+        gpu=True,
+    ),
+    "hs-dcfr": Algorithm(
+        f"discounted CFR whose exponents change over {HORIZON:,} iterations: HS-DCFR(30)",
+        _full_width("hs-dcfr"),
+        threads=True,
+        gpu=True,
+    ),
     "pcfr+": Algorithm(
         "predictive CFR+, average weighted by the square of the iteration",
         _full_width("pcfr+"),
+        tables=3,
+        threads=True,
+        gpu=True,
+    ),
+    "sapcfr+": Algorithm(
+        "predictive CFR+ with asymmetric steps: a third of the last regrets is predicted",
+        _full_width("sapcfr+"),
+        tables=3,
+        threads=True,
+    ),
+    "pdcfr+": Algorithm(
+        "predictive discounted CFR+ (2.3, −∞, 5)", _full_width("pdcfr+"), tables=3, threads=True, gpu=True
+    ),
+    "hs-pcfr+": Algorithm(
+        f"predictive CFR+ whose average has an exponent that changes over {HORIZON:,} iterations: HS-PCFR+(30)",
+        _full_width("hs-pcfr+"),
         tables=3,
         threads=True,
         gpu=True,
@@ -313,10 +341,14 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     if isinstance(name, Algorithm):
         return name
     if isinstance(name, Variant):
-        return Algorithm(f"cfr{tuple(name)}", _full_width(name), tables=2 + name.predictive, threads=True)
+        return Algorithm(f"cfr{tuple(name)}", _full_width(name), tables=2 + (name.predictive > 0), threads=True)
     plain, _, more = name.partition(":")
     trunk, colon, variant = more.partition(":")
-    if plain == "cfr-br" and trunk.isdecimal() and (not colon or (variant in _LEARNING and int(trunk))):
+    if (
+        plain == "cfr-br"
+        and trunk.isdecimal()
+        and (not colon or (variant in _LEARNING and variant in STEADY and int(trunk)))
+    ):
         make = _cfr_br(int(trunk), variant or "cfr")
         return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
     if name == "cfr+:compact":  # two tables of two bytes are one of four
@@ -325,8 +357,8 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True), disk=2)
     if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
-    if plain in SCHEMES and more in VARIANTS:
-        return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + VARIANTS[more].predictive)
+    if plain in SCHEMES and more in STEADY:
+        return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + (VARIANTS[more].predictive > 0))
     if plain in COUNTERS and more in ("", *COUNTER_BASES):
         joint = more.partition(":")[0] == JOINT
         walks = more != EXTERNAL and not joint

@@ -149,7 +149,7 @@ def iterate(
     tables: tuple[PlayerTables, PlayerTables, PlayerTables],
     root: RootChoice,
     rows: FloatArray,
-    predictive: bool,
+    predictive: float,
     sampled: tuple[bool, bool, bool],
     rounds: int,
     seed: np.uint64,
@@ -328,7 +328,7 @@ class VectorCfr(TableState):
         )
         self.scheme, self._tasks = against.scheme, np.array([learn, against.tasks])
 
-        predictive = self.variant.predictive
+        predictive = self.variant.predictive > 0
         self._regret = game.table(dtype)
         # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
         self._next = game.table(dtype) if predictive else self._regret

@@ -231,8 +231,8 @@ def add_regrets(
                     )
                     continue
                 update_regrets(value, child + a, here, begin, end, noise, discount, regret, first + a)
-                if discount.predictive:
-                    weight = discount.weight
+                if discount.predictive > 0:
+                    weight = discount.weight * discount.predictive
                     predict_regrets(value, child + a, here, begin, end, noise, weight, regret, first + a, own.strategy)
 
 
@@ -345,7 +345,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
     """
     regret, sums, layout, r = own.regret, own.sums, own.layout, 0
     weight, above, below = discount.weight, discount.above, discount.below
-    lasting = discount.above == 1 and (discount.below == 0 or discount.below == 1) and not discount.predictive
+    lasting = discount.above == 1 and (discount.below == 0 or discount.below == 1) and discount.predictive == 0
     for row in own.rows:
         while row >= layout.start[r + 1]:
             r += 1
@@ -356,8 +356,10 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
                 gained += sums[part, row, column]
                 sums[part, row, column] = 0.0
             regret[row, column] = learnt(regret[row, column], gained, noise, weight, above, below)
-            if discount.predictive:
-                own.strategy[row, column] = learnt(regret[row, column], gained, noise, weight, 1.0, 1.0)
+            if discount.predictive > 0:
+                own.strategy[row, column] = learnt(
+                    regret[row, column], gained, noise, weight * discount.predictive, 1.0, 1.0
+                )
     average, sums, layout, r = theirs.average, theirs.sums, theirs.layout, 0
     if theirs.averaged:
         for row in theirs.rows:

@@ -31,14 +31,15 @@ class Discount(NamedTuple):
     average: float  # k
     weight: float  # w
     average_weight: float  # v
-    predictive: bool  # whether the next strategy takes it that the same regrets come once more
+    predictive: float  # the share of the last regrets that the next strategy takes to come once more
 
 
 @inlined
 def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
     """A sum of regrets after one more, `gained`, which counts as 0 where it is not larger than rounding, `least`.
 
-    With `above` and `below` of 1 it is what a predictive player takes the sum to be after the next iteration.
+    With `above` and `below` of 1, and a `weight` times the share that is predicted, it is what a predictive player
+    takes the sum to be after the next iteration.
     """
     total = regret + weight * gained if abs(gained) > least else regret
     return total * (above if total > 0 else below)
