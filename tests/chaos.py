@@ -42,7 +42,7 @@ from kilt.play.phh import read_phhs
 from kilt.runs import folder as folders
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
-from kilt.solve.disk_store import ABOUT, TRUNK, SubgameStore
+from kilt.solve.tables.disk_store import ABOUT, TRUNK, SubgameStore
 from kilt.spots.spot import read_spot
 
 GAME = """GAMEDEF

@@ -31,11 +31,11 @@ from kilt.games.holdem import Holdem
 from kilt.solve import abstract_problem
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
-from kilt.solve.disk_strategy import DiskProblem
-from kilt.solve.fixed_point import FixedPointProblem
 from kilt.solve.problem import FlatProblem, VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.resolve import resolve
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.two_bytes import FixedPointProblem
 from kilt.strategy.model import OpponentModel
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame

@@ -13,9 +13,9 @@ from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.drawn import DrawnCfr
+from kilt.solve.cfr import OPPONENTS, VectorCfr
+from kilt.solve.tables.drawn import DrawnCfr
 from kilt.solve.variants import STEADY, VARIANTS
-from kilt.solve.vector import OPPONENTS, VectorCfr
 from kilt.tree.vector import VectorGame
 
 LOSSLESS = Plan((RoundPlan(True, (BucketStep(CANONICAL),)), RoundPlan(True, (BucketStep(CANONICAL),))))

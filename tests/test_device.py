@@ -21,13 +21,13 @@ from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
 from kilt.solve import abstract_problem, drawn_device, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import SCHEMES, VectorCfr
 from kilt.solve.counter import Restriction
 from kilt.solve.device import CompactCfr, DeviceCfr
-from kilt.solve.drawn import DrawnCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import VectorProblem
-from kilt.solve.vector import SCHEMES, VectorCfr
+from kilt.solve.tables.drawn import DrawnCfr
 from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
 from kilt.tree import device_compact, device_flops

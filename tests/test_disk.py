@@ -45,21 +45,21 @@ from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
 from kilt.runs.subject import Subject
-from kilt.solve import disk_strategy, disk_workers
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
-from kilt.solve.disk import GOLDEN, DiskCfr
-from kilt.solve.disk_buckets import BucketedDiskCfr
-from kilt.solve.disk_kernels import MOST, PartRows
-from kilt.solve.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
-from kilt.solve.disk_strategy import DiskProblem, read_subgame
-from kilt.solve.disk_subgames import Subgames
-from kilt.solve.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
+from kilt.solve.cfr import SELF_PLAY, VectorCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import normalised
-from kilt.solve.vector import SELF_PLAY, VectorCfr
+from kilt.solve.tables import disk_strategy, disk_workers
+from kilt.solve.tables.disk import GOLDEN, DiskCfr
+from kilt.solve.tables.disk_buckets import BucketedDiskCfr
+from kilt.solve.tables.disk_kernels import MOST, PartRows
+from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
+from kilt.solve.tables.disk_strategy import DiskProblem, read_subgame
+from kilt.solve.tables.disk_subgames import Subgames
+from kilt.solve.tables.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
 from kilt.strategy.blueprint import STRATEGY, export
 from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.table import Strategy

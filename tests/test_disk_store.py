@@ -18,10 +18,10 @@ from kilt.runs.budget import Budget
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
-from kilt.solve.disk import DiskCfr
-from kilt.solve.disk_store import COMING, SubgameStore
-from kilt.solve.disk_subgames import Subgames
-from kilt.solve.disk_workers import SharedDiskCfr, SubgameWorker, cut_game
+from kilt.solve.tables.disk import DiskCfr
+from kilt.solve.tables.disk_store import COMING, SubgameStore
+from kilt.solve.tables.disk_subgames import Subgames
+from kilt.solve.tables.disk_workers import SharedDiskCfr, SubgameWorker, cut_game
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 from test_vector import game_of

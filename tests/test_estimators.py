@@ -38,8 +38,8 @@ from kilt.play.agent import BASELINES, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
-from kilt.solve.cfr import FullWidth
 from kilt.solve.external import External, SamplingOptions
+from kilt.solve.tables.flat import FullWidth
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy

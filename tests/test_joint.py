@@ -20,9 +20,9 @@ from kilt.games.tilt import tilted
 from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.lp import solve_lp
-from kilt.solve.vector import VectorCfr
 from kilt.tree import best_response
 from kilt.tree.flat import Expansion, write_out
 from kilt.tree.vector import VectorGame

@@ -32,7 +32,7 @@ from kilt.games.gamedef import library
 from kilt.runs.budget import Budget
 from kilt.runs.subject import Subject
 from kilt.solve import forms
-from kilt.solve.vector import VectorCfr
+from kilt.solve.cfr import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.postprocess import rule_named

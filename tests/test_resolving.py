@@ -11,9 +11,9 @@ from kilt.games import load_game
 from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BlueprintContinuations
+from kilt.solve.cfr import VectorCfr
+from kilt.solve.learning_kernels import RootChoice, begin_game, learn_root
 from kilt.solve.resolve import resolve, with_depth_limit
-from kilt.solve.vector import VectorCfr
-from kilt.solve.vector_kernels import RootChoice, begin_game, learn_root
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, RESPOND

@@ -7,9 +7,9 @@ import pytest
 
 import naive
 from kilt.errors import GameError
-from kilt.solve.cfr import FullWidth
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.lp import solve_lp
+from kilt.solve.tables.flat import FullWidth
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values, uniform
 from written_out import tree_of as tree

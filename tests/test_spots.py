@@ -15,9 +15,9 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import subgame
 from kilt.runs.folder import RunFolder
-from kilt.solve.fixed_point_kernels import read_entries, write_entries
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.lp import solve_lp
-from kilt.solve.vector import VectorCfr
+from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
 from kilt.spots.spot import Spot, SpotBudget, estimate_of, open_spot, read_spot, solution_of

@@ -19,11 +19,11 @@ from kilt.games import load_game, poker
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.solve.cfr import FullWidth
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.problem import FLAT, FlatProblem
 from kilt.solve.registry import ALGORITHMS, make_solver
+from kilt.solve.tables.flat import FullWidth
 from kilt.tree.best_response import expected_value, exploitability, response_values, uniform
 from kilt.tree.flat import flat_tree, merge
 from kilt.tree.vector import VectorGame

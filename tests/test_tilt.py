@@ -16,12 +16,12 @@ from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.games.tilt import tilt_of, tilted
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import FullWidth
+from kilt.solve.cfr import SCHEMES
 from kilt.solve.external import External
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.sampled import Sampled
-from kilt.solve.vector import SCHEMES
+from kilt.solve.tables.flat import FullWidth
 from kilt.strategy.table import tree_fingerprint
 from kilt.tree import best_response
 from kilt.tree.flat import flat_tree

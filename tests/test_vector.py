@@ -9,10 +9,10 @@ from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
+from kilt.solve.cfr import OPPONENTS, SCHEMES, VectorCfr, learning_walk
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.solver import normalised
 from kilt.solve.variants import STEADY, VARIANTS, discounts
-from kilt.solve.vector import OPPONENTS, SCHEMES, VectorCfr, learning_walk
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
 from kilt.tree.apart import arrange

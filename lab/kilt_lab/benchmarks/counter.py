@@ -27,12 +27,12 @@ from kilt.games.holdem import Holdem
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
-from kilt.solve.cfr import FullWidth
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.counter import Restriction
 from kilt.solve.external import External
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.solver import Solver
-from kilt.solve.vector import VectorCfr
+from kilt.solve.tables.flat import FullWidth
 from kilt.tree.best_response import uniform
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import VectorGame

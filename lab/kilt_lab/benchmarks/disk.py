@@ -20,12 +20,12 @@ from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run
-from kilt.solve.disk import GOLDEN, DiskCfr
-from kilt.solve.disk_strategy import DiskProblem
-from kilt.solve.disk_subgames import FINENESS, LoadedSubgame, Subgames
+from kilt.solve.cfr import SELF_PLAY, VectorCfr
 from kilt.solve.problem import big_blind_of
+from kilt.solve.tables.disk import GOLDEN, DiskCfr
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.disk_subgames import FINENESS, LoadedSubgame, Subgames
 from kilt.solve.variants import discounts
-from kilt.solve.vector import SELF_PLAY, VectorCfr
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved

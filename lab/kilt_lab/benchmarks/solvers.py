@@ -12,8 +12,8 @@ import numpy as np
 from kilt.errors import MissingPeerError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.sampled import Sampled
-from kilt.solve.vector import VectorCfr
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame

@@ -29,10 +29,10 @@ from kilt.jit import cores
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.problem import CPU, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
-from kilt.solve.vector import VectorCfr
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.agents import with_spare_seeds

@@ -19,11 +19,11 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.judge import UNIT, judge_of
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.loop import CHUNK
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver, scheduled
-from kilt.solve.vector import VectorCfr
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.claims import Claim, Row

@@ -22,7 +22,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
-from kilt.solve.vector import VectorCfr
+from kilt.solve.cfr import VectorCfr
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable

@@ -24,9 +24,9 @@ from kilt.evaluate.judge import UNIT
 from kilt.games.holdem import Holdem
 from kilt.runs.budget import Budget
 from kilt.solve.abstract import BucketedGame
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, VectorProblem
-from kilt.solve.vector import VectorCfr
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table
 from kilt.viz.lines import plot_lines

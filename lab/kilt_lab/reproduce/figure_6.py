@@ -28,12 +28,12 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.players import load_holdem
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
-from kilt.solve.cfr import FullWidth
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import safe_response, solve_lp
 from kilt.solve.problem import CPU, DEVICES, FLAT, GPU, FlatProblem
 from kilt.solve.registry import make_solver
+from kilt.solve.tables.flat import FullWidth
 from kilt.strategy.model import OpponentModel
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values
 from kilt.tree.flat import FlatTree

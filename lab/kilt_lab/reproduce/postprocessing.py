@@ -22,7 +22,7 @@ from kilt.abstraction.actions import actions_of
 from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.solve.vector import VectorCfr
+from kilt.solve.cfr import VectorCfr
 from kilt.strategy.postprocess import Rule, apply, rule_named
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame

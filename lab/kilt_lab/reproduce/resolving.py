@@ -35,8 +35,8 @@ from kilt.games.subgame import rivals
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BIASES, BlueprintContinuations
 from kilt.search.continuations_kernels import Singles
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.resolve import LeafValues, resolve
-from kilt.solve.vector import VectorCfr
 from kilt.strategy.translate import pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector import VectorGame

@@ -28,7 +28,7 @@ from kilt.errors import GameError
 from kilt.evaluate.flops import Watcher
 from kilt.games import load_game
 from kilt.games.stud import Stud
-from kilt.solve.cfr import FullWidth
+from kilt.solve.tables.flat import FullWidth
 from kilt.tree.best_response import exploitability
 from kilt.tree.flat import flat_tree
 from kilt.viz.lines import plot_lines

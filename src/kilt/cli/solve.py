@@ -220,7 +220,7 @@ def _whole(
     from kilt.games.tilt import tilt_of
     from kilt.runs.folder import RunFolder, room_for
     from kilt.runs.run import new_run
-    from kilt.solve.disk_strategy import DiskProblem
+    from kilt.solve.tables.disk_strategy import DiskProblem
 
     begun = RunFolder.open(resume) if resume else None
     if begun:

@@ -28,9 +28,9 @@ from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.abstract_response import abstract_responses, walks_of
-from kilt.solve.disk_strategy import DiskProblem, DiskStrategy
 from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver, StrategyInParts
+from kilt.solve.tables.disk_strategy import DiskProblem, DiskStrategy
 from kilt.tree import best_response
 from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE

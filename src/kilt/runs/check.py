@@ -29,8 +29,8 @@ from kilt.abstraction.buckets import (
 from kilt.config import read_config
 from kilt.errors import ArtifactError, KiltError
 from kilt.runs.folder import CONFIG, RunFolder
-from kilt.solve.disk_store import ABOUT, require_whole
-from kilt.solve.disk_strategy import FILES
+from kilt.solve.tables.disk_store import ABOUT, require_whole
+from kilt.solve.tables.disk_strategy import FILES
 from kilt.strategy.blueprint import KIND as BLUEPRINT
 from kilt.strategy.blueprint import STRATEGY, Blueprint
 from kilt.strategy.model import KIND as MODEL

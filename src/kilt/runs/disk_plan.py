@@ -18,10 +18,10 @@ import numpy as np
 
 from kilt import machine
 from kilt.errors import RunError
-from kilt.solve.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
-from kilt.solve.disk_strategy import DiskProblem
-from kilt.solve.disk_subgames import Subgames, subgames_abreast
 from kilt.solve.distributed.partition import shared_out
+from kilt.solve.tables.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.disk_subgames import Subgames, subgames_abreast
 
 # Exploitability of the current strategy of CFR+ in mbb/g, by iterations: [2-4] hold'em as docs/disk.md has it,
 CURVE = {32: 50.0, 64: 34.9, 91: 27.3, 128: 5.19, 181: 2.60, 256: 1.56, 362: 1.0, 512: 0.661, 724: 0.449, 1000: 0.310}

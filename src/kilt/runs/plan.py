@@ -41,14 +41,14 @@ from kilt.runs.folder import CONFIG, MODEL, RunIdentity
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_problem import AbstractProblem, WalkCost, dtype_of
 from kilt.solve.counter import Against
-from kilt.solve.disk import PACKED
-from kilt.solve.disk_subgames import SIZE, subgames_abreast
 from kilt.solve.distributed.memory import PartsMemory
 from kilt.solve.distributed.partition import require_boards, shared_classes, trunk_of
 from kilt.solve.external import Pace, SamplingOptions, probe, require_options, require_sampled_there, words_of
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
 from kilt.solve.registry import ALGORITHMS, EXTERNAL, Algorithm, algorithm_named
+from kilt.solve.tables.disk import PACKED
+from kilt.solve.tables.disk_subgames import SIZE, subgames_abreast
 from kilt.strategy.blueprint import card_folders
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.postprocess import rule_named

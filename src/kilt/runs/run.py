@@ -35,11 +35,11 @@ from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
-from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver, WithWorkers, scheduled
+from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt.strategy.naming import solved_name

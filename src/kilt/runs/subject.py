@@ -43,9 +43,9 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.disk_strategy import DiskStrategy
 from kilt.solve.forms import stored_form, stored_problem
 from kilt.solve.problem import ABSTRACT, CPU, FlatProblem, Problem, VectorProblem
+from kilt.solve.tables.disk_strategy import DiskStrategy
 from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.naming import solved_name, strategy_name
 from kilt.strategy.postprocess import Rule, rule_named

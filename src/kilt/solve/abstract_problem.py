@@ -28,14 +28,14 @@ from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.counter import Against
-from kilt.solve.drawn import DrawnCfr
 from kilt.solve.external import SamplingOptions
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.solve.problem import ABSTRACT, CPU, SINGLE, Problem
 from kilt.solve.solver import StrategyInParts
+from kilt.solve.tables.drawn import DrawnCfr
 from kilt.solve.variants import Variant
-from kilt.solve.vector import VectorCfr
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.table import require_same
 from kilt.tree.betting import betting_size

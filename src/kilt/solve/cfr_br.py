@@ -19,7 +19,7 @@ express.
 
 from __future__ import annotations
 
-from kilt.solve.cfr import FullWidth
+from kilt.solve.tables.flat import FullWidth
 from kilt.tree.flat import FlatNodes
 
 

@@ -1,4 +1,4 @@
-"""The CFR family on a GPU: the iterations of `solve.vector`, on all boards of a round or one that is drawn."""
+"""The CFR family on a GPU: the iterations of `solve.cfr`, on all boards of a round or one that is drawn."""
 
 from __future__ import annotations
 

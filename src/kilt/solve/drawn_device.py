@@ -21,7 +21,7 @@ from kilt.arrays import Array, IntArray
 from kilt.errors import RunError
 from kilt.gpu import by_value, free_memory, kernels
 from kilt.solve.abstract_problem import DrawnBlueprintCfr
-from kilt.solve.drawn import Draw, DrawnCfr, Trunk
+from kilt.solve.tables.drawn import Draw, DrawnCfr, Trunk
 from kilt.solve.variants import discounts
 from kilt.tree.device import IDLE, NODE, DeviceRound, learning_of
 from kilt.tree.device_flops import DeviceFlops, FlopOnDevice

@@ -28,8 +28,6 @@ from kilt.games.holdem import Holdem, Poker
 from kilt.games.size import GameSize, size_of
 from kilt.games.stud import Stud
 from kilt.games.tilt import TiltedGame, tilted
-from kilt.solve.disk_strategy import DiskProblem
-from kilt.solve.fixed_point import FixedPointProblem
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -44,6 +42,8 @@ from kilt.solve.problem import (
     require_device,
 )
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.two_bytes import FixedPointProblem
 from kilt.solve.variants import Variant
 from kilt.strategy import blueprint
 from kilt.strategy import table as flat_strategy

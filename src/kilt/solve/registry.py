@@ -12,19 +12,19 @@ from typing import Any, NamedTuple, TypeAlias
 from kilt.engines import engine_named
 from kilt.errors import RunError
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, DrawnBlueprintCfr, JointBlueprintCfr
-from kilt.solve.cfr import FullWidth
+from kilt.solve.cfr import SCHEMES, VectorCfr
 from kilt.solve.cfr_br import CfrBr
 from kilt.solve.counter import CounterSolver
-from kilt.solve.disk import DiskCfr
-from kilt.solve.disk_buckets import BucketedDiskCfr
-from kilt.solve.disk_strategy import DiskProblem
 from kilt.solve.external import External
-from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
+from kilt.solve.tables.disk import DiskCfr
+from kilt.solve.tables.disk_buckets import BucketedDiskCfr
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.two_bytes import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
-from kilt.solve.vector import SCHEMES, VectorCfr
 from kilt.tree.vector import FULL_WIDTH, Scheme
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
@@ -144,14 +144,14 @@ def _on_disk(*, averaging: bool) -> dict[str, Make]:
 
     def disk(problem: DiskProblem, seed: int) -> Solver:
         if problem.engine:
-            from kilt.solve.disk_workers import SharedDiskCfr
+            from kilt.solve.tables.disk_workers import SharedDiskCfr
 
             return SharedDiskCfr(problem.subgames, problem.engine, problem.workers, averaging=averaging)
         return DiskCfr(problem.subgames, averaging=averaging)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if asked := problem.engine.name:
-            from kilt.solve.disk_workers import SharedBucketedDiskCfr
+            from kilt.solve.tables.disk_workers import SharedBucketedDiskCfr
 
             engine = problem.place or engine_named(asked, problem.engine.address, problem.threads)
             return SharedBucketedDiskCfr(problem, engine, averaging=averaging)

@@ -51,8 +51,8 @@ from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
-from kilt.solve.vector import VectorCfr
-from kilt.solve.vector_kernels import RootChoice
+from kilt.solve.cfr import VectorCfr
+from kilt.solve.learning_kernels import RootChoice
 from kilt.tree.betting import Menu, betting_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table

@@ -33,10 +33,10 @@ from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
-from kilt.solve.fixed_point import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
+from kilt.solve.tables.two_bytes import FixedPointCfr, FixedPointGame, FixedPointProblem
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
@@ -93,7 +93,7 @@ class Spot(Record):
         Strategies that are given, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
     compact : bool
         Whether tables have two bytes an entry in place of four, in rounds after the first: see
-        `kilt.solve.fixed_point`. It takes half the memory, and more time.
+        `kilt.solve.tables.two_bytes`. It takes half the memory, and more time.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError

@@ -28,7 +28,7 @@ from kilt.tree.betting import Menu, on_menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"  # in one table, or by `kilt.solve.disk_strategy`
+KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"  # in one table, or by `kilt.solve.tables.disk_strategy`
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// CUDA twins of `vector_kernels`, `leaf_kernels` and `solve.vector_kernels`: a round of a public tree at a time, on all of
+// CUDA twins of `vector_kernels`, `leaf_kernels` and `solve.learning_kernels`: a round of a public tree at a time, on all of
 // its boards at once. Vectors are [place, board, hand]; tables are [row, hand], with the rows of a board side by side.
 //
 // In `push_reach` and `pull_values` a thread has one hand on one board in one block of betting, and goes through the nodes

@@ -3,7 +3,7 @@
 A walk goes over the boards, deeper round by round, and on each board over all betting that leads there, so that a
 board's hands are ranked once. `next_visit` says which board is next; `reached`, `push_reach`, `leaf_values`,
 `pull_values` and `pass_up` are what happens there. `walk` puts them together for a player who follows a strategy or
-responds to one; the walk of a player who learns is that of `solve.vector`. At chance nodes a walk takes all boards, or
+responds to one; the walk of a player who learns is that of `solve.cfr`. At chance nodes a walk takes all boards, or
 the one that was drawn; of the hands each player has all, or the one that was drawn [Johanson16 algorithm 1].
 """
 

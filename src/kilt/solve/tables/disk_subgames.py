@@ -24,7 +24,7 @@ from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import HandTables
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
-from kilt.solve.disk_kernels import PartRows, count_hands
+from kilt.solve.tables.disk_kernels import PartRows, count_hands
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import BettingPart, flop_tree

@@ -24,11 +24,11 @@ from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
+from kilt.solve.cfr import learning_walk
+from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.variants import Variant, discounts, variant_named
-from kilt.solve.vector import learning_walk
-from kilt.solve.vector_kernels import PlayerTables
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame

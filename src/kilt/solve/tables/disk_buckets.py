@@ -25,10 +25,10 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.solve.abstract import BucketedGame, DecisionPlace, bucket_layouts, rounded_shares
 from kilt.solve.abstract_problem import AbstractProblem, dtype_of
-from kilt.solve.disk import DiskCfr
-from kilt.solve.disk_kernels import PartRows
-from kilt.solve.disk_strategy import read_subgame
-from kilt.solve.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
+from kilt.solve.tables.disk import DiskCfr
+from kilt.solve.tables.disk_kernels import PartRows
+from kilt.solve.tables.disk_strategy import read_subgame
+from kilt.solve.tables.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 from kilt.tree.vector_tree import BettingPart, flops_tree

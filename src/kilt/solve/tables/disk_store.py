@@ -32,7 +32,7 @@ from kilt.arrays import FloatArray
 from kilt.artifact import MANIFEST, os_errors, write_text
 from kilt.errors import ArtifactError, KiltError, RunError
 from kilt.machine import locked
-from kilt.solve.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
+from kilt.solve.tables.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
 
 FORMAT = 5  # of the folder; goes up when older readers would not understand it

@@ -15,9 +15,9 @@ from kilt import artifact
 from kilt.arrays import Array
 from kilt.engines import Engine
 from kilt.errors import RunError
-from kilt.solve.disk_store import KeptNumbers, SubgameStore, unpack
-from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.problem import DISK, VectorProblem
+from kilt.solve.tables.disk_store import KeptNumbers, SubgameStore, unpack
+from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of

@@ -48,12 +48,12 @@ from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.machine import is_locked
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.disk import DiskCfr, TrunkCfr
-from kilt.solve.disk_buckets import BucketedSubgames, SubgameShares
-from kilt.solve.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
-from kilt.solve.disk_strategy import DiskStrategy, read_subgame
-from kilt.solve.disk_subgames import Subgames, Values
 from kilt.solve.distributed.partition import shared_out
+from kilt.solve.tables.disk import DiskCfr, TrunkCfr
+from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
+from kilt.solve.tables.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
+from kilt.solve.tables.disk_strategy import DiskStrategy, read_subgame
+from kilt.solve.tables.disk_subgames import Subgames, Values
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 

@@ -33,11 +33,11 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import ArtifactError, GameError
-from kilt.solve.fixed_point_kernels import EVERY, read_entries, write_entries
+from kilt.solve.cfr import learning_walk
+from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.problem import CPU, VectorProblem
+from kilt.solve.tables.two_bytes_kernels import EVERY, read_entries, write_entries
 from kilt.solve.variants import Variant, discounts, variant_named
-from kilt.solve.vector import learning_walk
-from kilt.solve.vector_kernels import PlayerTables
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.rule import Discount

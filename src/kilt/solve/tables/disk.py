@@ -44,12 +44,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.errors import RunError
-from kilt.solve.disk_store import COMING, KeptNumbers, SubgameStore, pack
-from kilt.solve.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
-from kilt.solve.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
+from kilt.solve.cfr import learning_walk
+from kilt.solve.learning_kernels import PlayerTables, conclude
+from kilt.solve.tables.disk_store import COMING, KeptNumbers, SubgameStore, pack
+from kilt.solve.tables.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
+from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
 from kilt.solve.variants import discounts, variant_named
-from kilt.solve.vector import learning_walk
-from kilt.solve.vector_kernels import PlayerTables, conclude
 from kilt.tree.rule import Discount
 from kilt.tree.vector import CompiledWalk
 from kilt.tree.vector_arrays import FOLLOW, Table
