@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint

@@ -8,8 +8,8 @@ kilt agent examples/own_agent.py:Tight HOST PORT --game holdem.limit.2p      # f
 from threading import Thread
 
 import kilt
-from kilt.evaluate.players import load_holdem
 from kilt.play.net import play_agent, serve
+from kilt.players.agents import load_holdem
 
 GAME = "holdem.limit.2p"
 GOOD = kilt.FULL.range("77+,A9s+,KTs+,QJs,ATo+,KJo+")

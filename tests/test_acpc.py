@@ -26,7 +26,6 @@ from pokerkit.notation import ACPCProtocolParser
 import oracles
 from commands import refused
 from kilt.errors import ArtifactError, KiltError, PlayError
-from kilt.evaluate.players import load_agent, load_holdem, load_player
 from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import ready_made
@@ -48,6 +47,7 @@ from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import read_phhs, write_phh, write_phhs
+from kilt.players.agents import load_agent, load_holdem, load_player
 from loaders import Diary
 
 GAMES = {

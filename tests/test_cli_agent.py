@@ -17,9 +17,9 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import load_plan
 from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_of, read_config
 from kilt.errors import RunError
-from kilt.evaluate.players import load_agent, strategy_of
-from kilt.evaluate.tree_sanity import reports_of_run
 from kilt.games import load_game
+from kilt.players.agents import load_agent, strategy_of
+from kilt.players.reports import reports_of_run
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
@@ -430,7 +430,7 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
         assert one[key] == both[key] and not {"average", "as_played"} <= set(one)
     assert "solves subgames while it plays" in refused("evaluate", "sanity", f"{solved}@resolve")
     fine = [replace(one, findings=one.findings[:3]) for one in reports_of_run(solved, 500)]
-    monkeypatch.setattr("kilt.evaluate.tree_sanity.reports_of_run", lambda *_: tuple(fine))
+    monkeypatch.setattr("kilt.players.reports.reports_of_run", lambda *_: tuple(fine))
     said = kilt("evaluate", "sanity", solved).stderr
     assert said == "average strategy: nothing is off\nas played: purification: nothing is off\n"
     fine[1] = replace(fine[1], findings=tuple(replace(finding, off=True) for finding in fine[1].findings[:1]))

@@ -19,11 +19,11 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cli import main
 from kilt.errors import AbstractionError, ArtifactError, KiltError
-from kilt.evaluate.players import load_agent
 from kilt.games import load_game
+from kilt.players.agents import load_agent
+from kilt.players.profile import Subject
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
-from kilt.runs.subject import Subject
 from kilt.solve.external import External
 from kilt.solve.forms import load_problem
 from kilt.solve.registry import make_solver

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from kilt.evaluate.defence import CHECKED, FIRST, KINDS, LEADS, defence, lines, raised_by
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.sanity import bluffs, first_raises, report
 from kilt.games import load_game
 from kilt.play.agent import BASELINES, Observation
+from kilt.players.agents import load_agent
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 

@@ -30,21 +30,22 @@ from kilt.config import EngineConfig
 from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
-from kilt.evaluate.players import load_agent
-from kilt.evaluate.tree_sanity import reports_of_run, tree_report
+from kilt.evaluate.tree_sanity import tree_report
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
+from kilt.players.agents import load_agent
+from kilt.players.profile import Subject
+from kilt.players.reports import reports_of_run
 from kilt.runs import folder
 from kilt.runs.budget import Budget
 from kilt.runs.check import check
 from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
-from kilt.runs.subject import Subject
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
 from kilt.solve.cfr import SELF_PLAY, VectorCfr

@@ -38,6 +38,7 @@ from kilt.play.agent import BASELINES, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.tables.flat import FullWidth
 from kilt.strategy.blueprint import Blueprint
@@ -162,7 +163,7 @@ def test_means_over_many_boards_are_drawn(monkeypatch):
     monkeypatch.setattr(hand_ends, "DRAWN", 4000)
     assert luck((0,))[0] == pytest.approx(one[0], abs=0.2)
     assert luck(None)[:4] == pytest.approx(all_hands[:4], abs=0.2)
-    case = LogCase(LEDUC, "probe", "probe")
+    case = LogCase(LEDUC, "probe", "probe", load=load_agent)
     assert "all-cards+divat" not in {row.name for row in case.judge.estimators}  # as in hold'em: only if asked for
 
 
@@ -498,7 +499,7 @@ def test_intervals_of_short_matches_hold_the_value(blueprint, way):
 
 def test_logs_in_parts(log_file, monkeypatch):
     """However a log is cut, and whichever process has a part of it, the result is the same."""
-    case, text = LogCase(LEDUC, "probe", "probe"), log_file.read_text()
+    case, text = LogCase(LEDUC, "probe", "probe", load=load_agent), log_file.read_text()
     whole = estimate_by_name(case, text)
     monkeypatch.setattr(log_estimates, "LINES", 30)
     told = []

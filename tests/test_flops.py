@@ -13,7 +13,7 @@ from kilt.errors import RunError
 from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.judge import judge_of
-from kilt.runs.subject import Subject
+from kilt.players.profile import Subject
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW
 from kilt.tree.vector_tree import drawn_tree, flop_tree

@@ -41,6 +41,7 @@ LAYERS = [
     {"search"},
     {"evaluate"},
     {"runs"},
+    {"players"},
     {"spots"},
     {"viz"},
     {"api"},

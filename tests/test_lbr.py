@@ -19,6 +19,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play import match as match_module
 from kilt.play.agent import BASELINES, Observation, PublicPolicy
+from kilt.players.agents import load_agent
 from naive import Drawn, ends, exact_responses, local_values
 
 LEDUC = load_game("leduc")
@@ -189,7 +190,7 @@ def test_exact_responses_in_the_last_round(game):
 
 def test_the_exact_response_is_the_same_on_several_processes(monkeypatch):
     monkeypatch.setattr(match_module, "WORTHWHILE", 0.0)  # start processes for any match
-    one, two = (last_round_bound(LEDUC, "random", 400, 3, processes=n) for n in (1, 2))
+    one, two = (last_round_bound(LEDUC, "random", 400, 3, load=load_agent, processes=n) for n in (1, 2))
     assert one == two and one.won.mean > one.money.mean and one.won.margin < 0.7 * one.money.margin
 
 

@@ -12,7 +12,6 @@ from kilt.cli import app
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import estimate_from_log
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.portfolio import Portfolio, score, upper_bounds
 from kilt.games import load_game
 from kilt.play.acpc import read_notes
@@ -20,6 +19,7 @@ from kilt.play.agent import BASELINES, pick
 from kilt.play.columns import readable_hands
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent
 from test_estimators import Drawn, value
 
 LEDUC = load_game("leduc")

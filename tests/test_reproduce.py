@@ -24,13 +24,13 @@ from kilt.cards.deck import FULL
 from kilt.config import SolverConfig
 from kilt.errors import AbstractionError, ArtifactError, GameError, RunError
 from kilt.evaluate import flops
-from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
 from kilt.games.gamedef import library
+from kilt.players.fixed_agents import fixed_agent
+from kilt.players.profile import Subject
 from kilt.runs.budget import Budget
-from kilt.runs.subject import Subject
 from kilt.solve import forms
 from kilt.solve.cfr import VectorCfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table

@@ -17,7 +17,6 @@ from kilt.config import ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.evaluate import resolving as resolving_values
 from kilt.evaluate.lbr import lower_bound
-from kilt.evaluate.players import load_agent, load_player
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -25,6 +24,7 @@ from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import BASELINES, Observation, SeatedAgent, begun
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent, load_player
 from kilt.search import agent as search
 from kilt.search.agent import ResolvingAgent
 from kilt.search.allowance import Allowance, DroppedError

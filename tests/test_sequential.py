@@ -6,10 +6,10 @@ import pytest
 from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate import matchup
-from kilt.evaluate.players import load_holdem
 from kilt.evaluate.sequential import decide, margin, until_decided
 from kilt.play.agent import BASELINES
 from kilt.play.match import Match, play_match
+from kilt.players.agents import load_holdem
 
 LEDUC = load_holdem("leduc")
 

@@ -24,10 +24,10 @@ from kilt.play import match as matches
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
+from kilt.players.profile import Subject
 from kilt.runs.answers import solve_answer
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run
-from kilt.runs.subject import Subject
 from kilt.solve.counter import Against
 from kilt.strategy.model import OpponentModel
 from loaders import Rooted, baseline, here_only

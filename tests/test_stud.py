@@ -14,11 +14,11 @@ from commands import answer, refused
 from kilt.abstraction.stud import StudBoards
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError, GameError, PlayError, RunError
-from kilt.evaluate.players import load_holdem
 from kilt.games import load_game, poker
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
+from kilt.players.agents import load_holdem
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.problem import FLAT, FlatProblem

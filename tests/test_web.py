@@ -35,11 +35,11 @@ from kilt.api import solve_game
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
 from kilt.evaluate.decisions import decision_values, exact, judged, ranges
-from kilt.evaluate.players import load_holdem, load_player
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.machine import ProcessId
 from kilt.play.agent import known
 from kilt.play.dealer import Cards, Hand
+from kilt.players.agents import load_holdem, load_player
 from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
 from kilt.web import server

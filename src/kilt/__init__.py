@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from kilt.cards.deck import FULL, Deck
     from kilt.config import Config
     from kilt.errors import GameError, KiltError
-    from kilt.evaluate.players import load_agent
     from kilt.evaluate.stats import Estimate, win_rate
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
+    from kilt.players.agents import load_agent
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.solve.counter import Against
@@ -79,7 +79,7 @@ _HOMES = {
     "check_game": "games.game",
     "equity": "api",
     "exploitability": "api",
-    "load_agent": "evaluate.players",
+    "load_agent": "players.agents",
     "load_game": "games",
     "model_opponent": "api",
     "open_blueprint": "api",

@@ -22,11 +22,9 @@ from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
 from kilt.errors import GameError, PlayError, RunError, file_errors
-from kilt.evaluate.agents import AGENTS, fixed_agent
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.matchup import meet
 from kilt.evaluate.observer import SHOWN
-from kilt.evaluate.players import game_for, load_agent, load_holdem, own_game
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
@@ -34,11 +32,13 @@ from kilt.play.agent import Agent
 from kilt.play.match import Match
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
+from kilt.players.agents import game_for, load_agent, load_holdem, own_game
+from kilt.players.fixed_agents import AGENTS, fixed_agent
+from kilt.players.modelled import log_text, observer_for
+from kilt.players.profile import Subject
 from kilt.runs.budget import Budget, Step
-from kilt.runs.modelled import log_text, observer_for
 from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.run import Run, StoredRun, configured_run, continued_run, new_run
-from kilt.runs.subject import Subject
 from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem

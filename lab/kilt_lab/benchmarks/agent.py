@@ -20,7 +20,6 @@ from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import win_rate
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
@@ -28,6 +27,7 @@ from kilt.play.agent import BASELINES, Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named

@@ -26,12 +26,12 @@ from kilt.abstraction.pipeline import build
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.log_estimates import LogCase
-from kilt.evaluate.players import load_agent
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import log_line
 from kilt.play.columns import readable_hands
 from kilt.play.match import MatchSetup, play_match
+from kilt.players.agents import load_agent
 from kilt.solve.external import External, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt_lab.benchmarks.measure import Figure
@@ -90,7 +90,9 @@ def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
 
 
 def _case(run: str, game: str, *estimators: str) -> LogCase:
-    return LogCase(Holdem(ready_made(game), game), run, run, estimators=tuple(map(estimator_named, estimators)))
+    return LogCase(
+        Holdem(ready_made(game), game), run, run, estimators=tuple(map(estimator_named, estimators)), load=load_agent
+    )
 
 
 def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:

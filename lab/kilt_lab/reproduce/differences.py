@@ -20,7 +20,7 @@ from typing import NamedTuple
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.evaluate.judge import judge_of
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT

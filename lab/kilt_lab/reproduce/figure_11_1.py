@@ -28,8 +28,8 @@ from kilt.abstraction.features import Deal
 from kilt.config import config_of
 from kilt.errors import RunError
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.players.agents import load_holdem
 from kilt.runs.loop import CHUNK
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem

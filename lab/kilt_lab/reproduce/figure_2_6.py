@@ -15,8 +15,8 @@ from time import perf_counter
 import numpy as np
 
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.players.agents import load_holdem
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.claims import Claim, Row, contrast, lower

@@ -21,7 +21,7 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt.solve.cfr import VectorCfr
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines

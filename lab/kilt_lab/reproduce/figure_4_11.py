@@ -12,13 +12,13 @@ from sys import maxsize
 
 from kilt.config import config_of
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.players.agents import load_holdem
+from kilt.players.profile import Subject
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
 from kilt.runs.run import configured_run
-from kilt.runs.subject import Subject
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
 from kilt_lab.reproduce.claims import Claim, Row, as_printed, lower

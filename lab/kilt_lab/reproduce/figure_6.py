@@ -25,9 +25,9 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import RunError
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
+from kilt.players.agents import load_holdem
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import safe_response, solve_lp

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from kilt.artifact import exists
 from kilt.errors import GameError, RunError
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_player
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.jit import cores
 from kilt.play.agent import KnownAgent, known
 from kilt.play.tree_agent import TreeAgent
+from kilt.players.agents import load_player
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run
 from kilt.solve.problem import CPU, VectorProblem

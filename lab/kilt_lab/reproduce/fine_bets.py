@@ -20,7 +20,7 @@ from time import process_time
 
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import post_processed
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt.solve.external import External
 from kilt.strategy.postprocess import rule_named
 from kilt_lab.reproduce.agents import sampled_agent, won_by

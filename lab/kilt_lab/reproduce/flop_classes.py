@@ -30,8 +30,8 @@ from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.arrays import Array, BoolArray, IntArray
 from kilt.cards.deck import Deck
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.jit import cores
+from kilt.players.agents import load_holdem
 from kilt.viz.boards import plot_errors
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.claims import Claim, Row, as_printed, contrast, lower

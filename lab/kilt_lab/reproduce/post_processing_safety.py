@@ -28,8 +28,8 @@ from kilt.config import Config, read_config
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
-from kilt.evaluate.players import blueprint_agent, load_holdem
 from kilt.jit import cores
+from kilt.players.agents import blueprint_agent, load_holdem, loaded
 from kilt.runs.examples import DEMO_CLASSES, HOUSE, demo_config
 from kilt_lab.reproduce.agents import solved_agent, won_by
 from kilt_lab.reproduce.claims import Claim, Row, Slack, contrast
@@ -138,6 +138,7 @@ def _judged(agent: str, rows: Sequence[str], asked: Request, out: Path, watcher:
                 seed,
                 bets=menu,
                 first_round=first,
+                load=loaded,
                 processes=config.solver.threads,
                 stop=watcher.stopped,
             )

@@ -17,7 +17,7 @@ from time import process_time
 
 from kilt.abstraction.plan import PublicPlan
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt_lab.reproduce.agents import sampled_agent, won_by
 from kilt_lab.reproduce.claims import Claim, Row, higher, positive
 from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs

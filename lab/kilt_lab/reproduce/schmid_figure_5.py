@@ -26,10 +26,10 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
-from kilt.evaluate.players import load_agent, load_holdem
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.jit import cores
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent, load_holdem
 from kilt_lab.reproduce.agents import SolvedAgent, solved_agent
 from kilt_lab.reproduce.claims import Claim, Row, positive
 from kilt_lab.reproduce.figure_6_holdem import KeptAnswers, StoppedError

@@ -20,7 +20,7 @@ import numpy as np
 
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.evaluate.players import load_holdem
+from kilt.players.agents import load_holdem
 from kilt_lab.reproduce.agents import sampled_agent, with_spare_seeds, won_by
 from kilt_lab.reproduce.claims import Claim, Row, contrast, every, higher
 from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs

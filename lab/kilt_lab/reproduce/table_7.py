@@ -45,7 +45,6 @@ from kilt.config import Config, SolverConfig
 from kilt.evaluate.estimators import estimator_named, follow, hand_values
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
-from kilt.evaluate.players import load_agent, load_holdem
 from kilt.evaluate.stats import WIDTH, estimate
 from kilt.evaluate.values import SeenHands, alike
 from kilt.games.holdem import Holdem
@@ -54,6 +53,7 @@ from kilt.play.acpc import log_line
 from kilt.play.agent import known
 from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
+from kilt.players.agents import load_agent, load_holdem
 from kilt_lab.reproduce.agents import solved_agent
 from kilt_lab.reproduce.claims import Claim, Interval, Row, Rows, every, lower
 from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs

@@ -25,13 +25,13 @@ from kilt.arrays import FloatArray
 from kilt.evaluate.estimators import Estimator, estimator_named
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.log_estimates import LogJudge
-from kilt.evaluate.players import PORTFOLIO, load_agent
 from kilt.evaluate.portfolio import Portfolio
 from kilt.evaluate.stats import WIDTH, Estimate, estimate, student_width
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
+from kilt.players.agents import PORTFOLIO, load_agent
 from kilt_lab.reproduce import table_7
 from kilt_lab.reproduce.claims import Claim, Interval, Row, Rows, Slack
 from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs

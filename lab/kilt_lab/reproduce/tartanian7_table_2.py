@@ -15,9 +15,9 @@ from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.flops import Watcher
 from kilt.evaluate.matchup import meet
-from kilt.evaluate.players import load_agent, load_holdem
 from kilt.evaluate.stats import Estimate, win_rate
 from kilt.jit import cores
+from kilt.players.agents import load_agent, load_holdem
 from kilt_lab.reproduce.agents import solved_agent
 from kilt_lab.reproduce.claims import Claim, Row, Slack, contrast
 from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request, whole_runs

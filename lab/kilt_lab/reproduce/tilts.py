@@ -28,10 +28,10 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import GameError
 from kilt.evaluate.flops import Watcher
-from kilt.evaluate.players import load_holdem
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
+from kilt.players.agents import load_holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.joint import JointCfr, JointGame
 from kilt.tree.vector import VectorGame

@@ -40,10 +40,10 @@ def demo(
 
     from kilt import artifact
     from kilt.abstraction.plan import plan_named
-    from kilt.evaluate.players import blueprint_agent, strategy_of
     from kilt.evaluate.stats import win_rate
-    from kilt.evaluate.tree_sanity import reports_of_run
     from kilt.play.agent import BASELINES
+    from kilt.players.agents import blueprint_agent, strategy_of
+    from kilt.players.reports import reports_of_run
     from kilt.runs.examples import DEMO, DEMO_CARDS, DEMO_CLASSES
     from kilt.runs.folder import RunFolder
     from kilt.solve.problem import require_device

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate
     from kilt.games.gamedef import GameDef
-    from kilt.runs.subject import Subject
+    from kilt.players.profile import Subject
     from kilt.solve.abstract_problem import AbstractProblem
 
 LONG = 120.0  # seconds of a walk: where it takes longer it goes flop by flop, so that it can be stopped and go on
@@ -91,9 +91,9 @@ def exploitability(
     resumes.
     """
     from kilt.errors import RunError
-    from kilt.evaluate.agents import AGENTS
-    from kilt.evaluate.players import resolves
-    from kilt.runs.subject import Subject
+    from kilt.players.agents import resolves
+    from kilt.players.fixed_agents import AGENTS
+    from kilt.players.profile import Subject
 
     if (run is None) == (game is None):
         raise RunError(
@@ -276,8 +276,8 @@ def lbr(
     from kilt.errors import PlayError
     from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
-    from kilt.evaluate.players import load_agent, load_holdem, load_player, strategies_to_judge, strategy_of
     from kilt.jit import cores
+    from kilt.players.agents import load_holdem, load_player, loaded, strategies_to_judge, strategy_of
 
     agent, rules = load_player(player, load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":
@@ -290,7 +290,7 @@ def lbr(
         )
     first = last if exact else first
     bound = last_round_bound if exact else partial(lower_bound, first_round=first)
-    players = {name: strategy_of(load_agent(name)) for name in strategies_to_judge(player, agent)}
+    players = {name: strategy_of(loaded(name)) for name in strategies_to_judge(player, agent)}
     with interrupts(at_once=False) as stopped:
         found = _lower_bounds(
             players,
@@ -300,6 +300,7 @@ def lbr(
                 hands,
                 seed,
                 bets=BETS if bets is None else bets,
+                load=loaded,
                 processes=cores() if processes is None else processes,
                 **watching,
             ),

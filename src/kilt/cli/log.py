@@ -123,9 +123,9 @@ def log(
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
-    from kilt.evaluate.players import load_holdem
     from kilt.jit import cores
     from kilt.play.acpc import decoded
+    from kilt.players.agents import load_holdem
 
     if player is None and (name or instead or estimator or opponent or values or partial):
         raise PlayError("--name, --as, --estimator and the like say how a player is judged: give --player too")
@@ -218,7 +218,7 @@ def _judge(
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
-    from kilt.evaluate.players import load_player, strategy_of
+    from kilt.players.agents import load_player, loaded, strategy_of
 
     played, rules = load_player(player, game)
     for spec in filter(None, others.values()):
@@ -236,6 +236,7 @@ def _judge(
         others["values"],
         estimators=rows,
         partial=partial,
+        load=loaded,
     )
     with waiting("loading players, and for AIVAT learning or reading values of states …"):
         _ = case.judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kilt.engines import Engine
     from kilt.evaluate.stats import Estimate
     from kilt.games.holdem import Holdem
-    from kilt.play.agent import Agent
     from kilt.play.dealer import Hand
     from kilt.play.match import Match
 
@@ -186,6 +185,7 @@ def first_meets_others(
     from kilt.evaluate.matchup import meet
     from kilt.evaluate.sequential import until_decided
     from kilt.jit import cores
+    from kilt.players.agents import loaded
 
     rules = _common_game(players, game)
     matches: list[Match] = []
@@ -203,7 +203,7 @@ def first_meets_others(
                     way=way,
                     also_play=also_play,
                     duplicate=duplicate,
-                    load=_load,
+                    load=loaded,
                     processes=cores() if processes is None else processes,
                     engine=engine,
                     sink=sink.write if log else None,
@@ -241,10 +241,10 @@ def say_strategies(players: list[str]) -> None:
 
 
 def _strategies(players: list[str]) -> dict[str, str]:
-    """Which strategy each player plays, by the player's name: see `kilt.evaluate.players.strategy_of`."""
-    from kilt.evaluate.players import strategy_of
+    """Which strategy each player plays, by the player's name: see `kilt.players.agents.strategy_of`."""
+    from kilt.players.agents import loaded, strategy_of
 
-    return {agent.name: strategy for agent in map(_load, players) if (strategy := strategy_of(agent))}
+    return {agent.name: strategy for agent in map(loaded, players) if (strategy := strategy_of(agent))}
 
 
 def _say_how(match: Match) -> None:
@@ -277,6 +277,7 @@ def crosstable(
     """
     from kilt.evaluate import crosstable as tables
     from kilt.jit import cores
+    from kilt.players.agents import loaded
 
     rules = _common_game(players, game)
     pairs = len(players) * (len(players) - 1) // 2
@@ -292,7 +293,7 @@ def crosstable(
             seed,
             way=way,
             duplicate=duplicate,
-            load=_load,
+            load=loaded,
             processes=cores() if processes is None else processes,
             engine=found,
             tick=partial(tick, f"{pairs} matches", 0),
@@ -323,23 +324,15 @@ def crosstable(
     _end(stopped)
 
 
-@cache
-def _load(spec: str) -> Agent:
-    """An agent by name, loaded once in a process."""
-    from kilt.evaluate.players import load_agent
-
-    return load_agent(spec)
-
-
 def _common_game(players: list[str], name: str | None) -> Holdem:
     """The game that all players play: the one of that name, or that of the first player who was made for one."""
     from kilt.errors import PlayError
-    from kilt.evaluate.players import game_for, load_holdem, own_game
     from kilt.play.agent import RememberingAgent
+    from kilt.players.agents import game_for, load_holdem, loaded, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")
-    agents = [_load(spec) for spec in players]
+    agents = [loaded(spec) for spec in players]
     for agent in agents:
         if isinstance(agent, RememberingAgent):
             say(f"{agent.name} remembers earlier hands: its matches are played in order, by one process")

@@ -86,7 +86,7 @@ def counted(
     skip: bool = False,
 ) -> Counted:
     """Count what a player did in logs, at the information sets of a run, a configuration or a game."""
-    from kilt.runs.modelled import log_text, observer_for
+    from kilt.players.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
 
     with ticking() as tick, observer_for(target, player, mucked, mapping_named(translation), tick) as seen:

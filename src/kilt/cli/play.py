@@ -45,8 +45,8 @@ def dealer(
     ] = None,
 ) -> None:
     """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
-    from kilt.evaluate.players import load_holdem
     from kilt.play.net import Limits, serve
+    from kilt.players.agents import load_holdem
 
     def announce(ports: tuple[int, int]) -> None:
         typer.echo(f"{ports[0]} {ports[1]}")
@@ -100,8 +100,8 @@ def agent(
     """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
     from secrets import randbits
 
-    from kilt.evaluate.players import load_holdem, load_player
     from kilt.play.net import play_agent
+    from kilt.players.agents import load_holdem, load_player
 
     who, rules = load_player(player, None if game is None else load_holdem(game))
     seed = randbits(63) if seed is None else seed

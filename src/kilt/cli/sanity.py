@@ -40,7 +40,7 @@ def sanity(
     code is 1 if either fails a check. For a game that was solved without an abstraction, the checks are about aces, the
     nuts and the actions of each round, on one board for every 200 deals.
     """
-    from kilt.evaluate.tree_sanity import reports_of_run
+    from kilt.players.reports import reports_of_run
     from kilt.strategy.naming import AS_PLAYED
 
     with waiting("checking …"):

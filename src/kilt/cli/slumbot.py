@@ -65,10 +65,10 @@ def slumbot(
     from secrets import randbits
 
     from kilt.errors import PlayError
-    from kilt.evaluate.players import load_holdem, load_player, strategy_of
     from kilt.evaluate.slumbot_rates import slumbot_rates
     from kilt.play.slumbot import GAME, URL, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
+    from kilt.players.agents import load_holdem, load_player, strategy_of
 
     if hands < 1:
         raise PlayError(f"a match of {hands} hands cannot be played: ask for 1 or more")

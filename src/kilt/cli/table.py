@@ -90,9 +90,9 @@ def play(
     import random
 
     from kilt.errors import PlayError
-    from kilt.evaluate.players import load_holdem, load_player
     from kilt.play.acpc import Score, log_entry, read_names
     from kilt.play.person import Adviser, Session, duplicate_deals
+    from kilt.players.agents import load_holdem, load_player
 
     if match is not None and hands is not None:
         raise PlayError(f"--match {match} and --hands {hands} are given: leave out one of them")
@@ -153,7 +153,7 @@ class _TableScreen:
 
     def welcome(self, session: Session, seed: int) -> None:
         """Say who plays what."""
-        from kilt.evaluate.players import strategy_of
+        from kilt.players.agents import strategy_of
 
         rules = session.game.rules
         low, high = sorted(rules.blinds)

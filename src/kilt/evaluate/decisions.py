@@ -6,9 +6,9 @@ the turn): values are exact there. Elsewhere the boards are drawn, and values ha
 win at a showdown on these boards, whose mean over all boards is known, takes much of the luck of the draw away.
 
 >>> from kilt.api import solve_game
->>> from kilt.evaluate.players import load_holdem
+>>> from kilt.games import load_game
 >>> from kilt.play.strategy_agent import StrategyAgent
->>> kuhn = load_holdem("kuhn")
+>>> kuhn = load_game("kuhn")
 >>> agent = StrategyAgent("kuhn", kuhn, solve_game(kuhn, "cfr+", iterations=1000).strategy)
 >>> found = decision_values(agent, kuhn, kuhn.replay("cr"), ())
 >>> found.actions, found.values[:, 2].round(6).tolist()  # with the king, a call wins 2 of the pot and the bet

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -26,14 +25,13 @@ from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.evaluate.lbr import BETS, LowerBound, raises_on
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import played_rate, win_rate
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.play.agent import Agent, KnownAgent, known
 from kilt.play.dealer import Hand
-from kilt.play.match import play_match
+from kilt.play.match import Load, loaded_player, play_match
 
 CALLER = "always-call"
 
@@ -112,6 +110,7 @@ def last_round_bound(
     seed: int = 0,
     *,
     bets: ActionAbstraction | str = BETS,
+    load: Load | None = None,
     processes: int = 1,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
@@ -120,7 +119,7 @@ def last_round_bound(
 
     Parameters
     ----------
-    game, agent, hands, seed, bets, processes, tick, stop
+    game, agent, hands, seed, bets, load, processes, tick, stop
         As in `lbr.lower_bound`.
 
     Returns
@@ -129,27 +128,16 @@ def last_round_bound(
         A lower bound of the agent's exploitability. `money` is what a player who always calls won on the same hands.
     """
     menu = actions_of(bets) if isinstance(bets, str) else bets
-    known(_loaded(agent) if isinstance(agent, str) else agent)
+    known(loaded_player(agent, load))
     match = play_match(
         game,
         (CALLER, agent),
         hands,
         seed,
-        load=_load,
+        load=load,
         processes=processes,
         judge=LastRoundResponse(game, menu),
         tick=tick,
         stop=stop,
     )
     return LowerBound(win_rate(match), played_rate(match), match.hands)
-
-
-@lru_cache(maxsize=4)
-def _loaded(name: str) -> Agent:
-    """An agent by name, loaded once in each process."""
-    return load_agent(name)
-
-
-def _load(name: str) -> Agent:
-    """`_loaded` for other processes: what remembers results cannot be sent to them."""
-    return _loaded(name)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,6 @@ import numpy as np
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.evaluate.values import edges_over, hands_apart
 from kilt.games.game import CHANCE
@@ -45,7 +44,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
 from kilt.play.agent import Agent, KnownAgent, Observation, known
 from kilt.play.dealer import Hand
-from kilt.play.match import play_match
+from kilt.play.match import Load, loaded_player, play_match
 
 NAME = "local-best-response"
 # Small and large sizes that few trees have; fewer for raises of bets.
@@ -221,6 +220,7 @@ def lower_bound(
     *,
     bets: ActionAbstraction | str = BETS,
     first_round: int = 0,
+    load: Load | None = None,
     processes: int = 1,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
@@ -232,8 +232,7 @@ def lower_bound(
     game : Holdem
         The rules.
     agent : Agent or str
-        Whom to exploit: it has to tell its strategy (`KnownAgent`). On several processes better by name, as
-        `kilt.evaluate.players.load_agent` takes it.
+        Whom to exploit: it has to tell its strategy (`KnownAgent`). On several processes better by name, for `load`.
     hands : int
         Number of hands, even.
     seed : int
@@ -242,6 +241,8 @@ def lower_bound(
         The raises that LBR considers in no-limit games.
     first_round : int
         The round from which on LBR bets and folds, from 0; in those before it checks and calls.
+    load : callable, optional
+        Loads an agent by name: see `kilt.play.match.play_match`.
     processes : int
         Number of processes at most. The result does not depend on it.
     tick : callable
@@ -257,14 +258,14 @@ def lower_bound(
     if not 0 <= first_round < game.rules.rounds:
         raise PlayError(f"LBR is to bet from round {first_round} on: {game.name} has 0 to {game.rules.rounds - 1}")
     menu, chips = actions_of(bets) if isinstance(bets, str) else bets, list[float]()
-    load = partial(_player, str(agent), menu, first_round)
-    lbr = _local_best_response(agent, menu, first_round)
+    lbr = LocalBestResponse(known(loaded_player(agent, load)), menu, first_round)
+    by_name = partial(_player, load, str(agent), menu, first_round)
     match = play_match(
         game,
         (NAME, agent) if isinstance(agent, str) else (lbr, agent),
         hands,
         seed,
-        load=load,
+        load=by_name,
         processes=processes,
         sink=lambda hand: chips.append(lbr.without_luck(hand, hand.number % 2)),
         tick=tick,
@@ -274,13 +275,7 @@ def lower_bound(
     return LowerBound(estimate(pairs * (1000 / game.rules.big_blind)), win_rate(match), match.hands)
 
 
-_loaded = lru_cache(maxsize=4)(load_agent)  # in each process; both players of a match know it
-
-
-def _local_best_response(agent: Agent | str, bets: ActionAbstraction, first_round: int) -> LocalBestResponse:
-    return LocalBestResponse(known(_loaded(agent) if isinstance(agent, str) else agent), bets, first_round)
-
-
-def _player(agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
+def _player(load: Load | None, agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
     """A player of a match between LBR and an agent, by name."""
-    return _local_best_response(agent, bets, first_round) if name == NAME else _loaded(name)
+    found = loaded_player(agent, load)
+    return LocalBestResponse(known(found), bets, first_round) if name == NAME else found

@@ -21,7 +21,6 @@ from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
 from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
-from kilt.evaluate.players import load_agent
 from kilt.evaluate.portfolio import Portfolio, Tabulated, components_of, player_of
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
 from kilt.evaluate.values import SeenHands, StateValues, alike, large
@@ -31,6 +30,7 @@ from kilt.play.agent import known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
+from kilt.play.match import Load
 
 FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
 LINES = 1024  # of a log, that a process judges before it reports: many have their betting in common
@@ -264,7 +264,7 @@ class LogCase:
     player : str
         The name of the player in the log whose strategy is known.
     played : str
-        The strategy that the player has played by, as `kilt.evaluate.players.load_agent` takes it.
+        The strategy that the player has played by.
     judged, opponent : str or None
         The strategy to be judged, and that of the opponent: see `estimate_from_log`.
     values : str or None
@@ -275,6 +275,8 @@ class LogCase:
         Take the opponent's cards as seen at showdowns alone.
     notes : mapping
         What the log notes of each hand, by number: see `kilt.play.acpc.read_notes`. Portfolios are judged by them.
+    load : callable
+        Loads an agent by name; a function of a module, for other processes.
     """
 
     game: Holdem
@@ -286,15 +288,16 @@ class LogCase:
     estimators: tuple[Estimator, ...] | None = None
     partial: bool = False
     notes: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    load: Load = field(kw_only=True)
 
     @cached_property
     def judge(self) -> LogJudge:
         """The judge, once agents are loaded and values of states are learnt or read."""
-        played = _tabulated(self.played)
-        judged = _tabulated(self.judged) if self.judged and self.judged != self.played else played
-        opponent = _tabulated(self.opponent) if self.opponent else None
+        played = self._tabulated(self.played)
+        judged = self._tabulated(self.judged) if self.judged and self.judged != self.played else played
+        opponent = self._tabulated(self.opponent) if self.opponent else None
         without = LogJudge(self.game, self.player, played, judged, (), None, opponent, self.partial)
-        states = self._states(_tabulated(self.values) if self.values else played)
+        states = self._states(self._tabulated(self.values) if self.values else played)
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
@@ -304,6 +307,11 @@ class LogCase:
             names = (self.player, self.judge.played.name)
             return [with_notes(hand, self.notes, names) for hand in hands], faults
         return list(hands), faults
+
+    def _tabulated(self, name: str) -> Tabulated:
+        """Load an agent that can be judged; PlayError if it does not tell its strategy."""
+        agent = self.load(name)
+        return agent if isinstance(agent, Portfolio) else known(agent)
 
     def _states(self, agent: Tabulated) -> StateValues | None:
         """Values of states, where AIVAT is asked for and can have them."""
@@ -350,12 +358,6 @@ def estimate_by_name(
     result = case.judge.summary(judged)
     result.faults = faults
     return result
-
-
-def _tabulated(spec: str) -> Tabulated:
-    """An agent by name that can be judged; PlayError if it does not tell its strategy."""
-    agent = load_agent(spec)
-    return agent if isinstance(agent, Portfolio) else known(agent)
 
 
 def _with_notes(case: LogCase, text: str) -> LogCase:

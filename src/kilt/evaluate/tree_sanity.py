@@ -8,33 +8,18 @@ their order, so that subgames on disk are unpacked once or so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from kilt.arrays import BoolArray, FloatArray
-from kilt.artifact import exists
 from kilt.cards.hands import strengths
 from kilt.errors import PlayError
-from kilt.evaluate.players import (
-    blueprint_agent,
-    blueprint_folder,
-    blueprint_name,
-    chooses_rule,
-    load_player,
-    strategy_of,
-)
-from kilt.evaluate.sanity import ACES, DEALS, NUTS, Finding, Report, report
-from kilt.evaluate.self_play import AS_SOLVED
+from kilt.evaluate.sanity import ACES, DEALS, NUTS, Finding, Report
 from kilt.games.game import CHANCE
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import rivals
-from kilt.play.agent import KnownAgent, known
-from kilt.solve.forms import stored_form
-from kilt.solve.problem import ABSTRACT
-from kilt.strategy.blueprint import STRATEGY
+from kilt.play.agent import KnownAgent
 
 DEALS_OF_BOARD = 200  # deals of self-play that a board with all its hands stands for
 BOARDS = DEALS // DEALS_OF_BOARD  # that are drawn
@@ -76,38 +61,6 @@ def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[B
             after[seat] *= share
             if action != FOLD and after[seat].any():
                 below.append((position.after(action), after))
-
-
-def reports_of_run(run: str | Path, deals: int = DEALS, seed: int = 0) -> tuple[Report, ...]:
-    """The reports about a run: one for each of its strategies.
-
-    Parameters
-    ----------
-    run : str or Path
-        A run, or an exported agent. Its average strategy is checked, and after it the strategy as played where that
-        differs. ``RUN@RULE`` chooses one of them.
-    deals : int
-        Number of deals of self-play. In games that were solved without an abstraction, a board with all its hands
-        stands for 200 of them.
-    seed : int
-        Equal seeds give equal reports.
-
-    Returns
-    -------
-    tuple of Report
-        One or two; `Report.strategy` names the strategy.
-    """
-    place, _ = blueprint_folder(str(run))
-    if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
-        agent, game = load_player(str(run))
-        found = tree_report(known(agent), game, max(deals // DEALS_OF_BOARD, 1), seed)
-        return (replace(found, strategy=strategy_of(agent)),)
-    played = blueprint_agent(str(run))
-    both = replace(played, rule=AS_SOLVED), played
-    return tuple(
-        replace(report(agent.blueprint, deals, seed, agent.mapping, agent.rule), strategy=blueprint_name(agent))
-        for agent in (both[1:] if chooses_rule(str(run)) or played.rule.idle else both)
-    )
 
 
 def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:

@@ -101,6 +101,15 @@ class Match:
         return len(self.results) * (2 if self.duplicate else 1)
 
 
+def loaded_player(player: Agent | str, load: Load | None) -> Agent:
+    """The player itself, or the agent that `load` makes from its name."""
+    if not isinstance(player, str):
+        return player
+    if load is None:
+        raise PlayError(f"the player {player!r} is a name, and nothing is given to load it with: give `load`")
+    return load(player)
+
+
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
     """All that a process needs to play any hand of a match."""
@@ -115,7 +124,7 @@ class MatchSetup:
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
         """The players; those given by name are loaded at the first hand, in each process."""
-        return self._agent(self.players[0]), self._agent(self.players[1])
+        return loaded_player(self.players[0], self.load), loaded_player(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
@@ -177,13 +186,6 @@ class MatchSetup:
             judged = values.reshape(len(results), -1).mean(axis=1).tolist()
         return Chunk(results, judged, hands if keep else [])
 
-    def _agent(self, player: Agent | str) -> Agent:
-        if not isinstance(player, str):
-            return player
-        if self.load is None:
-            raise PlayError(f"the player {player!r} is a spec, and nothing is given to load it with: give `load`")
-        return self.load(player)
-
 
 def play_match(
     game: Holdem,
@@ -216,7 +218,7 @@ def play_match(
     duplicate : bool
         Play every deal twice, with the players swapped: most of the luck of the cards cancels.
     load : callable, optional
-        Makes an agent from a name, such as `kilt.evaluate.players.load_agent`. For several processes it has to be a
+        Makes an agent from a name, such as `kilt.players.agents.load_agent`. For several processes it has to be a
         function of a module, or a partial of one.
     processes : int
         Number of processes at most. Short matches stay in this process, and so do those of players who remember.

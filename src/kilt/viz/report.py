@@ -100,11 +100,11 @@ def contents_of(
     steps : sequence of Step
         The measurements of its run.
     plays : str
-        The strategy that its agent plays, in words: see `kilt.evaluate.players.strategy_of`.
+        The strategy that its agent plays, in words: see `kilt.players.agents.strategy_of`.
     matches : sequence of MatchResult
         Matches that its agent has played.
     sanity : Report or sequence of Report
-        What `kilt.evaluate.tree_sanity.reports_of_run` found, or `kilt.evaluate.sanity.report`.
+        What `kilt.players.reports.reports_of_run` found, or `kilt.evaluate.sanity.report`.
     commands : sequence of (str, str)
         What for, and what to type next.
 

@@ -19,11 +19,11 @@ from kilt.api import solve_game
 from kilt.config import SPOT, read_config
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
 from kilt.evaluate.deserved import can_learn, states_of
-from kilt.evaluate.players import load_holdem, load_player
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.strategy_agent import StrategyAgent
+from kilt.players.agents import load_holdem, load_player
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve

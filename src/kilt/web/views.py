@@ -3,7 +3,7 @@
 A place is a game, what was bet (``history``, as the ACPC writes it) and the board. Any agent that tells its strategy
 can be looked at: blueprints, solved small games, baselines.
 
->>> from kilt.evaluate.players import load_holdem, load_player
+>>> from kilt.players.agents import load_holdem, load_player
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
 >>> view = strategy_view(agent, game, "", ())
 >>> view["title"], [(action["words"], action["share"]) for action in view["actions"]], len(view["cells"])
@@ -22,13 +22,13 @@ from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.decisions import JudgedDecision, decision_values, exact, ranges
-from kilt.evaluate.players import strategy_of
 from kilt.evaluate.self_play import apart
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.play.agent import Agent, KnownAgent, PublicPolicy
 from kilt.play.person import in_words
+from kilt.players.agents import strategy_of
 from kilt.web.card_views import bucket_row, cards_of
 
 KINDS = {FOLD: "fold", CALL: "call"}  # of actions; all others are raises

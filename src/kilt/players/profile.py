@@ -26,11 +26,12 @@ from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
-from kilt.evaluate.agents import fixed_agent
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
-from kilt.evaluate.players import (
+from kilt.evaluate.responses import PARTS, response_values
+from kilt.play.blueprint import BlueprintAgent
+from kilt.players.agents import (
     BLUEPRINT,
     blueprint_agent,
     blueprint_folder,
@@ -38,8 +39,7 @@ from kilt.evaluate.players import (
     chooses_rule,
     load_holdem,
 )
-from kilt.evaluate.responses import PARTS, response_values
-from kilt.play.blueprint import BlueprintAgent
+from kilt.players.fixed_agents import fixed_agent
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import open_run
 from kilt.solve.abstract_problem import AbstractProblem

@@ -30,7 +30,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -79,6 +79,11 @@ _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
+def loaded(name: str) -> Agent:
+    """An agent by name, loaded once in a process: the `load` of matches, which other processes find by its name."""
+    return _remembered(name, tuple(_written(part) for part in re.split("[:,]", name)))
+
+
 @file_errors()
 def load_agent(spec: str | Path) -> Agent:
     """An agent by name.
@@ -110,6 +115,17 @@ def load_agent(spec: str | Path) -> Agent:
     if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
         return _solved_agent(spec.rstrip("/"), stored, rest)
     return _run_agent(spec)
+
+
+@lru_cache(maxsize=8)
+def _remembered(name: str, written: tuple[int, ...]) -> Agent:
+    return load_agent(name)
+
+
+def _written(name: str) -> int:
+    """When a strategy was written, so that a run that is solved again is loaded again; 0 if no folder has it."""
+    stored = blueprint_folder(name)[0] / STRATEGY
+    return stored.stat().st_mtime_ns if stored.exists() else 0
 
 
 def load_player(spec: str | Path, game: Holdem | None = None) -> tuple[Agent, Holdem]:

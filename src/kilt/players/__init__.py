@@ -1,0 +1,1 @@
+"""Players: everything that can play or be judged, by name or as an object."""
