@@ -21,7 +21,8 @@ from kilt.gpu import require_gpu
 from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.problem import big_blind_of
 from kilt.solve.variants import Variant
-from kilt.tree.device import NODE, DeviceGame, DeviceRound
+from kilt.tree.device import DeviceGame
+from kilt.tree.device_arrays import NODE, DeviceRound
 from kilt.tree.device_compact import CompactGame
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree

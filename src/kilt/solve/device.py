@@ -10,7 +10,8 @@ import numpy as np
 from kilt.arrays import Array
 from kilt.errors import ArtifactError, RunError
 from kilt.solve.variants import Variant, discounts, variant_named
-from kilt.tree.device import DeviceGame, learning_of
+from kilt.tree.device import DeviceGame
+from kilt.tree.device_arrays import learning_of
 from kilt.tree.device_compact import CompactGame, CompactTable
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.rule import Discount
@@ -41,8 +42,6 @@ class DeviceCfr:
         if scheme.mine or scheme.theirs or scheme.rounds is not None:
             raise RunError("a GPU walks all hands: draw nothing, or boards by pcs")
         self.game, self.variant, self.iterations = game, variant_named(variant), 0
-        if self.variant.predictive not in (0, 1):
-            raise RunError("a GPU predicts all of the last regrets, or nothing: use pcfr+, or leave out `--device gpu`")
         self.scheme, self.seed = scheme, np.array(seed % 2**64, dtype=np.uint64)
         self.regret, self.total = game.table(), game.table()
         self.next = game.table() if self.variant.predictive else self.regret

@@ -8,7 +8,7 @@ the next ones; in small games, where preparing takes longer than walking, draws 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from kilt.gpu import by_value, free_memory, kernels
 from kilt.solve.abstract_problem import DrawnBlueprintCfr
 from kilt.solve.tables.drawn import Draw, DrawnCfr, Trunk
 from kilt.solve.variants import discounts
-from kilt.tree.device import IDLE, NODE, DeviceRound, learning_of
+from kilt.tree.device_arrays import NODE, DeviceRound, Pull, learning_of
 from kilt.tree.device_flops import DeviceFlops, FlopOnDevice
 from kilt.tree.device_flops_kernels import HAND
 from kilt.tree.rule import Discount
@@ -123,73 +123,51 @@ class DeviceDraws(DeviceFlops):
     def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
         """Walk for the opponent of a seat: learn in the trunk, write down responses after it; average the player."""
         player, boards = 1 - seat, draw.boards
-        up, before = self._prior[seat], 1
-        rounds, noted = [], self._noted(discount)
-        for r, empty in enumerate(boards.rounds):
-            here = self._with_room(r, empty)
-            rounds.append(here)
-            strategy = self._expanded(r, here, boards.buckets[seat][r])
-            self._push(here, player, up, before, strategy, strategy, IDLE)
-            own = self._own_decisions[seat][r]
-            self._average(draw, r, own.number, own.slot, here.reach, noted)
-            up, before = here.reach, here.boards
+        noted, own = self._noted(discount), self._own_decisions[seat]
+        rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
+        self.down(rounds, player, self._strategies(rounds, boards.buckets[seat]))
+        for r, here in enumerate(rounds):
+            self._average(draw, r, own[r].number, own[r].slot, here.reach, noted)
         last = self._with_values(boards)
         choices = self._choices(last)
-        decisions = self._own_decisions[seat][-1]
         for entries, some, first in self._pieces(seat, last.boards, self._decision_begin):
             found = self._found(last, self._decision_begin, entries)
             firsts = self._first_decision, self._first_decision + first
-            given = boards, last, player, boards.buckets[seat][-1], up, before, entries, firsts, choices, found
-            self._last_round(self._answering, *given)
-            places = decisions.slot[some] - np.int32(first)
-            self._average(draw, self._last, decisions.number[some], places, found, noted)
-        self._add_boards(rounds[-1], self._roots, last)
+            self._last_round(self._answering, boards, last, player, rounds[-1], entries, firsts, choices, found)
+            places = own[-1].slot[some] - np.int32(first)
+            self._average(draw, self._last, own[-1].number[some], places, found, noted)
         learning, answering = (learning_of(discount, self.tree.noise, regrets=learns) for learns in (True, False))
-        for r in range(len(rounds) - 1, -1, -1):
-            self._average_over_suits(rounds[r])
-            if r < self.trunk.rounds:
-                here = rounds[r]._replace(first_row=draw.first_rows[r])
-                self._pull(here, player, FOLLOW, self.other, self.other, learning)
-            else:
-                table = self._responses(r, rounds[r])
-                self._pull(rounds[r], player, ANSWER, table, table, answering)
-            if r:
-                self._add_boards(rounds[r - 1], rounds[r].walks[player].begin, rounds[r])
+        there, tables = self._opponents(draw, rounds)
+        trunk = self.trunk.rounds
+        pulls = [Pull(FOLLOW, table, table, learning) for table in tables[:trunk]]
+        pulls += [Pull(ANSWER, table, table, answering) for table in tables[trunk:]]
+        self.up(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
         """Walk for the player of a seat, against what `answer` left."""
-        boards = draw.boards
-        up, before = self._prior[1 - seat], 1
-        rounds, noted = [], self._noted(discount)
-        for r, empty in enumerate(boards.rounds):
-            here = self._with_room(r, empty)
-            rounds.append(here)
-            table, there = self.other, here
-            if r < self.trunk.rounds:
-                there = here._replace(first_row=draw.first_rows[r])
-            else:
-                table = self._responses(r, here)
-            self._push(there, seat, up, before, table, table, IDLE)
-            up, before = here.reach, here.boards
+        boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
+        rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
+        there, tables = self._opponents(draw, rounds)
+        self.down(there, seat, tables)
         last = self._with_values(boards)
         choices = self._choices(last)
-        own = self._own_decisions[seat][-1]
         for entries, some, first in self._pieces(seat, last.boards, self._row_begin):
             found = self._found(last, self._row_begin, entries)
             firsts = self._first_decision, first
-            given = boards, last, seat, boards.buckets[seat][-1], up, before, entries, firsts, choices, found
-            self._last_round(self._learning, *given)
-            places = own.child[some] - np.int32(first)
-            self._learn(draw, self._last, own.number[some], own.count[some], places, found, noted)
-        self._add_boards(rounds[-1], self._roots, last)
-        for r in range(len(rounds) - 1, -1, -1):
-            here, own = rounds[r], self._own_decisions[seat][r]
-            self._average_over_suits(here)
-            strategy = self._vector(r, "strategy", here.rows, here.boards)
-            self._pull(here, seat, FOLLOW, strategy, strategy, IDLE)
-            self._learn(draw, r, own.number, own.count, own.child, here.value, noted)
-            if r:
-                self._add_boards(rounds[r - 1], here.walks[seat].begin, here)
+            self._last_round(self._learning, boards, last, seat, rounds[-1], entries, firsts, choices, found)
+            places = own[-1].child[some] - np.int32(first)
+            self._learn(draw, self._last, own[-1].number[some], own[-1].count[some], places, found, noted)
+        strategies = [self._vector(r, "strategy", here.rows, here.boards) for r, here in enumerate(rounds)]
+        self.up(rounds, seat, [Pull(FOLLOW, table, table) for table in strategies], (self._roots, last))
+        for r, here in enumerate(rounds):
+            self._learn(draw, r, own[r].number, own[r].count, own[r].child, here.value, noted)
+
+    def _opponents(self, draw: DrawOnDevice, rounds: Sequence[DeviceRound]) -> tuple[list[DeviceRound], list[Any]]:
+        """The rounds with rows of the opponent's tables, and [round] these tables: the trunk's, then responses."""
+        trunk = self.trunk.rounds
+        there = [here._replace(first_row=row) for here, row in zip(rounds, draw.first_rows, strict=False)]
+        responses = [self._vector(r, "responses", here.rows, here.boards) for r, here in enumerate(rounds)]
+        return [*there, *rounds[trunk:]], [*[self.other] * trunk, *responses[trunk:]]
 
     def _average(self, draw: DrawOnDevice, r: int, number: Any, place: Any, reach: Any, noted: Array) -> None:
         """Add the player's strategy at some decisions of a round to the average."""
@@ -217,10 +195,6 @@ class DeviceDraws(DeviceFlops):
         """The last round, with room for the values of its blocks."""
         last = boards.last
         return last._replace(value=self._vector(self._last, "value", last.entries, last.boards))
-
-    def _responses(self, r: int, here: DeviceRound) -> Any:
-        """[(board, row), hand] the opponent's responses in a round after the trunk."""
-        return self._vector(r, "responses", here.rows, here.boards)
 
     def _choices(self, last: DeviceRound) -> Any:
         """[decision, board, place] the opponent's responses in the last round, by action."""

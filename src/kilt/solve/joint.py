@@ -306,10 +306,6 @@ class JointCfr(TableState):
     ) -> None:
         self.game, self.variant, self.iterations = game, variant_named(variant), 0
         arrays, slots = game.arrays, game.abstract.slots
-        if arrays is not np and self.variant.predictive not in (0, 1):
-            raise GameError(
-                "a GPU predicts all of the last regrets, or nothing: use pcfr+, or leave out `--device gpu`"
-            )
         self.regret, self.total = arrays.zeros(slots), arrays.zeros(slots)
         self.strategy = game.normalised(self.total)
         self._held = restriction or Restriction(NOBODY, np.empty(0))

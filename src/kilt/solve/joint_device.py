@@ -18,7 +18,7 @@ from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.gpu import kernels, require_gpu
 from kilt.solve.joint import JointGame
-from kilt.tree.device import learning_of
+from kilt.tree.device_arrays import learning_of
 from kilt.tree.rule import Discount
 
 SOURCE = Path(__file__).with_name("joint_kernels.cu")

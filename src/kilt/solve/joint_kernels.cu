@@ -83,7 +83,8 @@ extern "C" __global__ void learn(
             const double gained = AT(value, child[node] + a) - here, weight = learning.weight, least = learning.noise;
             const double now = learnt(regret[slot + a], gained, least, weight, learning.above, learning.below);
             regret[slot + a] = now;
-            const double likely = max(learning.predictive ? learnt(now, gained, least, weight, 1.0, 1.0) : now, 0.0);
+            const double share = weight * learning.predictive;
+            const double likely = max(share > 0 ? learnt(now, gained, least, share, 1.0, 1.0) : now, 0.0);
             strategy[slot + a] = likely;
             whole += likely;
         }

@@ -19,7 +19,8 @@ from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import NUMBERS, by_value, free_memory, kernels
-from kilt.tree.device import IDLE, NODE, DeviceTree
+from kilt.tree.device import DeviceTree
+from kilt.tree.device_arrays import IDLE, NODE, Pull
 from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
@@ -159,29 +160,21 @@ class CompactGame(DeviceTree):
         device array, shape (hands,)
             What each hand is worth, weighted by the opponent's reach.
         """
-        sums = strategy if average is None else average
-        up, before = self._prior[1 - player], 1
-        for here in self.rounds:
-            self._push(here, player, up, before, strategy.early, sums.early, learning)
-            up, before = here.reach, here.boards
-        last, i = self.last, np.int32
-        sizes = i(self.boards), i(before), i(self.hands), i(self.entries)
+        sums, early = strategy if average is None else average, [strategy.early] * self._last
+        self.down(self.rounds, player, early, learning, [sums.early] * self._last)
+        last, i, above = self.last, np.int32, self.rounds[-1]
+        sizes = i(self.boards), i(above.boards), i(self.hands), i(self.entries)
         boards = last.walks[player].above, last.parent, self._rank_of, self._hand_at, self._live
         tables = strategy.last, strategy.powers, sums.last, sums.powers
         does = "respond" if task == RESPOND else "learn" if learning["regrets"] else "follow"
         self._compact(f"{does}_{player}")(
             (self.boards,),
             (LANES * WARPS,),
-            (*boards, self._stakes[player], up, *sizes, by_value(learning), i(seed), *tables, last.value),
+            (*boards, self._stakes[player], above.reach, *sizes, by_value(learning), i(seed), *tables, last.value),
             shared_mem=WARPS * self._scratch(),
         )
-        self._add_boards(self.rounds[-1], self._begin, last)
-        for r in range(self._last - 1, -1, -1):
-            here = self.rounds[r]
-            self._average_over_suits(here)
-            self._pull(here, player, task, strategy.early, strategy.early, learning)
-            if r > 0:
-                self._add_boards(self.rounds[r - 1], here.walks[player].begin, here)
+        pulls = [Pull(task, strategy.early, strategy.early, learning)] * self._last
+        self.up(self.rounds, player, pulls, (self._begin, last))
         return self.rounds[0].value[0, 0]
 
     def _worth(self, player: int, task: int, strategy: CompactTable) -> float:

@@ -7,7 +7,7 @@ Its nodes are written out for it as `STEP`s, depth first, so that few vectors ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,8 @@ from kilt.cards.equity import room_to_rank
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels
-from kilt.tree.device import BLOCK, IDLE, NODE, VECTORS, DeviceRound, DeviceTree
+from kilt.tree.device import BLOCK, DeviceTree
+from kilt.tree.device_arrays import NODE, VECTORS, DeviceRound, Pull
 from kilt.tree.device_flops_kernels import COLUMNS, rank_places
 from kilt.tree.rule import TINY
 from kilt.tree.vector import VectorGame
@@ -214,23 +215,14 @@ class DeviceFlops(DeviceTree):
             return self._walk_flop(flop, player)
 
     def _walk_flop(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        bucket, up, before = flop.buckets[1 - player], self._prior[1 - player], 1
-        rounds = []
-        for r, empty in enumerate(flop.rounds):
-            here = self._with_room(r, empty)
-            rounds.append(here)
-            strategy = self._expanded(r, here, bucket[r])
-            self._push(here, player, up, before, strategy, strategy, IDLE)
-            up, before = here.reach, here.boards
+        rounds = [self._with_room(r, empty) for r, empty in enumerate(flop.rounds)]
+        self.down(rounds, player, self._strategies(rounds, flop.buckets[1 - player]))
         last = flop.last._replace(value=self._vector(self._last, "value", flop.last.entries, flop.last.boards))
         nothing = last.value
         every = slice(0, last.entries)
-        self._last_round(self._flops, flop, last, player, bucket[-1], up, before, every, (0, 0), nothing, nothing)
-        self._add_boards(rounds[-1], self._roots, last)
-        for r in range(len(rounds) - 1, 0, -1):
-            self._average_over_suits(rounds[r])
-            self._pull(rounds[r], player, RESPOND, rounds[r].value, rounds[r].value, IDLE)
-            self._add_boards(rounds[r - 1], rounds[r].walks[player].begin, rounds[r])
+        self._last_round(self._flops, flop, last, player, rounds[-1], every, (0, 0), nothing, nothing)
+        pulls = [Pull(RESPOND, here.value, here.value) for here in rounds[1:]]
+        self.up(rounds, player, [None, *pulls], (self._roots, last))
         found: FloatArray = self.cupy.asnumpy(rounds[0].total[:, 0]).astype(np.float64)
         return found
 
@@ -253,6 +245,10 @@ class DeviceFlops(DeviceTree):
                 self._room[r, name] = self.cupy.zeros(size, self.dtype)
             self._vectors[key] = self._room[r, name][:size].reshape(places, boards, self.hands)
         return self._vectors[key]
+
+    def _strategies(self, rounds: Sequence[DeviceRound], bucket: Sequence[Any]) -> list[Any]:
+        """[round][(board, row), hand] a player's strategy in the rounds before the last, by buckets [round]."""
+        return [self._expanded(r, here, bucket[r]) for r, here in enumerate(rounds)]
 
     def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
         """[(board, row), hand] the opponent's strategy on the boards of a round before the last."""
@@ -279,9 +275,7 @@ class DeviceFlops(DeviceTree):
         flop: FlopOnDevice,
         last: DeviceRound,
         player: int,
-        bucket: Any,
-        up: Any,
-        before: int,
+        above: DeviceRound,
         entries: slice,
         first: tuple[int, int],
         choices: Any,
@@ -289,12 +283,21 @@ class DeviceFlops(DeviceTree):
     ) -> None:
         """Write the values of blocks of the last round, and what else kernels of its mode do.
 
-        `choices` are of decisions from the `first` of two numbers on, and `found` is of decisions, or rows, from the
-        second on.
+        The opponent's reach comes from the round `above`. `choices` are of decisions from the `first` of two numbers
+        on, and `found` is of decisions, or rows, from the second on.
         """
         i, own, number = np.int32, self._betting[player], entries.stop - entries.start
+        bucket = flop.buckets[1 - player][-1]
         together = min(TOGETHER, -(-number * last.boards // AT_ONCE))
-        sizes = i(self.columns), i(last.boards), i(before), i(self.hands), i(entries.start), i(number), i(together)
+        sizes = (
+            i(self.columns),
+            i(last.boards),
+            i(above.boards),
+            i(self.hands),
+            i(entries.start),
+            i(number),
+            i(together),
+        )
         written = np.array(self.tree.noise, self.dtype), i(first[0]), i(first[1]), choices, found
         arguments = own.steps, own.begin, last.walks[player].above, last.parent, flop.places, flop.live, bucket
         listed, wholes = self.lists * (self.length + 1), self.lists + -(-self._threads // 32)
@@ -303,7 +306,7 @@ class DeviceFlops(DeviceTree):
         compiled("last_round")(
             (last.boards, -(-number // together)),
             (self._threads,),
-            (*arguments, self._chances, up, *sizes, *written, last.value),
+            (*arguments, self._chances, above.reach, *sizes, *written, last.value),
             shared_mem=shared,
         )
 

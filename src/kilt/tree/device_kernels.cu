@@ -4,7 +4,7 @@
 // In `push_reach` and `pull_values` a thread has one hand on one board in one block of betting, and goes through the nodes
 // of that block as the CPU does. Hands meet only at leaves: there, the threads of a block share one board (`leaf_sums`).
 //
-// `number` is float or double, as given on compilation.
+// Given on compilation: `number`, float or double; GIVEN, whether strategies of some decisions are given, which nobody learns.
 
 #define HANDS 2
 
@@ -13,12 +13,20 @@ enum Task { FOLLOW, RESPOND, ANSWER };
 
 struct Node {
     double stake;   // chips that change hands at a leaf; after a fold, what player 0 wins
+    double rake;    // chips that the house takes from whoever wins at a leaf, half from each where they tie
     int kind, actor;
     int child, count;  // the first child, and how many there are
     int row;        // of the first action among the rows of a board
     int slot;       // where the opponent's reach stands
     int leaf;       // where the sums of that reach stand, at a leaf
     int below;      // of a chance node: which block of the next round it opens
+};
+
+struct Round {          // what a walk sees of a round
+    long long first_row;  // of its first board in tables
+    int rows;           // from one board to the next in tables
+    int boards, boards_before, hands;
+    int player, task;   // whose values are pulled up, and what that player does
 };
 
 struct __align__(8) Rank {    // of a hand on a board, in the order of strength; read at once
@@ -34,24 +42,24 @@ __device__ inline number positive(number x) { return x > 0 ? x : 0; }
 
 // A thread has HANDS hands here, half a row apart: the more numbers are under way, the nearer to the memory's limit.
 extern "C" __global__ void push_reach(
-    const Node* nodes, const int* begin, const int* above, const int* parent, int player, int boards, int boards_before,
-    int hands, long long first_row, int rows, const number* up, const number* strategy, number* average,
-    const Learning learning, number* reach)
+    const Node* nodes, const int* begin, const int* above, const int* parent, const unsigned char* given, const Round round,
+    const number* up, const number* strategy, number* average, const Learning learning, number* reach)
 {
-    const int apart = (hands + HANDS - 1) / HANDS, hand = blockIdx.x * blockDim.x + threadIdx.x;
+    const int hands = round.hands, apart = (hands + HANDS - 1) / HANDS, hand = blockIdx.x * blockDim.x + threadIdx.x;
     const int board = blockIdx.y, entry = blockIdx.z;
     if (hand >= apart) return;
-    const size_t step = (size_t)boards * hands, here = (size_t)board * hands + hand;
-    const size_t base = (size_t)(first_row + (long long)rows * board) * hands + hand;
+    const size_t step = (size_t)round.boards * hands, here = (size_t)board * hands + hand;
+    const size_t first = round.first_row + (long long)round.rows * board, base = first * hands + hand;
     const number weight = learning.average_weight, kept = learning.average;
-    const number* from = up + ((size_t)above[entry] * boards_before + parent[board]) * hands + hand;
+    const number* from = up + ((size_t)above[entry] * round.boards_before + parent[board]) * hands + hand;
     number* root = reach + nodes[begin[entry]].slot * step + here;
 #pragma unroll
     for (int k = 0; k < HANDS; k++)
         if (hand + k * apart < hands) root[k * apart] = from[k * apart];
     for (int n = begin[entry]; n < begin[entry + 1]; n++) {
         const Node node = nodes[n];
-        if (node.kind != DECISION || node.actor == player) continue;
+        if (node.kind != DECISION || node.actor == round.player) continue;
+        const bool adds = learning.averages && !(GIVEN && given[first + node.row]);
         const number* row = strategy + base + (size_t)node.row * hands;
         number* sums = average + base + (size_t)node.row * hands;
         number scale[HANDS], even[HANDS], arriving[HANDS];
@@ -78,7 +86,7 @@ extern "C" __global__ void push_reach(
                 const size_t at = (size_t)a * hands + k * apart;
                 const number after = arriving[k] * (positive(row[at]) * scale[k] + even[k]);
                 to[k * apart] = after;
-                if (learning.averages) sums[at] = averaged(sums[at], after, weight, kept);
+                if (adds) sums[at] = averaged(sums[at], after, weight, kept);
             }
         }
     }
@@ -86,7 +94,7 @@ extern "C" __global__ void push_reach(
 
 // Sums over hands in order of strength give what each hand beats, less what beats it, and all that it may meet. Cards in
 // common are taken out by inclusion and exclusion, with sums over the hands that hold each card [Johanson16 §2.4].
-// A block has one board and one reach, and a whole number of warps. To sum up the list of a card, several threads take a
+// A block has one board and one reach, the boards of a reach one after another, and a whole number of warps. To sum up the list of a card, several threads take a
 // segment each. Shared memory holds the reach, and sums over hands, over the lists of cards, over warps and over segments.
 extern "C" __global__ void leaf_sums(
     const number* reach, const int* slots, const short* order, const int* live_hands, const Rank* ranks,
@@ -98,7 +106,7 @@ extern "C" __global__ void leaf_sums(
     number* by_card = prefix + hands + 1;              // [list][place + 1]
     number* warps = by_card + lists * (length + 1);    // [warp]
     number* ends = warps + (blockDim.x + 31) / 32;     // [list][segment]
-    const int board = blockIdx.x, leaf = blockIdx.y, thread = threadIdx.x, threads = blockDim.x;
+    const int board = blockIdx.x % boards, leaf = blockIdx.x / boards, thread = threadIdx.x, threads = blockDim.x;
     const int live = live_hands[board], each = (live + threads - 1) / threads;
     const int start = min(thread * each, live), stop = min(start + each, live);
     const int segments = max(threads / lists, 1), segment = (length + segments - 1) / segments;
@@ -163,28 +171,34 @@ extern "C" __global__ void leaf_sums(
 }
 
 extern "C" __global__ void pull_values(
-    const Node* nodes, const int* begin, int player, int task, int boards, int hands, long long first_row, int rows,
-    number* strategy, number* regret, const Learning learning, const number* beats, const number* whole,
-    const number* chance, number* value)
+    const Node* nodes, const int* begin, const unsigned char* given, const Round round, number* strategy, number* regret,
+    const Learning learning, const number* beats, const number* whole, const number* chance, number* value)
 {
-    const int hand = blockIdx.x * blockDim.x + threadIdx.x, board = blockIdx.y, entry = blockIdx.z;
+    const int hands = round.hands, hand = blockIdx.x * blockDim.x + threadIdx.x, board = blockIdx.y, entry = blockIdx.z;
     if (hand >= hands) return;
-    const size_t step = (size_t)boards * hands, here = (size_t)board * hands + hand;
-    const size_t base = (size_t)(first_row + (long long)rows * board) * hands + hand;
-    const number sign = player == 0 ? 1 : -1, noise = learning.noise;
+    const size_t step = (size_t)round.boards * hands, here = (size_t)board * hands + hand;
+    const size_t first = round.first_row + (long long)round.rows * board, base = first * hands + hand;
+    const number sign = round.player == 0 ? 1 : -1, noise = learning.noise;
     const number above = learning.above, below = learning.below, weight = learning.weight;
+    const number share = weight * (number)learning.predictive;
     for (int n = begin[entry + 1] - 1; n >= begin[entry]; n--) {
         const Node node = nodes[n];
+        const bool learns = !(GIVEN && node.kind == DECISION && given[first + node.row]);
         number worth = 0;
-        if (node.kind == FOLD) worth = sign * (number)node.stake * whole[node.leaf * step + here];
-        else if (node.kind == SHOWDOWN) worth = (number)node.stake * beats[node.leaf * step + here];
-        else if (node.kind == REVEAL) worth = chance[node.below * step + here];
-        else if (node.actor != player)
+        if (node.kind == FOLD) {
+            const number won = sign * (number)node.stake;
+            worth = (won > 0 ? won - (number)node.rake : won) * whole[node.leaf * step + here];
+        } else if (node.kind == SHOWDOWN) {  // rake: of what is beaten, and half of it of what ties
+            const number won = beats[node.leaf * step + here];
+            worth = (number)node.stake * won;
+            if (node.rake > 0) worth -= (number)(0.5 * node.rake) * (won + whole[node.leaf * step + here]);
+        } else if (node.kind == REVEAL) worth = chance[node.below * step + here];
+        else if (node.actor != round.player)
             for (int a = 0; a < node.count; a++) worth += value[(node.child + a) * step + here];
-        else if (task != FOLLOW) {
+        else if (round.task != FOLLOW && learns) {
             worth = value[node.child * step + here];
             for (int a = 1; a < node.count; a++) worth = max(worth, value[(node.child + a) * step + here]);
-            for (int a = 0, chosen = 0; task == ANSWER && a < node.count; a++) {
+            for (int a = 0, chosen = 0; round.task == ANSWER && a < node.count; a++) {
                 const bool best = !chosen && value[(node.child + a) * step + here] >= worth - noise;
                 strategy[base + (size_t)(node.row + a) * hands] = best;
                 chosen |= best;
@@ -200,13 +214,13 @@ extern "C" __global__ void pull_values(
                 even += found;
             }
             worth = total > (number)TINY ? worth / total : even / node.count;
-            if (learning.regrets)
+            if (learning.regrets && learns)
                 for (int a = 0; a < node.count; a++) {
                     const size_t at = row + (size_t)a * hands;
                     const number gained = value[(node.child + a) * step + here] - worth;
                     const number sum = learnt(regret[at], gained, noise, weight, above, below);
                     regret[at] = sum;
-                    if (learning.predictive) strategy[at] = learnt(sum, gained, noise, weight, (number)1, (number)1);
+                    if (learning.predictive > 0) strategy[at] = learnt(sum, gained, noise, share, (number)1, (number)1);
                 }
         }
         value[n * step + here] = worth;

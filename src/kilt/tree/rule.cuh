@@ -4,9 +4,10 @@
 
 struct Learning {  // how an iteration enters the tables: see `rule.Discount`
     double above, below, weight, average, average_weight;
-    double noise;                        // values that differ by less are equal but for rounding
-    int regrets, averages, predictive;   // whether the walk updates regrets and averages, and whether regrets are predicted
-    int restricted;                      // whether the player plays something else than what was learnt
+    double predictive;       // the share of the last regrets that the next strategy takes to come once more
+    double noise;            // values that differ by less are equal but for rounding
+    int regrets, averages;   // whether the walk updates regrets and averages
+    int restricted;          // whether the player plays something else than what was learnt
 };
 
 // A sum of regrets after one more, `gained`, which counts as 0 where it is not larger than `least`.
