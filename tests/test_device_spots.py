@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kilt.errors import GameError
+from kilt.solve.cfr import VectorCfr
 from kilt.solve.device import DeviceCfr
-from kilt.solve.vector import VectorCfr
 from kilt.spots.spot import Spot
 from kilt.tree.device import DeviceGame
 from kilt.tree.device_compact import CompactGame
