@@ -579,7 +579,7 @@ def test_trunks_of_cfr_br(tmp_path, monkeypatch):
 
 
 def test_importing_the_command_is_quick():
-    code = "import sys, kilt_lab.cli.reproduce; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
+    code = "import sys, kilt.cli, kilt_lab.cli.reproduce; sys.exit('numpy' in sys.modules or 'numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

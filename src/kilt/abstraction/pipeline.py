@@ -179,9 +179,9 @@ def build_rounds(
     like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
     """Build some rounds, and those that they rest on; see `build`."""
-    check(identity)
     plan = identity.plan
-    require_packages(plan, out)
+    require_packages(plan, out)  # before `check`, which may compile kernels
+    check(identity)
     needed = set(wanted)
     while more := set[int]().union(*(rests_on(plan, r) for r in needed)) - needed:
         needed |= more

@@ -230,7 +230,7 @@ def boards(
     from kilt.abstraction.buckets import AbstractionSpec, load_classes
     from kilt.abstraction.features import Features
     from kilt.abstraction.pipeline import build as build_abstraction
-    from kilt.abstraction.pipeline import check
+    from kilt.abstraction.pipeline import check, require_packages
     from kilt.abstraction.plan import Plan, PublicPlan
     from kilt.artifact import cache_folder
     from kilt.errors import AbstractionError
@@ -250,8 +250,9 @@ def boards(
         seed=seed,
     )
     identity = AbstractionSpec(f"{method} {clusters}", _deal(game), Plan((), (public,)))
-    check(identity)
     folder = to or Path(f"boards-{method}-{clusters}")
+    require_packages(identity.plan, folder)
+    check(identity)
     try:
         with opened(engine, address, threads) as found, ticking() as tick:
             if exact:
