@@ -42,20 +42,18 @@ from kilt.arrays import FloatArray
 from kilt.config import UNSAFE, ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
-from kilt.games.holdem import CALL, RAISE, Betting, Holdem
+from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.games.subgame import deals, subgame
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
 from kilt.search.allowance import Allowance
+from kilt.search.blueprint_values import blueprint_values
 from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import Following, Standing, follow, translated
 from kilt.search.rest import Rests
 from kilt.search.settings import menu_of, require_settings
-from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve, with_depth_limit
-from kilt.tree.betting import on_menu
+from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
 from kilt.tree.place import PlacedTree
-from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import FOLLOW, Table
 
 SECONDS = 2.0  # of a decision, where neither these nor iterations are given
 SPARE = 0.1  # share of the seconds that is left after solving: half of it for the answer, half for the blueprint's
@@ -474,41 +472,7 @@ class ResolvingAgent:
         ranges = ranges.copy()
         ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
-
-        def menu(at: Betting) -> set[int]:
-            return self._raises(position, at)
-
-        if limit:
-            rest = with_depth_limit(rest, menu, limit)
-        game = VectorGame(rest, menu, self.settings.threads)
-        values = np.zeros(len(self.game.holes))
-        values[rest.numbers] = game.hand_values(1 - me, FOLLOW, self._blueprint_table(game, position))
-        return values
-
-    def _raises(self, root: Betting, at: Betting) -> set[int]:
-        """The levels to which the blueprint may raise at a position of a subgame."""
-        actions = self.raw.actions(self.game.replay(root.history + at.history))
-        return {int(action[1:]) for action in actions if action.startswith(RAISE)}
-
-    def _blueprint_table(self, game: VectorGame, root: Betting) -> Table:
-        """The blueprint as a table over (board, row) × hand of a subgame."""
-        tree, table = game.tree, game.table()
-        assert isinstance(game.game, Holdem)
-        numbers = game.game.numbers
-        decisions: list[list[tuple[int, tuple[str, ...], Betting]]] = [[] for _ in tree.rows]
-        for r, row, at in game.decisions():
-            assert isinstance(at, Betting)
-            decisions[r].append((row, on_menu(at, game.menu), self.game.replay(root.history + at.history)))
-        for r, rows in enumerate(tree.rows.tolist()):
-            first, last = tree.board_start[r : r + 2]
-            boards = [tuple(cards) for cards in tree.board[first:last, : tree.board_size[r]].tolist()]
-            part = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(len(boards), rows, -1)
-            for row, labels, position in decisions[r]:
-                actions, shares = self.raw.shares_on(position, boards)
-                for place, label in enumerate(labels, start=row):
-                    if label in actions:
-                        part[:, place] = shares[actions.index(label)][:, numbers]
-        return table
+        return blueprint_values(self.raw, position, rest, 1 - me, self.settings.threads, limit)
 
 
 def _bytes(solved: Resolved) -> int:

@@ -340,10 +340,14 @@ class VectorGame:
         ndarray, shape (hands,)
             Chips, a mean over the opponent's hands by their weights; 0 for hands that meet none.
         """
+        return self.walk_values(Walk(player, (task,), strategy, strategy))
+
+    def walk_values(self, walk: Walk) -> FloatArray:
+        """[hand] what each hand of a walk's player wins at the beginning of the game: see `hand_values`."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
-        self.run(player, self._judging(Walk(player, (task,), strategy, strategy)), result=result)
-        met = rivals(tree.prior[1 - player], self.game.holes, self.game.deck.size)
+        self.run(walk.player, self._judging(walk), result=result)
+        met = rivals(tree.prior[1 - walk.player], self.game.holes, self.game.deck.size)
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:

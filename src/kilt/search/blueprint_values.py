@@ -1,0 +1,129 @@
+"""What the opponent's hands win from a public state on if both players follow a blueprint.
+
+Re-solving takes these values as what the opponent may choose in place of the subgame: see `solve.resolve`. A walk of
+the blueprint's own tree finds them, with all hands on all boards. A player's strategy is a table over row × bucket
+wherever the blueprint plays hands of a bucket alike. It is a table over all hands, which takes six times as long, where
+bets of the hand so far were translated in a way that depends on the hand.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.games.holdem import RAISE, Betting, Holdem
+from kilt.games.subgame import Subgame
+from kilt.play.blueprint import BlueprintAgent
+from kilt.solve.resolve import LeafValues, with_depth_limit
+from kilt.tree.betting import on_menu
+from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
+
+
+class Decision(NamedTuple):
+    """A decision of one player in a subgame, as the blueprint has it."""
+
+    round: int
+    row: int  # its first row among those of a board
+    labels: tuple[str, ...]  # the actions of the subgame's tree
+    position: Betting  # in the whole game
+
+
+def blueprint_values(
+    blueprint: BlueprintAgent, root: Betting, rest: Subgame, player: int, threads: int, limit: LeafValues | None = None
+) -> FloatArray:
+    """Chips that each hand of a player wins if both follow a blueprint, by hands of the deck.
+
+    Parameters
+    ----------
+    blueprint : BlueprintAgent
+        Without post-processing.
+    root : Betting
+        Where the subgame begins, in the whole game.
+    rest : Subgame
+        With the ranges of both players.
+    player : int
+        Whose hands.
+    threads : int
+        That share the boards to come.
+    limit : callable, optional
+        Tells what the ends of the first round are worth, where the subgame is to end with it.
+
+    Returns
+    -------
+    ndarray, shape (hands of the deck,)
+        0 for hands that nobody holds or that meet no hand.
+    """
+
+    def menu(at: Betting) -> set[int]:
+        actions = blueprint.actions(blueprint.game.replay(root.history + at.history))
+        return {int(action[1:]) for action in actions if action.startswith(RAISE)}
+
+    if limit:
+        rest = with_depth_limit(rest, menu, limit)
+    game = VectorGame(rest, menu, threads)
+    decisions: tuple[list[Decision], list[Decision]] = [], []
+    for r, row, at in game.decisions():
+        assert isinstance(at, Betting)
+        position = blueprint.game.replay(root.history + at.history)
+        decisions[position.actor].append(Decision(r, row, on_menu(at, game.menu), position))
+    values = np.zeros(len(blueprint.game.holes))
+    (own, own_layout), (theirs, their_layout) = (
+        _strategy(game, blueprint, decisions[seat]) for seat in (player, 1 - player)
+    )
+    values[rest.numbers] = game.walk_values(Walk(player, (FOLLOW,), own, theirs, own_layout, their_layout))
+    return values
+
+
+def _strategy(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Decision]) -> tuple[Table, TableLayout]:
+    """The table of one player's strategy, and its layout."""
+    tables, numbers = [blueprint.table(decision.position) for decision in decisions], _numbers(game)
+    if not all(tables):
+        return _by_hand(game, blueprint, decisions), game.layouts[0]
+    tree, widths = game.tree, [table[1].shape[1] for table in tables if table]
+    start = np.concatenate([[0], np.cumsum(tree.rows, dtype=np.int64)])
+    found = np.zeros((int(start[-1]), max(widths, default=0) + 1))  # the last column is for hands that nobody has
+    bucket = np.full((int(tree.board_start[-1]), game.shape[1]), found.shape[1] - 1, dtype=np.int32)
+    seen: dict[int, Betting] = {}
+    for decision, table in zip(decisions, tables, strict=True):
+        assert table
+        first = int(start[decision.round]) + decision.row
+        for place, label in enumerate(decision.labels, start=first):
+            if label in table[0]:
+                found[place, : table[1].shape[1]] = table[1][table[0].index(label)]
+        seen.setdefault(decision.round, decision.position)
+    for r, position in seen.items():
+        first, last = tree.board_start[r : r + 2]
+        columns = np.stack([policy.column for policy in blueprint.policies(position, _boards(game, r))])[:, numbers]
+        cards = tree.strengths.card_bit[tree.board[first:last, : tree.board_size[r]]]
+        dead = tree.deck.bits & np.bitwise_or.reduce(cards, axis=1, initial=0)[:, None]
+        bucket[first:last] = np.where(dead, found.shape[1] - 1, columns)
+    return found, TableLayout(np.zeros_like(tree.rows), start, bucket, np.empty(0, dtype=np.bool_))
+
+
+def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Decision]) -> Table:
+    """The blueprint as a table over (board, row) × hand of a subgame."""
+    tree, table, numbers = game.tree, game.table(), _numbers(game)
+    for r, row, labels, position in decisions:
+        boards = _boards(game, r)
+        part = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(len(boards), int(tree.rows[r]), -1)
+        actions, shares = blueprint.shares_on(position, boards)
+        for place, label in enumerate(labels, start=row):
+            if label in actions:
+                part[:, place] = shares[actions.index(label)][:, numbers]
+    return table
+
+
+def _numbers(game: VectorGame) -> IntArray:
+    """[hand] the numbers in the deck of a subgame's hands."""
+    assert isinstance(game.game, Holdem)
+    return game.game.numbers
+
+
+def _boards(game: VectorGame, r: int) -> list[tuple[int, ...]]:
+    """The boards of a round of the subgame, by number."""
+    tree = game.tree
+    first, last = tree.board_start[r : r + 2]
+    return [tuple(cards) for cards in tree.board[first:last, : tree.board_size[r]].tolist()]
