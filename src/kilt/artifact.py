@@ -28,7 +28,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from time import time_ns
 from typing import Any, BinaryIO
@@ -366,15 +366,21 @@ def spelled(value: object) -> str:
 
 def require_room(path: Path, size: int) -> None:
     """Raise ArtifactError where the disk that holds `path` has no room for `size` bytes more."""
-    folder = path.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    total, _, free = shutil.disk_usage(folder)
-    if total and free < size + SPARE:  # what has no size at all is no disk, and fails when written to
+    free = free_space(path)
+    if free < size + SPARE:
         raise ArtifactError(
             f"{path} needs {_megabytes(size + SPARE)}, but the disk has {_megabytes(free)} left: "
             "make room, or choose another place"
         )
+
+
+def free_space(path: Path) -> float:
+    """Bytes that are free on the disk that holds `path`, which need not exist."""
+    folder = path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    total, _, free = shutil.disk_usage(folder)
+    return free if total else inf  # what has no size at all is no disk, and fails when written to
 
 
 def write_text(path: Path, text: str) -> None:
@@ -582,5 +588,5 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _megabytes(size: int) -> str:
+def _megabytes(size: float) -> str:
     return f"{size / 1e6:,.1f} MB"

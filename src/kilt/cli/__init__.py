@@ -17,6 +17,7 @@ import typer
 from kilt import __version__
 from kilt.cli import (
     abstraction,
+    build,
     cards,
     check,
     counter,
@@ -55,6 +56,7 @@ app.add_typer(game.app, name="game")
 app.add_typer(cards.app, name="cards")
 app.add_typer(abstraction.app, name="abstraction")
 app.command()(demo.demo)
+app.command()(build.build)
 app.command()(plan.plan)
 app.command()(solve.solve)
 app.command()(demo.export)

@@ -1,0 +1,123 @@
+"""``kilt build``: plan and build an agent that fits this machine, for a stack depth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, duration, in_bytes, print_json, say, waiting
+from kilt.cli.solve import is_configured, solve
+
+if TYPE_CHECKING:
+    from kilt.runs.machine_fit import Fit
+
+KINDS = ("strong", "house")
+
+
+def build(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="`strong`: the best agent that fits this machine. `house`: a small one in one file."
+        ),
+    ],
+    bb: Annotated[
+        int | None, typer.Option("--bb", metavar="N", help="Stacks in big blinds: 20, 25, 50, 100 or 200.")
+    ] = None,
+    game: Annotated[
+        str | None, typer.Option("--game", "-g", metavar="NAME", help="In place of --bb: any game of hold'em.")
+    ] = None,
+    hours: Annotated[
+        float | None,
+        typer.Option("--hours", metavar="H", help="For building cards and solving. Left out: 8, or 0.4 for `house`."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="RUN", help="A folder. Left out: runs/KIND-Nbb.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, metavar="T", help="Of the solver. Left out: all cores.")
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option("--memory", metavar="GB", help="How much it may take. Left out: 80% of what is available."),
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would be built, and stop.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the best agent that this machine can hold in the given time, for stacks of N big blinds.
+
+    Says what it takes before it begins: memory, disk and time. Stopped or killed, the same command resumes the run.
+    """
+    from kilt import artifact
+    from kilt.config import read_config
+    from kilt.errors import RunError
+    from kilt.runs.folder import RunFolder
+    from kilt.runs.machine_fit import game_at
+    from kilt.strategy.blueprint import STRATEGY, Blueprint
+
+    if kind not in KINDS:
+        raise RunError(f"there is no kind of agent {kind!r}: use {' or '.join(KINDS)}")
+    if (bb is None) == (game is None):
+        raise RunError("give the stacks as --bb N, in big blinds, or a game as --game NAME")
+    name = game or game_at(bb or 0)
+    folder = out or Path("runs") / f"{kind}-{f'{bb}bb' if bb else Path(name).stem}"
+    config = folder.with_name(f"{folder.name}.toml")
+    if config.exists() and not plan:
+        if (there := read_config(config).game) != name:
+            raise RunError(f"{config} is for {there}, not {name}: choose another folder with --out")
+        say(f"{config} was planned before: its run resumes")
+    else:
+        fit = _fit(kind, name, hours, threads, folder, memory)
+        if as_json:
+            print_json(fit.data())
+        else:
+            _show(fit, folder)
+        if plan:
+            return
+        with artifact.os_errors(f"{config} cannot be written"):
+            config.parent.mkdir(parents=True, exist_ok=True)
+            artifact.write_text(config, fit.plan.config.toml())
+    if not (RunFolder.begun(folder) and RunFolder.open(folder).ended and artifact.exists(folder / STRATEGY)):
+        again = is_configured(folder)
+        solve(None if again else config, out=None if again else folder, resume=folder if again else None)
+    packed = folder.with_name(f"{folder.name}.agent")
+    if kind == "house" and not packed.exists():
+        Blueprint.load(folder, check=True).pack(packed)
+    agent = packed if kind == "house" else folder
+    say(f"play against it: kilt play {quote(str(agent))}, or {quote(f'{agent}@resolve')} to re-solve turns and rivers")
+
+
+def _fit(kind: str, name: str, hours: float | None, threads: int | None, folder: Path, memory: float | None) -> Fit:
+    """The run that fits, found with some seconds of measuring."""
+    from kilt.errors import RunError
+    from kilt.games import load_game
+    from kilt.games.holdem import Holdem
+    from kilt.jit import cores
+    from kilt.runs.machine_fit import like_house, strongest
+
+    rules = load_game(name)
+    if not isinstance(rules, Holdem):
+        raise RunError(f"{name} is no game of hold'em: use kilt solve --game {quote(name)}")
+    find, time = (strongest, 8.0) if kind == "strong" else (like_house, 0.4)
+    room = None if memory is None else 1e9 * memory
+    with waiting("looking for the largest agent that fits …"):
+        return find(rules, name, time if hours is None else hours, threads or cores(), folder, room)
+
+
+def _show(fit: Fit, folder: Path) -> None:
+    """Say what a run is and what it takes."""
+    cards = fit.estimate.cards
+    say(f"{folder}: {fit.plan.game.name}, cards {fit.plan.config.cards[0]}, bets {' '.join(fit.plan.config.actions)}")
+    say(
+        f"takes {in_bytes(fit.memory)} of memory and {in_bytes(fit.disk)} on disk; "
+        f"{_time(cards.seconds if cards else 0)} for the cards and {_time(fit.seconds)} for solving, in "
+        f"which each of {sum(fit.estimate.size.infosets):,} information sets is met {fit.visits:,.1f} times on average"
+    )
+
+
+def _time(seconds: float) -> str:
+    """A time with its unit."""
+    return duration(seconds) + ("" if seconds >= 7200 else " min")

@@ -1,0 +1,233 @@
+"""The best agent that a machine can hold for a stack depth: `RUNGS`, from the smallest to the largest.
+
+A rung is a card abstraction and a menu of bet sizes. `strongest` takes the highest rung that fits: its tables and its
+checkpoints have room, its cards are built in a quarter of the time, and in the rest the solver comes to each
+information set a hundred times on average. How quickly the solver walks is measured for some seconds.
+
+>>> depths()[200]
+'holdem.nolimit.2p'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from pathlib import Path
+from typing import NamedTuple
+
+from kilt import artifact, machine
+from kilt.abstraction.features import Deal
+from kilt.config import Config, SolverConfig, read_config
+from kilt.errors import AbstractionError, RunError
+from kilt.games.gamedef import library
+from kilt.games.holdem import Holdem
+from kilt.runs.examples import HOUSE
+from kilt.runs.plan import RunEstimate, RunPlan, resolve
+from kilt.solve.external import Pace
+
+
+class Rung(NamedTuple):
+    """A size of agent."""
+
+    cards: str
+    actions: str
+
+
+_FEW = "1x, a / 1x, a; a"
+_SOME = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 50%, 1x, a; 1x, a; a"
+_MANY = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 33%, 75%, 1.5x, a; 50%, 1x, a; 1x, a; a"
+RUNGS = (
+    Rung("IR-PHS-PHS 169-5-5-5", _FEW),
+    Rung("IR-PHS-PHS 169-10-10-10", _FEW),
+    Rung("IR-PHS-PHS 169-20-20-20", _SOME),
+    Rung("IR-KE-PHS 169-100-50-50", _SOME),
+    Rung("IR-KE-PHS 169-200-100-100", _SOME),
+    Rung("IR-KE-PHS 169-500-300-200", _SOME),
+    Rung("IR-KE-PHS 169-500-500-300", _MANY),
+    Rung("IR-KE-PHS 169-1000-1000-500", _MANY),
+    Rung("IR-KE-PHS 169-2000-2000-1000", _MANY),
+    Rung("IR-KE-PHS 169-5000-5000-1500", _MANY),
+    Rung("IR-KE-PHS 169-9000-9000-1900", _MANY),
+)
+VISITS = 100  # of each information set, on average: what a good strategy takes
+FOR_CARDS = 0.25  # share of the time at most in which cards are built
+SHARE = 0.8  # of the memory and the disk that are available
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A run that fits a machine, and what it takes there."""
+
+    plan: RunPlan
+    estimate: RunEstimate
+    pace: Pace  # of the solver
+    seconds: float  # of solving
+
+    @property
+    def visits(self) -> float:
+        """How often the solver comes to an information set, on average."""
+        return self.pace.decisions * self.seconds / sum(self.estimate.size.infosets)
+
+    def data(self) -> dict[str, object]:
+        """The plan in numbers: sizes in bytes, times in seconds."""
+        cards = self.estimate.cards
+        return {
+            "game": self.plan.game.name,
+            "cards": list(self.plan.config.cards),
+            "actions": list(self.plan.config.actions),
+            "infosets": sum(self.estimate.size.infosets),
+            "memory_bytes": self.memory,
+            "disk_bytes": self.disk,
+            "cards_seconds": cards.seconds if cards else 0.0,
+            "solve_seconds": self.seconds,
+            "visits": self.visits,
+        }
+
+    @property
+    def memory(self) -> int:
+        """Bytes at the peak, of building the cards or of solving."""
+        return memory_of(self.estimate)
+
+    @property
+    def disk(self) -> int:
+        """Bytes of the finished run, with the feature tables that are kept for later runs."""
+        return disk_of(self.estimate)
+
+
+def depths() -> dict[int, str]:
+    """The ready-made games of heads-up no-limit hold'em by stacks, in big blinds."""
+    found = {200: "holdem.nolimit.2p"}
+    for name in library():
+        if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
+            found[int(match[1])] = name
+    return dict(sorted(found.items()))
+
+
+def game_at(depth: int) -> str:
+    """The name of the game with stacks of so many big blinds; RunError if there is none."""
+    if (name := depths().get(depth)) is None:
+        *most, last = map(str, depths())
+        raise RunError(
+            f"there is no ready-made game with stacks of {depth} big blinds: use --bb {', '.join(most)} or {last}, or "
+            "--game FILE with rules of your own"
+        )
+    return name
+
+
+def strongest(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
+    """The run of the highest rung that fits.
+
+    Parameters
+    ----------
+    game : Holdem
+        What is to be played.
+    name : str
+        The name of the game, or its file.
+    hours : float
+        For building cards and solving.
+    threads : int
+        Of the solver.
+    folder : Path
+        Where the run is to be: its disk has to have room.
+    memory : float, optional
+        Bytes that the run may take. Left out: `SHARE` of what is available.
+
+    Returns
+    -------
+    Fit
+        RunError is raised where not even the lowest rung fits: it says what that would take.
+    """
+    room = SHARE * machine.available_memory() if memory is None else memory
+    return _fitted(game, name, RUNGS, hours, threads, folder, room)
+
+
+def like_house(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
+    """The run of an agent as small as the one that comes with kilt, for another game: see `strongest`."""
+    config = read_config(HOUSE)
+    room = SHARE * machine.available_memory() if memory is None else memory
+    return _fitted(game, name, [Rung(config.cards[0], config.actions[0])], hours, threads, folder, room)
+
+
+KINDS = {"strong": strongest, "house": like_house}
+
+
+def _fitted(
+    game: Holdem, name: str, rungs: Sequence[Rung], hours: float, threads: int, folder: Path, room: float
+) -> Fit:
+    if not 0 < hours < inf:
+        raise RunError(f"the time is {hours:g} hours: give more than 0")
+    seconds, disk = 3600 * hours, SHARE * artifact.free_space(folder)
+    plans, estimates = list[RunPlan](), list[RunEstimate]()
+    for rung in rungs:
+        plan = _plan(rung, game, name, hours, threads)
+        try:
+            estimates.append(plan.estimate())
+        except AbstractionError:  # a small deck has fewer values of hands than a high rung has buckets
+            if not plans:
+                raise
+            break
+        plans.append(plan)
+    _require(estimates[0], hours, room, disk)
+    able = [
+        at
+        for at, one in enumerate(estimates)
+        if memory_of(one) <= room and disk_of(one) <= disk and _for_cards(one) <= FOR_CARDS * seconds
+    ]
+
+    def fit(at: int) -> Fit:
+        left = seconds - _for_cards(estimates[at])
+        config = replace(plans[at].config, solver=replace(plans[at].config.solver, minutes=left / 60))
+        return Fit(replace(plans[at], config=config), estimates[at], plans[at].pace(), left)
+
+    found = fit(able[-1])
+    if found.visits < VISITS and len(able) > 1:
+        often = [found.pace.decisions * seconds / sum(estimates[at].size.infosets) for at in able]
+        found = fit(max((at for at, visits in zip(able, often, strict=True) if visits >= VISITS), default=able[0]))
+    if found.pace.iterations * found.seconds < 1:
+        raise RunError(
+            f"{hours:g} hours leave {found.seconds:.2g} s for solving, and one iteration takes "
+            f"{1 / found.pace.iterations:.2g} s: give more hours"
+        )
+    return found
+
+
+def _plan(rung: Rung, game: Holdem, name: str, hours: float, threads: int) -> RunPlan:
+    """The plan of a rung; other decks have other numbers of hands before the first public card."""
+    cards = rung.cards.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-")
+    limit = game.rules.betting == "limit"
+    solver = SolverConfig(minutes=60 * hours, threads=threads, linear=True)
+    return resolve(Config(name, (cards,), () if limit else (rung.actions,), solver=solver))
+
+
+def _require(least: RunEstimate, hours: float, room: float, disk: float) -> None:
+    """Raise RunError where the smallest agent does not fit."""
+    for what, needed, there in (("memory", memory_of(least), room), ("disk", disk_of(least), disk)):
+        if needed > there:
+            raise RunError(
+                f"the smallest agent takes {needed / 1e9:.2f} GB of {what}, and {there / 1e9:.2f} GB may be used: "
+                "free some, or use another machine"
+            )
+    if _for_cards(least) > FOR_CARDS * 3600 * hours:
+        enough = ceil(1000 * _for_cards(least) / FOR_CARDS / 3600) / 1000
+        raise RunError(
+            f"the cards of the smallest agent take about {_for_cards(least):.2g} s to build, and {hours:g} hours are "
+            f"{3600 * hours:.2g} s: give at least {enough:g} hours"
+        )
+
+
+def memory_of(found: RunEstimate) -> int:
+    """Bytes that have to fit into memory, at the peak of building the cards or of solving."""
+    cards = found.cards.memory - found.cards.mapped if found.cards else 0
+    return max(found.memory - found.mapped, cards)
+
+
+def disk_of(found: RunEstimate) -> int:
+    """Bytes on disk: checkpoints, strategy, cards and feature tables."""
+    return found.disk + (found.cards.tables + found.cards.features if found.cards else 0)
+
+
+def _for_cards(found: RunEstimate) -> float:
+    """Seconds in which the cards are built."""
+    return found.cards.seconds if found.cards else 0.0

@@ -1,0 +1,79 @@
+"""The best agent that fits a machine: how it is chosen, built and resumed."""
+
+import signal
+
+import pytest
+
+from commands import answer, kilt, refused, start, wait_for_checkpoint
+from kilt.games import load_game
+from kilt.players.agents import load_agent
+from kilt.runs.machine_fit import RUNGS, VISITS, depths, strongest
+from kilt.strategy.blueprint import Blueprint
+
+SHORT = "short.nolimit.2p"
+
+
+def test_there_are_games_of_each_depth():
+    assert list(depths()) == [20, 25, 50, 100, 200]
+    for depth, name in depths().items():
+        rules = load_game(name).rules
+        assert set(rules.stacks) == {depth * rules.big_blind}
+
+
+def test_more_time_and_memory_give_a_larger_agent(tmp_path):
+    game = load_game(SHORT)
+    rungs = [rung.cards.replace("169", "25") for rung in RUNGS]
+
+    def chosen(hours, memory=None):
+        fit = strongest(game, SHORT, hours, 1, tmp_path, memory)
+        return rungs.index(fit.plan.config.cards[0]), fit
+
+    (low, short), (high, long) = chosen(0.0003), chosen(1.0)
+    assert low < high
+    assert sum(short.estimate.size.infosets) < sum(long.estimate.size.infosets)
+    assert long.visits >= VISITS
+    assert long.plan.config.solver.minutes == pytest.approx(long.seconds / 60)
+    assert long.seconds + long.estimate.cards.seconds == pytest.approx(3600)
+    tight = chosen(1.0, memory=short.memory + 1)[1]
+    assert tight.memory <= short.memory + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("huge", "--bb", 50), "no kind of agent 'huge': use strong or house"),
+        (("strong",), "--bb N"),
+        (("strong", "--bb", 50, "--game", SHORT), "--bb N"),
+        (("strong", "--bb", 75), "stacks of 75 big blinds: use --bb 20, 25, 50, 100 or 200"),
+        (("strong", "--bb", -1), "stacks of -1 big blinds"),
+        (("strong", "--game", "bluff-1-1"), "no game of hold'em"),
+        (("strong", "--game", SHORT, "--hours", 0), "give more than 0"),
+        (("strong", "--game", SHORT, "--hours", "nan"), "give more than 0"),
+        (("strong", "--game", SHORT, "--hours", 1e-9), "give at least"),
+        (("strong", "--game", SHORT, "--memory", 0.01), "GB of memory, and 0.01 GB may be used"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(arguments, words, tmp_path):
+    assert words in refused("build", *arguments, "--out", tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_build_is_resumed_by_the_same_command(tmp_path):
+    run = tmp_path / "run"
+    command = "build", "house", "--game", SHORT, "--hours", 0.002, "--out", run, "--threads", 1
+    planned = answer(*command, "--plan")
+    assert planned["game"] == SHORT
+    assert not list(tmp_path.iterdir())
+    child = start(*command)
+    wait_for_checkpoint(run, child)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    config = (tmp_path / "run.toml").read_text()
+    assert "its run resumes" in kilt(*command).output
+    assert (tmp_path / "run.toml").read_text() == config
+    solved = Blueprint.load(run)
+    assert solved.figures["iterations"] > 0
+    assert (load_agent(str(tmp_path / "run.agent")).blueprint.shares == solved.shares).all()
+    kilt(*command)  # nothing is left to do
+    assert Blueprint.load(run).figures == solved.figures
+    assert "is for short.nolimit.2p" in refused("build", "strong", "--bb", 50, "--out", run)
