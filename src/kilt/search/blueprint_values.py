@@ -22,7 +22,7 @@ from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 
-class Decision(NamedTuple):
+class SubgameDecision(NamedTuple):
     """A decision of one player in a subgame, as the blueprint has it."""
 
     round: int
@@ -64,11 +64,11 @@ def blueprint_values(
     if limit:
         rest = with_depth_limit(rest, menu, limit)
     game = VectorGame(rest, menu, threads)
-    decisions: tuple[list[Decision], list[Decision]] = [], []
+    decisions: tuple[list[SubgameDecision], list[SubgameDecision]] = [], []
     for r, row, at in game.decisions():
         assert isinstance(at, Betting)
         position = blueprint.game.replay(root.history + at.history)
-        decisions[position.actor].append(Decision(r, row, on_menu(at, game.menu), position))
+        decisions[position.actor].append(SubgameDecision(r, row, on_menu(at, game.menu), position))
     values = np.zeros(len(blueprint.game.holes))
     (own, own_layout), (theirs, their_layout) = (
         _strategy(game, blueprint, decisions[seat]) for seat in (player, 1 - player)
@@ -77,7 +77,9 @@ def blueprint_values(
     return values
 
 
-def _strategy(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Decision]) -> tuple[Table, TableLayout]:
+def _strategy(
+    game: VectorGame, blueprint: BlueprintAgent, decisions: list[SubgameDecision]
+) -> tuple[Table, TableLayout]:
     """The table of one player's strategy, and its layout."""
     tables, numbers = [blueprint.table(decision.position) for decision in decisions], _numbers(game)
     if not all(tables):
@@ -103,7 +105,7 @@ def _strategy(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Decis
     return found, TableLayout(np.zeros_like(tree.rows), start, bucket, np.empty(0, dtype=np.bool_))
 
 
-def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Decision]) -> Table:
+def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[SubgameDecision]) -> Table:
     """The blueprint as a table over (board, row) × hand of a subgame."""
     tree, table, numbers = game.tree, game.table(), _numbers(game)
     for r, row, labels, position in decisions:
