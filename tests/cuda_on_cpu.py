@@ -187,6 +187,6 @@ def address(array):
     return array.ctypes.data
 
 
-def copy(source, target):
+def copy(source, target, *, pinned=False):
     """In place of copies from and to a device."""
     target[...] = source

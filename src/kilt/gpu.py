@@ -71,8 +71,11 @@ def address(array: Any) -> int:
     return int(array.data.ptr)
 
 
-def copy_out(source: Any, target: Array) -> None:
-    """Copy an array from the device, through memory that the device writes by itself."""
+def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
+    """Copy an array from the device, through memory that the device writes by itself; `pinned`: the target is that."""
+    if pinned:
+        source.get(out=target)
+        return
     flat, room = target.reshape(-1), _pinned()
     step = len(room) // target.itemsize
     for start in range(0, len(flat), step):
@@ -82,8 +85,11 @@ def copy_out(source: Any, target: Array) -> None:
         piece[:] = there
 
 
-def copy_in(source: Array, target: Any) -> None:
-    """Copy an array to the device, through memory that the device reads by itself."""
+def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
+    """Copy an array to the device, through memory that the device reads by itself; `pinned`: the source is that."""
+    if pinned:
+        target.set(source)
+        return
     flat, room = source.reshape(-1), _pinned()
     step = len(room) // source.itemsize
     for start in range(0, len(flat), step):
@@ -91,6 +97,13 @@ def copy_in(source: Array, target: Any) -> None:
         there = room[: piece.nbytes].view(source.dtype)
         there[:] = piece
         target[start : start + step].set(there)
+
+
+def pinned_array(words: int) -> Array:
+    """4-byte words of host memory that the device reads and writes by itself; of just this size, unlike CuPy's pool."""
+    cupy = require_gpu()
+    memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(max(4, 4 * words)), 0)
+    return np.frombuffer(memory, np.uint32, words)
 
 
 @cache

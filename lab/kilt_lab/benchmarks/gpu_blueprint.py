@@ -8,6 +8,7 @@ costs walks the same as an abstraction that was learnt.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -18,8 +19,9 @@ import numpy as np
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+from kilt.abstraction.classes import BoardClasses, Coded
 from kilt.abstraction.features import Deal
-from kilt.abstraction.plan import LOSSLESS, plan_named
+from kilt.abstraction.plan import LOSSLESS, PublicPlan, plan_named
 from kilt.arrays import Array, IntArray
 from kilt.cards.equity import board_rows
 from kilt.cards.isomorphism import Isomorphism
@@ -27,8 +29,10 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels
 from kilt.jit import cores
+from kilt.solve.distributed.partition import Partition
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_device import DeviceExternal, pace_of
+from kilt.solve.external_device_classes import ClassedExternal
 from kilt_lab.benchmarks.measure import Figure
 
 GAME = "holdem.nolimit.2p"
@@ -42,6 +46,7 @@ UPDATES = 16  # of each thread
 RUN_OUTS = 6  # boards that may follow, of each that is not complete
 BINS = 1 << 20  # of strength
 PIECE = 1024  # boards that are sorted at a time
+CLASSES = 12  # of boards, of which some at a time are on the device
 
 
 @cache
@@ -81,9 +86,18 @@ def _completed(boards: IntArray, size: int, deck: int, rng: np.random.Generator)
     return boards
 
 
-def cards_by_strength(buckets: int) -> CardAbstraction:
-    """Buckets of equally many hands by strength; those of equal strength are told apart at random."""
+def cards_by_strength(buckets: int, classes: int = 0) -> CardAbstraction:
+    """Buckets of equally many hands by strength; those of equal strength are told apart at random.
+
+    With `classes` of first boards, drawn at random, each class has so many buckets.
+    """
     deal, rounds = Deal.of(rules()), []
+    labels: IntArray = np.zeros(0, dtype=np.int64)
+    if classes:
+        of = strengths()[1][0]
+        labels = np.random.default_rng(1).permutation(len(of.boards)) % classes
+        known = BoardClasses(of, labels.astype(np.int32), classes, None, {})
+        inside = (np.arange(classes)[:, None] * buckets + np.arange(buckets)).astype(np.int32)
     for r, (holdings, strength) in enumerate(strengths()):
         if r == 0:
             index = Isomorphism((2,), deal.deck)
@@ -102,9 +116,12 @@ def cards_by_strength(buckets: int) -> CardAbstraction:
 
             with ThreadPoolExecutor(cores()) as pool:
                 list(pool.map(fill, range(0, len(place), PIECE)))
-        sizes = np.ones(number, dtype=np.int64)
-        rounds.append(RoundBuckets(holdings, table, sizes, None, None, {}, None, Path("by strength")))
+        coded = Coded(known, inside) if classes and r else None
+        sizes = np.ones(number * (classes if coded else 1), dtype=np.int64)
+        rounds.append(RoundBuckets(holdings, table, sizes, None, None, {}, coded, Path("by strength")))
     plan = plan_named(LOSSLESS, deal.board_cards)
+    if classes:
+        plan = replace(plan, public=(PublicPlan(2, classes),))
     return CardAbstraction(AbstractionSpec("by strength", deal, plan), tuple(rounds))
 
 
@@ -112,6 +129,29 @@ def game_of(size: str) -> AbstractGame:
     """A game whose tables have about so many gigabytes."""
     menu, buckets = SIZES[size]
     return AbstractGame(rules(), cards_by_strength(buckets), actions_of(menu))
+
+
+def by_classes(options: SamplingOptions) -> list[Figure]:
+    """Measure passes over classes of boards, of which a third at a time is on the device, and the same in one piece."""
+    menu, buckets = SIZES["8"]
+    abstract = AbstractGame(rules(), cards_by_strength(max(1, buckets // CLASSES), CLASSES), actions_of(menu))
+    whole = pace_of(DeviceExternal(abstract, 0, options), SECONDS).visits
+    nothing = np.zeros((0, Deal.of(rules()).sizes[1]), dtype=np.int8)
+    parts = Partition(abstract, 1, CLASSES, np.zeros(0, dtype=np.int64), nothing)
+    solver = ClassedExternal(parts, 0, options, frames=CLASSES // 3)
+    pace = pace_of(solver, 4 * SECONDS).visits
+    return [
+        Figure(
+            "blueprint_classes_visits", f"a third of {CLASSES} classes at a time: nodes a second", pace / 1e6, "million"
+        ),
+        Figure("blueprint_classes_share", "… as a share of the same table in one piece", pace / whole, ""),
+        Figure(
+            "blueprint_classes_copying",
+            "… seconds of copies for each second of walks",
+            solver.copying / solver.walking,
+            "",
+        ),
+    ]
 
 
 def blueprint(*, long: bool) -> list[Figure]:
@@ -137,6 +177,8 @@ def blueprint(*, long: bool) -> list[Figure]:
             Figure(f"blueprint_{size}_borrowed", "… batches with longer lists than usual", solver.borrowed, ""),
         ]
         del solver
+    if free_memory() >= 1e9 * float(SHOWN[0]) + MAPS:
+        found += by_classes(options)
     return found
 
 

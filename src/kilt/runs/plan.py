@@ -118,7 +118,12 @@ class RunPlan:
     @property
     def shared_cards(self) -> AbstractionSpec:
         """The card abstraction whose classes of boards blades share; RunError where players have other classes."""
-        return shared_classes([AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards])
+        return shared_classes(self.specs)
+
+    @property
+    def specs(self) -> list[AbstractionSpec]:
+        """What cards there are, or what is to be built: for both players, or for each."""
+        return [AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards]
 
     @cached_property
     def size(self) -> AbstractSize:
@@ -161,11 +166,12 @@ class RunPlan:
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
             if self.device != CPU:
-                from kilt.solve.external_device import device_bytes
+                from kilt.solve.external_device_classes import DeviceNeeds, apart_of
 
-                whole, copied = sum(self.size.slots), min(tables, 2 * PINNED)
-                device = device_bytes(self.game, self.menu, whole, words_of(self.options), mapped)
-                return RunEstimate(self.size, tables, beside + copied, mapped, 3 * tables, cards, None, device)
+                apart = apart_of(self.specs)
+                needs = DeviceNeeds.of(self.game, self.menu, self.size, apart, words_of(self.options), mapped)
+                here = beside + (tables if needs.frames else min(tables, 2 * PINNED))
+                return RunEstimate(self.size, tables, here, mapped, 3 * tables, cards, None, needs.memory)
             if self.config.engine.name:
                 return RunEstimate(self.size, tables, self._memory_here + mapped, mapped, 3 * tables, cards, None)
             if self.algorithm.against:  # a table and a fixed strategy for each seat, and the model
@@ -241,7 +247,8 @@ class RunPlan:
         if found.device and found.device > (there := free_memory()):
             raise RunError(
                 f"{self.config.solver.algorithm} on {self.game.name} takes {found.device / 1e9:,.1f} GB of the GPU, "
-                f"and {there / 1e9:,.1f} GB of it are free: use fewer buckets or bets, `average = false`, or the CPU"
+                f"and {there / 1e9:,.1f} GB of it are free: use fewer buckets or bets, `average = false`, cards with "
+                "more classes of boards, of which a few at a time are on the GPU, or the CPU"
             )
         if found.cards:
             found.cards.require_memory()

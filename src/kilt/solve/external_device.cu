@@ -8,7 +8,8 @@
 // Compile-time constants: LANES per warp, WARPS per block, RESIDENT blocks per multiprocessor; ACTIONS, the most of a
 // decision; DEPTH, the most decisions of a hand; SIZE, the most deals of a warp; ROUNDS; HELD private and BOARD public
 // cards; SUITS; SEARCHES for canonical boards; AVERAGED, whether actions are counted; PRUNED, whether walks skip actions;
-// PRICED, the number of first rounds in which an all-in pays its mean over all boards that may follow.
+// PRICED, the number of first rounds in which an all-in pays its mean over all boards that may follow; TRUNK, the rounds
+// before classes of boards, if the table has the rows of some classes alone, or 0.
 
 typedef unsigned long long Word;
 typedef unsigned int Number;
@@ -37,7 +38,8 @@ struct __align__(16) Place { Word info; Number link, mine; };
 struct Search { const Word* word; const Number *first, *symmetry; Number parts, dealt[4], start; };
 
 // The buckets of a round for a player: a table over canonical boards and hands, and what its codes are in each class.
-struct Look { const void* table; const int *labels, *bucket; Number bytes, hands, search, classes, codes, unused; };
+// `inside` is the number of buckets of a class of boards, from round TRUNK on.
+struct Look { const void* table; const int *labels, *bucket; Number bytes, hands, search, classes, codes, inside; };
 
 struct Hands {                       // see `cards.hands_kernels`
     const Word *key, *bit;
@@ -73,7 +75,9 @@ struct Walks {
     Word* counted;                   // decisions, visits, times that the large list was borrowed, decisions of the player
     Word first, deals;               // numbers of the deals
     double prune, weight;
-    Number size, batches;            // deals of a warp
+    const Number* frame;             // [class] 1 + the frame with its rows; 0: they are not in this memory
+    Word stride;                     // words of a frame
+    Number size, chunk, batches;     // deals that a warp walks over together; that it takes at a time; times
 };
 
 __device__ inline Word mix(Word word)
@@ -186,11 +190,11 @@ __device__ inline Number hand_of(const Byte* card)
     return low + high * (high - 1) / 2;
 }
 
-// Deal a hand by its number: writes [2 · round + player] the buckets, and its cards; returns who wins the showdown, as 1, 0 or −1 for player 0.
-__device__ inline int deal(const Deals& a, Word which, Number* bucket, int stride, Byte* cards)
+// The cards of a deal by its number: those of each player, then the board.
+__device__ inline void draw_cards(const Deals& a, Word which, int* card)
 {
     const Word key = numbered(a.seed, which);
-    int card[CARDS], from[CARDS], moved[CARDS];  // places of the pack that others have moved to
+    int from[CARDS], moved[CARDS];   // places of the pack that others have moved to
 #pragma unroll
     for (int k = 0; k < CARDS; k++) {
         const int other = k + (int)(uniform(key, k) * (double)(int)(a.deck - k));
@@ -202,8 +206,33 @@ __device__ inline int deal(const Deals& a, Word which, Number* bucket, int strid
                 if (from[j] == k) here = moved[j];
             }
         card[k] = there; from[k] = other; moved[k] = here;
-        if (PRICED) cards[k] = (Byte)there;
     }
+}
+
+#if TRUNK
+// The class of the board of a deal.
+__device__ inline Number class_of(const Deals& a, Word which)
+{
+    int card[CARDS];
+    draw_cards(a, which, card);
+    const Look& look = a.look[2 * TRUNK];
+    Number turned, other;
+    const Number board = locate(a, a.search[look.search], card + 2 * HELD, turned);
+    Number found = entry_of(look, (Word)board * look.hands + renamed_hand(a.names[turned], card));
+    if (look.bucket) found = look.bucket[(Word)look.labels[locate(a, a.search[look.classes], card + 2 * HELD, other)] * look.codes + found];
+    return found / look.inside;
+}
+#endif
+
+// Deal a hand by its number: writes [2 · round + player] the buckets, and its cards; returns who wins the showdown, as 1, 0 or −1 for player 0.
+__device__ inline int deal(const Deals& a, Word which, Number* bucket, int stride, Byte* cards)
+{
+    int card[CARDS];
+    draw_cards(a, which, card);
+#if PRICED
+#pragma unroll
+    for (int k = 0; k < CARDS; k++) cards[k] = (Byte)card[k];
+#endif
     Number board[SEARCHES], turned[SEARCHES];
     for (int s = 0; s < SEARCHES; s++) board[s] = locate(a, a.search[s], card + 2 * HELD, turned[s]);
     for (int k = 0; k < 2 * ROUNDS; k++) {
@@ -360,6 +389,10 @@ __device__ inline float learnt(const Walks& a, Word info, int n, const float* va
 // ── walks ──
 
 struct Warp {                        // shared memory of a warp
+    Word which[SIZE + LANES];        // numbers of the deals that it walks over, and of those that come next
+#if TRUNK
+    Word page[SIZE];                 // [deal] where the rows of its class begin
+#endif
     Number bucket[2 * ROUNDS][SIZE];
     Word key[2 * SIZE];              // of each walk
     Number begin[DEPTH];             // [level] where the player's decisions begin
@@ -398,15 +431,18 @@ __device__ inline void copy_places(Place* to, const Place* from, Number many, in
 __device__ inline void arrive(const Warp& mine, const Node& node, int walk, Number value, Place* at)
 {
     const int wide = node.round == 0;
-    const Word row = node.first + (Word)mine.bucket[2 * node.round + node.actor][walk >> 1] * (node.count << (wide | AVERAGED));
+    Word row = node.first + (Word)mine.bucket[2 * node.round + node.actor][walk >> 1] * (node.count << (wide | AVERAGED));
+#if TRUNK
+    if (node.round >= TRUNK) row += mine.page[walk >> 1];
+#endif
     const Word info = row | (Word)node.count << 40 | (Word)walk << 46 | (Word)node.actor << 52 | (Word)wide << 53;
     put(at, info, node.link, value);
 }
 
 // All walks of the deals in `mine`, `many` of them.
 __device__ inline void walk_batch(
-    const Walks& a, Warp& mine, Word first, Number many, Word warp, int lane, Number& decisions, Number& own_decisions,
-    Number& leaves, Number& borrowed)
+    const Walks& a, Warp& mine, Number many, Word warp, int lane, Number& decisions, Number& own_decisions, Number& leaves,
+    Number& borrowed)
 {
     const Number lower = (1u << lane) - 1;
     Lists lists = lists_of(a.lists, warp);
@@ -467,7 +503,7 @@ __device__ inline void walk_batch(
                     float regret[ACTIONS];
                     read_regrets(a, here.info, n, regret);
                     bool some = false;
-                    const float poor = (float)(-a.prune * ((double)(first + (WALK(here.info) >> 1)) + 1.0 + a.weight));
+                    const float poor = (float)(-a.prune * ((double)mine.which[WALK(here.info) >> 1] + 1.0 + a.weight));
 #pragma unroll
                     for (int k = 0; k < ACTIONS; k++) {
                         some |= regret[k] > 0.0f;
@@ -534,6 +570,28 @@ __device__ inline void walk_batch(
     }
 }
 
+// Number the deals that a warp walks over next: `waiting` of them are left from before. Deals are taken in chunks, those
+// whose class has no frame are left out. Returns how many there are; fewer than `size` where no more are left.
+__device__ inline Number next_deals(const Deals& deals, const Walks& a, Warp& mine, Number waiting, int lane)
+{
+    while (waiting < a.size) {
+        Number batch = 0;
+        if (lane == 0) batch = atomicAdd(a.next, 1u);
+        batch = __shfl_sync(ALL, batch, 0);
+        if (batch >= a.batches) break;
+        const Word n = (Word)batch * a.chunk + lane;
+        bool taken = lane < a.chunk && n < a.deals;
+#if TRUNK
+        taken = taken && a.frame[class_of(deals, a.first + n)];
+#endif
+        const Number all = __ballot_sync(ALL, taken);
+        if (taken) mine.which[waiting + __popc(all & ((1u << lane) - 1))] = a.first + n;
+        waiting += __popc(all);
+    }
+    __syncwarp();
+    return waiting;
+}
+
 extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals(Deals deals, Walks a)
 {
     __shared__ Warp warps[WARPS];
@@ -541,23 +599,24 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
     const Word warp = (Word)blockIdx.x * WARPS + w;
     Warp& mine = warps[w];
     const Word key = mix(deals.seed ^ WALKS);
-    Number decisions = 0, own_decisions = 0, leaves = 0, borrowed = 0;
-    for (;;) {
-        Number batch = 0;
-        if (lane == 0) batch = atomicAdd(a.next, 1u);
-        batch = __shfl_sync(ALL, batch, 0);
-        if (batch >= a.batches) break;
-        const Word done = (Word)batch * a.size, first = a.first + done;
-        const Number many = (Number)min((Word)a.size, a.deals - done);
+    Number decisions = 0, own_decisions = 0, leaves = 0, borrowed = 0, waiting = 0;
+    while ((waiting = next_deals(deals, a, mine, waiting, lane))) {
+        const Number many = min(waiting, a.size);
         for (Number d = lane; d < many; d += LANES) {
+            const Word which = mine.which[d];
 #if PRICED
             Byte* cards = mine.cards[d];
 #else
             Byte* cards = 0;
 #endif
-            mine.shown[d] = deal(deals, first + d, &mine.bucket[0][d], SIZE, cards);
-            mine.key[2 * d] = numbered(key, 2 * (first + d));
-            mine.key[2 * d + 1] = numbered(key, 2 * (first + d) + 1);
+            mine.shown[d] = deal(deals, which, &mine.bucket[0][d], SIZE, cards);
+            mine.key[2 * d] = numbered(key, 2 * which);
+            mine.key[2 * d + 1] = numbered(key, 2 * which + 1);
+#if TRUNK
+            const Number label = mine.bucket[2 * TRUNK][d] / deals.look[2 * TRUNK].inside;
+            mine.page[d] = (Word)(a.frame[label] - 1) * a.stride;
+            for (int k = 2 * TRUNK; k < 2 * ROUNDS; k++) mine.bucket[k][d] %= deals.look[k].inside;
+#endif
         }
         __syncwarp();
 #if PRICED
@@ -568,8 +627,12 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
             }
         __syncwarp();
 #endif
-        walk_batch(a, mine, first, 2 * many, warp, lane, decisions, own_decisions, leaves, borrowed);
+        walk_batch(a, mine, 2 * many, warp, lane, decisions, own_decisions, leaves, borrowed);
         __syncwarp();
+        waiting -= many;
+        const Word left = lane < waiting ? mine.which[many + lane] : 0;  // LANES at most
+        __syncwarp();
+        if (lane < waiting) mine.which[lane] = left;
     }
     decisions = __reduce_add_sync(ALL, decisions); leaves = __reduce_add_sync(ALL, leaves);
     borrowed = __reduce_add_sync(ALL, borrowed); own_decisions = __reduce_add_sync(ALL, own_decisions);

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.abstract_game import AbstractGame, Buckets, SlotLayout
+from kilt.abstraction.abstract_game import AbstractGame, Buckets, SlotLayout, SyntheticGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import (
     AbstractionSpec,
@@ -38,7 +38,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, plan_named
 from kilt.arrays import Array, Deferred, data_type
 from kilt.games.holdem import Holdem
-from kilt.gpu import address, by_value, copy_in, copy_out, kernels, multiprocessors, require_gpu
+from kilt.gpu import address, by_value, copy_in, copy_out, free_memory, kernels, multiprocessors, require_gpu
 from kilt.solve.external import (
     DEFAULT,
     FACTOR,
@@ -55,7 +55,7 @@ from kilt.solve.external import (
 from kilt.solve.external_device_cards import DeviceCards, N, P
 from kilt.solve.external_device_kernels import count_depth, count_room
 from kilt.solve.external_kernels import NODE
-from kilt.tree.betting import BettingTree, betting_tree
+from kilt.tree.betting import BettingTree, after_chance, betting_tree
 
 SOURCE = Path(__file__).with_name("external_device.cu")
 LANES, WARPS, RESIDENT = 32, 8, 2  # lanes per warp, warps per block, blocks per multiprocessor
@@ -66,6 +66,7 @@ RANGE = 2.0**17  # bound of regrets, in largest payoffs
 ROOMY = 6  # size of a warp's lists, in mean sizes under uniform play
 THREADS = 256  # per block in passes over all rows
 TOGETHER = 1 << 28  # bytes of a strategy that are quantised at once
+PROBED = 0.7  # of the free memory, for a game that is walked to see how fast that goes
 RESERVE = 1 << 29  # bytes of GPU memory for code and for other programs
 
 LISTS = np.dtype(
@@ -76,7 +77,8 @@ WALKS = np.dtype(
         *((name, P) for name in ("nodes", "payoff", "table", "wide")),
         *(("lists", LISTS), ("large", LISTS)),
         *((name, P) for name in ("taken", "next", "counted", "first", "deals")),
-        *(("prune", np.float64), ("weight", np.float64), ("size", N), ("batches", N)),
+        *(("prune", np.float64), ("weight", np.float64), ("frame", P), ("stride", P)),
+        *(("size", N), ("chunk", N), ("batches", N)),
     ],
     align=True,
 )
@@ -124,9 +126,12 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, words
 def probe_there(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling for some seconds, with random buckets."""
+    """Measure the speed of external sampling for some seconds, with random buckets, fewer if there is no room."""
     deal = Deal.of(game)
-    made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(buckets)]
+    slots = sum(SyntheticGame(game, buckets, menu).size.slots)
+    share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, words_of(options), 0))
+    fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in buckets]
+    made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(fewer)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
     return pace_of(DeviceExternal(AbstractGame(game, cards, menu), 0, options), seconds)
 
@@ -171,7 +176,10 @@ def deals_in_flight(classes: int, iterations: int, most: int) -> int:
 class DeviceTable:
     """Regrets and counts in GPU memory: the counterpart of `external.RegretTable`."""
 
-    def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT) -> None:
+    trunk = classes = 0  # rounds before classes of boards, and their number, if it keeps these apart
+    frame = stride = 0  # where classes are: see `external_device_classes`
+
+    def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, *, empty: bool = False) -> None:
         self.cupy, self.slots, self.options, self.words = require_gpu(), slots, options, words_of(options)
         nodes = slots.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
@@ -184,11 +192,13 @@ class DeviceTable:
         self.rows, self.wide_size = rows, int(size.sum())
         rules = rules_of(slots, self.words)
         self.nodes, self.payoff = rules.nodes.copy(), rules.payoff
-        inner = self.nodes["count"] > 0
-        self.nodes["first"][inner] = rows[np.searchsorted(self.words * self.first, self.nodes["first"][inner])]
+        row_at = np.zeros(len(nodes.actor), np.int64)
+        row_at[acts] = rows
+        self.nodes["first"] = row_at[after_chance(nodes)]
         self.table: Any = None
         self.numbers: Any = None
-        self.clear()
+        if not empty:
+            self.clear()
         put = self.cupy.asarray
         self._rows = [
             put(self.first.astype(np.uint64)),
@@ -203,8 +213,13 @@ class DeviceTable:
     def clear(self) -> None:
         """Set all regrets and counts to 0."""
         self.table = self.numbers = None  # there need not be room for two
-        self.table = self.cupy.zeros(self.slots.slots * self.words + 2, np.uint32)  # pairs are read beyond the end
+        self.table = self.cupy.zeros(self.size + 2, np.uint32)  # pairs are read beyond the end
         self.numbers = self.cupy.zeros(self.wide_size + 2, np.float64)
+
+    @property
+    def size(self) -> int:
+        """4-byte words of the table."""
+        return self.slots.slots * self.words
 
     @property
     def record(self) -> Array:
@@ -247,7 +262,7 @@ class DeviceTable:
 
     def kept(self) -> tuple[Deferred, Deferred]:
         """The table in the CPU's format, and the 8-byte numbers of the first round; both are copied on demand."""
-        shape, kind = (self.slots.slots * self.words,), np.dtype(np.uint32)
+        shape, kind = (self.size,), np.dtype(np.uint32)
         wide = Deferred(
             (self.wide_size,), np.dtype(np.float64), lambda to: copy_out(self.numbers[: self.wide_size], to)
         )
@@ -266,8 +281,8 @@ class DeviceTable:
 
     def load(self, table: Array, wide: Array | None) -> None:
         """Restore what `kept` returned, or a table of the CPU if `wide` is None."""
-        if table.shape != (self.slots.slots * self.words,):
-            raise ValueError(f"table has shape {table.shape}, not {(self.slots.slots * self.words,)}")
+        if table.shape != (self.size,):
+            raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
         if wide is None:
             wide = np.zeros(self.wide_size, np.float64)
@@ -304,6 +319,8 @@ class DeviceExternal(External):
         How to sample.
     dtype : data type
         Of probabilities.
+    table : DeviceTable, optional
+        Its tables, if not the usual ones.
     """
 
     def __init__(
@@ -312,6 +329,7 @@ class DeviceExternal(External):
         seed: int = 0,
         options: SamplingOptions = DEFAULT,
         dtype: npt.DTypeLike = np.uint8,
+        table: DeviceTable | None = None,
     ) -> None:
         self.dtype = data_type(dtype)
         self.abstract, self.options, self.threads = abstract, options, 1
@@ -327,8 +345,8 @@ class DeviceExternal(External):
         # Warps for which there is work however many deals there are.
         self.blocks = max(1, min(self.blocks, -(-CLASS * self.classes // (SIZE * WARPS))))
         usual, whole = self._lists(betting)
-        self.regrets: Any = DeviceTable(abstract, options)
-        self.cards = DeviceCards(abstract, int(self.seed), options)
+        self.regrets: Any = table or DeviceTable(abstract, options)
+        self.cards = DeviceCards(abstract, int(self.seed), options, (self.regrets.trunk, self.regrets.classes))
         macros = self.cards.macros | {
             "LANES": LANES,
             "WARPS": WARPS,
@@ -338,6 +356,7 @@ class DeviceExternal(External):
             "DEPTH": -(-(depth_of(betting) + 1) // 8) * 8,  # few numbers: what is compiled is kept
             "AVERAGED": int(options.average),
             "PRUNED": int(options.prune > 0),
+            "TRUNK": self.regrets.trunk,
         }
         self.kernel = self.regrets.kernel = kernels(SOURCE, "float32", **macros)
         put, empty = self.cupy.asarray, self.cupy.empty
@@ -366,33 +385,40 @@ class DeviceExternal(External):
     def _walk_to(self, end: int) -> None:
         weight = weight_beyond(self.iterations, STEPS) if self.options.linear else 0.0
         self.regrets.least = 2 * self.options.prune * (end + weight)
-        most = self.blocks * WARPS * SIZE
-        while self.iterations < end:
-            flight = self.in_flight
-            growing = flight < deals_in_flight(self.classes, end, most)
-            deals = min(end - self.iterations, max(flight, self.iterations // 2)) if growing else end - self.iterations
-            self._launch(deals, flight, weight)
-            self.iterations += deals
+        self._walk_all(end, weight)
+        self.iterations = end
         decisions, visits, borrowed, own = self.cupy.asnumpy(self._counters[1]).tolist()
         self._counters[1][:] = 0
         self.decisions, self.visits = self.decisions + decisions, self.visits + visits
         self.borrowed, self.own_decisions = self.borrowed + borrowed, self.own_decisions + own
+
+    def _walk_all(self, end: int, weight: float) -> None:
+        """Walk the deals from the next one to before `end`; more at a time the more there were."""
+        most, at = self.blocks * WARPS * SIZE, self.iterations
+        while at < end:
+            flight = deals_in_flight(self.classes, at, most)
+            growing = flight < deals_in_flight(self.classes, end, most)
+            deals = min(end - at, max(flight, at // 2)) if growing else end - at
+            self._launch(at, deals, flight, weight)
+            at += deals
 
     @property
     def in_flight(self) -> int:
         """Number of deals that are walked at the same time."""
         return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE)
 
-    def _launch(self, deals: int, flight: int, weight: float) -> None:
+    def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:
         """Walk some deals, about `flight` of them at the same time."""
         blocks = max(1, flight // (WARPS * SIZE))
         size = SIZE if flight >= WARPS * SIZE else max(1, flight // WARPS)
-        batches = -(-deals // size)
+        chunk = LANES if self.regrets.trunk else min(size, LANES)
+        batches = -(-deals // chunk)
         taken, counted = self._counters
         taken[1:] = 0
         pointers = *map(address, self._kept[:2]), address(self.regrets.table), address(self.regrets.numbers)
-        numbers = address(taken), address(taken) + 4, address(counted), self.iterations, deals
-        walks = np.array((*pointers, *self._lists_of, *numbers, self.options.prune, weight, size, batches), dtype=WALKS)
+        numbers = address(taken), address(taken) + 4, address(counted), first, deals, self.options.prune, weight
+        where = self.regrets.frame, self.regrets.stride, size, chunk, batches
+        walks = np.array((*pointers, *self._lists_of, *numbers, *where), dtype=WALKS)
         given = by_value(self.cards.record), by_value(walks)
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 

@@ -23,7 +23,7 @@ SEARCH = np.dtype([("word", P), ("first", P), ("symmetry", P), ("parts", N), ("d
 LOOK = np.dtype(
     [
         *((name, P) for name in ("table", "labels", "bucket")),
-        *((name, N) for name in ("bytes", "hands", "search", "classes", "codes", "unused")),
+        *((name, N) for name in ("bytes", "hands", "search", "classes", "codes", "inside")),
     ],
     align=True,
 )
@@ -41,7 +41,13 @@ DEALS = np.dtype(
 class DeviceCards:
     """Bucket maps and hand strengths in GPU memory, as kernels look them up."""
 
-    def __init__(self, abstract: AbstractGame, seed: int, options: SamplingOptions = DEFAULT) -> None:
+    def __init__(
+        self,
+        abstract: AbstractGame,
+        seed: int,
+        options: SamplingOptions = DEFAULT,
+        apart: tuple[int, int] = (0, 0),  # rounds before classes of boards that are kept apart, and their number
+    ) -> None:
         self.cupy, self.abstract = require_gpu(), abstract
         rounds = range(abstract.game.rules.rounds - 1)  # in the last round no card is to come
         self.priced = len(priced_rounds(options, rounds))
@@ -55,6 +61,8 @@ class DeviceCards:
         for r in range(rules.rounds):
             for player, cards in enumerate(abstract.cards.each):
                 looks[2 * r + player] = self._look(cards.rounds[r])
+                if 0 < apart[0] <= r:
+                    looks[2 * r + player]["inside"] = cards.numbers[r] // apart[1]
         searches = np.array(self._found, dtype=SEARCH)
         first = abstract.cards.each[0].rounds[0].holdings.index.boards
         suits = self.deck.suits

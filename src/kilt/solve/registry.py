@@ -129,9 +129,9 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
 
         return start(problem, seed)
     if problem.device != CPU:
-        from kilt.solve.external_device import DeviceExternal  # imports the GPU library
+        from kilt.solve.external_device_classes import solver_there  # imports the GPU library
 
-        return DeviceExternal(problem.abstract, seed, problem.options, problem.dtype)
+        return solver_there(problem.abstract, problem.cards, seed, problem.options, problem.dtype)
     return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
 
 

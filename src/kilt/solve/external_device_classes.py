@@ -1,0 +1,311 @@
+"""External sampling on a GPU whose memory holds some classes of boards at a time; the other classes are in host memory.
+
+From the first board on, players know the class of their board, and no information set belongs to two classes
+[Brown15 §2.1]. So the tables of the trunk stay on the GPU. The rest of its memory has *frames*, each with room for the
+tables of one class. A *pass* goes over a range of deals group by group: the classes of a group are copied to the
+frames, and the GPU walks over those deals of the range whose board is of these classes. The deals and their random
+choices are those of a table in one piece. Each deal is walked over once, so that what it adds has the same expectation.
+
+The last group of a pass is the first of the next one. Between two copies the GPU walks for several times as long as it
+copied, as far as the schedule of discounts lets it: a step may go on for longer than asked for.
+
+Discounts and halvings of a class that is in host memory wait until it is copied to a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction.abstract_game import AbstractGame, AbstractPart, AbstractSize, join_parts
+from kilt.abstraction.abstract_game_kernels import copy_pieces
+from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.arrays import Array, Deferred
+from kilt.errors import RunError
+from kilt.games.holdem import Holdem
+from kilt.gpu import address, copy_in, copy_out, free_memory, pinned_array
+from kilt.solve.distributed.partition import Partition, shared_classes, trunk_of
+from kilt.solve.external import CHECKED, DEFAULT, STEPS, SamplingOptions, words_of
+from kilt.solve.external_device import DeviceExternal, DeviceTable, device_bytes
+from kilt.solve.solver import scheduled
+
+TIMES = 4  # walks of a pass take so many times as long as its copies
+FEWEST = 1 << 14  # deals of a pass, at least
+
+
+class DeviceNeeds(NamedTuple):
+    """What a run takes of a GPU."""
+
+    memory: int  # bytes
+    frames: int  # classes of boards in GPU memory at a time; 0: the table is there in one piece
+
+    @classmethod
+    def of(
+        cls,
+        game: Holdem,
+        menu: ActionAbstraction | None,
+        size: AbstractSize,
+        apart: tuple[int, int] | None,
+        words: int,
+        maps: int,
+    ) -> DeviceNeeds:
+        """Count it for a game with `maps` bytes of bucket maps; `apart` is what `apart_of` says of its cards."""
+        whole = device_bytes(game, menu, sum(size.slots), words, maps)
+        try:
+            free = free_memory()
+        except RunError:  # there is no GPU here
+            return cls(whole, 0)
+        if whole <= free or not apart or apart[1] < 2:
+            return cls(whole, 0)
+        trunk, classes = apart
+        head, each = sum(size.slots[:trunk]), sum(size.slots[trunk:]) // classes
+        frames = (free - device_bytes(game, menu, head, words, maps)) // (4 * words * each)
+        frames = max(1, min(frames, classes - 1))
+        return cls(device_bytes(game, menu, head + frames * each, words, maps), frames)
+
+
+def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
+    """Rounds before the classes of boards that both players know, and the number of classes; None if there are none."""
+    try:
+        shared = shared_classes(cards)
+        return trunk_of(shared.plan, shared.deal), shared.plan.public[0].classes
+    except RunError:
+        return None
+
+
+def solver_there(
+    abstract: AbstractGame, places: Sequence[Path], seed: int, options: SamplingOptions, dtype: npt.DTypeLike
+) -> DeviceExternal:
+    """The solver of a game on the GPU: with all of its table there if that fits."""
+    cards = abstract.cards.each
+    maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
+    apart = apart_of([each.identity for each in cards])
+    needs = DeviceNeeds.of(abstract.game, abstract.actions, abstract.size, apart, words_of(options), maps)
+    if not needs.frames:
+        return DeviceExternal(abstract, seed, options, dtype)
+    return ClassedExternal(Partition.of(abstract, places), seed, options, dtype, needs.frames)
+
+
+class ClassTables(DeviceTable):
+    """Regrets and counts of the trunk and of some classes of boards in GPU memory, and those of all in host memory.
+
+    Parameters
+    ----------
+    partition : Partition
+        The abstract game in its parts.
+    options : SamplingOptions
+        How to sample.
+    frames : int
+        How many classes are in GPU memory at a time.
+    """
+
+    def __init__(self, partition: Partition, options: SamplingOptions = DEFAULT, frames: int = 1) -> None:
+        self.partition, self.classes = partition, partition.classes
+        self.frames = min(frames, self.classes)
+        part = partition.part(0)
+        self.each = DeviceTable(part, options, empty=True)  # as if one class were all there is
+        self.stride = self.each.size + self.each.size % 2  # pairs of numbers do not straddle
+        self.part_of = [partition.part(label) for label in range(self.classes)]
+        self.pages = [pinned_array(self.each.size) for _ in range(self.classes)]
+        super().__init__(partition.head, options)
+        self.trunk = partition.trunk
+        later = self.nodes["round"] >= self.trunk
+        self.nodes["first"][later] = self.each.nodes["first"][later] + self.ahead
+
+    @property
+    def ahead(self) -> int:
+        """4-byte words before the first frame."""
+        return self.size + self.size % 2
+
+    @property
+    def whole(self) -> int:
+        """4-byte words of the table of the whole game."""
+        return self.words * self.partition.abstract.slots
+
+    def clear(self) -> None:
+        """Set all regrets and counts to 0."""
+        self.table = self.numbers = None
+        self.table = self.cupy.zeros(self.ahead + self.frames * self.stride + 2, np.uint32)
+        self.numbers = self.cupy.zeros(self.wide_size + 2, np.float64)
+        for page in self.pages:
+            page[:] = 0
+        self._waiting: list[list[tuple[str, tuple[Any, ...]]]] = [[] for _ in range(self.classes)]
+        self.held = list(range(self.frames))  # [frame] the class whose rows are there
+        self.copied = 0  # bytes, both ways
+        self._walk_over([])
+
+    def _walk_over(self, classes: Sequence[int]) -> None:
+        """Have walks leave out the deals of all other classes."""
+        frames = np.zeros(self.classes, np.uint32)
+        frames[list(classes)] = [1 + self.held.index(label) for label in classes]
+        self._frame_of = self.cupy.asarray(frames)
+        self.frame = address(self._frame_of)
+
+    def table_in(self, frame: int) -> DeviceTable:
+        """The tables of the class in a frame."""
+        found = copy(self.each)
+        start = self.ahead + frame * self.stride
+        found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
+        found.kernel, found.least = self.kernel, self.least
+        return found
+
+    def hold(self, classes: Sequence[int]) -> None:
+        """Have the tables of some classes in GPU memory, in place of others, and the deals of no others walked over."""
+        free = [frame for frame, label in enumerate(self.held) if label not in classes]
+        for label, frame in zip([label for label in classes if label not in self.held], free, strict=False):
+            there = self.table_in(frame)
+            self._store(frame)
+            copy_in(self.pages[label], there.table[: self.each.size], pinned=True)
+            self.copied += 8 * self.each.size
+            self.held[frame] = label
+            for name, arguments in self._waiting[label]:
+                getattr(there, name)(*arguments)
+            self._waiting[label] = []
+        self._walk_over(classes)
+
+    def _store(self, frame: int) -> None:
+        """Copy the tables in a frame to host memory."""
+        copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
+
+    def groups(self) -> list[list[int]]:
+        """All classes, in groups for which there are frames; the first is that of the classes in GPU memory."""
+        first = sorted(self.held)
+        others = [label for label in range(self.classes) if label not in first]
+        return [first, *(others[k : k + self.frames] for k in range(0, len(others), self.frames))]
+
+    def _of_all(self, name: str, *arguments: Any) -> None:
+        """Change the tables of the trunk and of the classes in GPU memory; those of the others are changed in time."""
+        getattr(super(), name)(*arguments)
+        for label in range(self.classes):
+            if label in self.held:
+                getattr(self.table_in(self.held.index(label)), name)(*arguments)
+            else:
+                self._waiting[label].append((name, arguments))
+
+    def discount(self, key: np.uint64, threads: int = 1) -> None:
+        """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
+        self._of_all("discount", key)
+
+    def halve(self, limit: int, threads: int = 1) -> None:
+        """Halve the counts of each decision that has one of `limit` or more, and bound its regrets."""
+        self._of_all("halve", limit)
+
+    def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
+        """[slot] the average strategy, if that is kept, or what regret matching plays now."""
+        whole = self.partition.abstract
+        shares = np.zeros(whole.slots, dtype=dtype)
+        join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)
+        for label, frame in self._each_in_turn():
+            join_parts([(self.part_of[label], self.table_in(frame).quantised(dtype, counted=counted))], whole, shares)
+        return shares
+
+    def _each_in_turn(self) -> Iterator[tuple[int, int]]:
+        """Each class, with the frame that it is in for as long as nobody asks for the next."""
+        for group in self.groups():
+            self.hold(group)
+            for label in group:
+                yield label, self.held.index(label)
+
+    def kept(self) -> tuple[Deferred, Deferred]:
+        """The table in the CPU's format, and the 8-byte numbers of the first round; both are copied on demand."""
+        _, wide = super().kept()
+        return Deferred((self.whole,), np.dtype(np.uint32), partial(self._fill_whole, wide)), wide
+
+    def _fill_whole(self, wide: Deferred, table: Array) -> None:
+        """Write the table in the CPU's format."""
+        head = np.empty(self.size, np.uint32)
+        self._fill(wide, head)
+        for label, frame in self._each_in_turn():  # changes that wait are made
+            self._store(frame)
+            self._copy(self.part_of[label], self.pages[label], table)
+        self._copy(self.partition.head, head, table)
+
+    def _copy(self, part: AbstractPart, mine: Array, table: Array, *, back: bool = False) -> None:
+        """Copy the tables of a part to where they are in those of the whole game, or `back`."""
+        acts = np.flatnonzero(part.betting.nodes.actor >= 0)
+        begin, place, size = (self.words * each for each in part.pieces(self.partition.abstract, acts))
+        if back:
+            copy_pieces(np.asarray(table), place, mine, begin, size)
+        else:
+            copy_pieces(mine, begin, table, place, size)
+
+    def load(self, table: Array, wide: Array | None) -> None:
+        """Restore what `kept` returned, or a table of the CPU if `wide` is None."""
+        if table.shape != (self.whole,):
+            raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
+        head = np.empty(self.size, np.uint32)
+        self._copy(self.partition.head, head, table, back=True)
+        super().load(head, wide)
+        for label in range(self.classes):
+            self._waiting[label] = []
+            self._copy(self.part_of[label], self.pages[label], table, back=True)
+        for frame, label in enumerate(self.held):
+            copy_in(self.pages[label], self.table_in(frame).table[: self.each.size], pinned=True)
+
+
+class ClassedExternal(DeviceExternal):
+    """External sampling with the tables of some classes of boards in GPU memory at a time: see the module.
+
+    Parameters
+    ----------
+    partition : Partition
+        The abstract game in its parts.
+    seed, options, dtype
+        As for `DeviceExternal`.
+    frames : int
+        How many classes are in GPU memory at a time.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        seed: int = 0,
+        options: SamplingOptions = DEFAULT,
+        dtype: npt.DTypeLike = np.uint8,
+        frames: int = 1,
+    ) -> None:
+        self.copying = self.walking = 0.0  # seconds
+        self._passes = self._walked = 0  # and the deals of all passes
+        super().__init__(partition.abstract, seed, options, dtype, ClassTables(partition, options, frames))
+
+    def step(self, iterations: int) -> None:
+        """Run at least `iterations` more iterations, and as many as make copies pay."""
+        points = [(self.iterations // CHECKED + 1) * CHECKED]
+        if self.options.linear:
+            points.append(scheduled(self.iterations + 1, STEPS))
+        paid = self.pass_deals()
+        super().step(max(iterations, min(paid, min(points) - self.iterations)))
+
+    def pass_deals(self) -> int:
+        """Number of deals of a pass that walks for `TIMES` as long as it copies: at most all so far once more."""
+        if not self._walked:
+            return FEWEST
+        deals_a_second = self._walked / max(self.walking, 1e-9)
+        pays = TIMES * self.copying / self._passes * deals_a_second
+        return int(min(max(FEWEST, self.iterations), max(FEWEST, pays)))
+
+    def _walk_all(self, end: int, weight: float) -> None:
+        """Walk the deals from the next one to before `end`, group by group."""
+        for group in self.regrets.groups():
+            began = perf_counter()
+            self.regrets.hold(group)
+            self._wait()
+            copied = perf_counter()
+            super()._walk_all(end, weight)
+            self._wait()
+            self.copying += copied - began
+            self.walking += perf_counter() - copied
+        self._passes += 1
+        self._walked += end - self.iterations
+
+    def _wait(self) -> None:
+        """Wait until the GPU has done what it was asked for."""
+        self.cupy.asnumpy(self._counters[0])
