@@ -481,3 +481,20 @@ def test_a_log_of_one_player_against_itself_is_refused_at_once(tmp_path):
     path = tmp_path / "my.log"
     assert "both players are called" in refused("match", "probe", "probe", "-g", "leduc", "-n", 2, "--log", path)
     assert not path.exists()
+
+
+def test_decisions_are_counted_and_timed_for_each_player():
+    game, asked = load_game("leduc"), [0, 0]
+
+    class Counting:
+        def __init__(self, place):
+            self.place, self.name = place, f"counting {place}"
+
+        def act(self, observation):
+            asked[self.place] += 1
+            return BASELINES["probe"].act(observation)
+
+    match = play_match(game, (Counting(0), Counting(1)), 300)
+    assert [one.decisions for one in match.thinking] == asked
+    assert all(one.cpu_seconds > 0 for one in match.thinking)
+    assert match.thinking[0].milliseconds == pytest.approx(1000 * match.thinking[0].cpu_seconds / asked[0])

@@ -35,7 +35,7 @@
     method = "gadget"                       # or unsafe, max-margin
     trust = 0.85                            # in the opponent's range, 0 to 1, with the gadget
     neglect = 0.001                         # hands of the opponent that are left out, by their share
-    bets = "50%, 1x, 2x, a; 1x, a / 1x, a; a"  # of that round / of those after it
+    bets = "50%, 1x, a; 1x, a; a / 1x; a"    # of that round / of those after it
     seconds = 2                             # of a decision; or iterations
 
 Everything but `game` and `cards` may be left out. A list of two for `cards` or `actions` gives each player their own.
@@ -237,7 +237,7 @@ class ResolveConfig(Record):
     method: str = chosen("gadget", RESOLVE_METHODS)
     trust: float = bounded(0.85, 0, 1)
     neglect: float = bounded(0.001, 0, 1)
-    bets: str = "50%, 1x, 2x, a; 1x, a / 1x, a; a"
+    bets: str = "50%, 1x, a; 1x, a; a / 1x; a"
     near: float = bounded(0.8, 0, 1)
     seconds: float = 0.0
     iterations: int = 0

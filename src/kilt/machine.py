@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from math import nan
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
@@ -80,6 +81,26 @@ class Stopwatch:
     def spent(self) -> tuple[float, float]:
         """Seconds of wall time and of CPU time so far."""
         return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
+
+
+class Thinking(NamedTuple):
+    """How many decisions a player has made, and the CPU time that they took."""
+
+    decisions: int = 0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: Thinking) -> Thinking:  # type: ignore[override]
+        """Both together."""
+        return Thinking(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
+
+    def since(self, before: Thinking) -> Thinking:
+        """What came after an earlier count."""
+        return Thinking(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
+
+    @property
+    def milliseconds(self) -> float:
+        """CPU time of a decision, on average; nan without decisions."""
+        return 1000 * self.cpu_seconds / self.decisions if self.decisions else nan
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def _decisions() -> list[Figure]:
                 agent.act(observation)
                 seen["ms"].append(1000 * (perf_counter() - began[0]))
                 seen["cpu_ms"].append(1000 * (process_time() - began[1]))
-            what = f"a decision that re-solves the {name}, four bet sizes, {iterations} iterations, {THREADS} threads"
+            what = f"a decision that re-solves the {name}, three bet sizes, {iterations} iterations, {THREADS} threads"
             figures.append(Figure(f"resolve_{name}_ms", what, median(seen["ms"][1:]), "ms"))
             figures.append(Figure(f"resolve_{name}_cpu_ms", "… CPU time", median(seen["cpu_ms"][1:]), "ms"))
     return figures

@@ -256,6 +256,12 @@ def _say_how(match: Match) -> None:
         f"± {margin:.1f} would take some {number:,.0f} hands that are played; " if number > 1.05 * match.hands else ""
     )
     took = f"{match.seconds:.1f} seconds, {match.cpu_seconds:.1f} of CPU time"
+    each = [
+        f"{name} {one.milliseconds:,.3g} ms"
+        for name, one in zip(match.players, match.thinking, strict=True)
+        if one.decisions
+    ]
+    took += f"; of a decision: {', '.join(each)}" if each else ""
     say(f"{match.players[0]}, {match.players[1]}: {WORDS[match.way]}; {same}{took}")
 
 
@@ -364,6 +370,7 @@ def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
         "played_hands": same if isfinite(same) else None,
         "seconds": match.seconds,
         "cpu_seconds": match.cpu_seconds,
+        "decision_cpu_ms": [one.milliseconds if one.decisions else None for one in match.thinking],
     }
 
 

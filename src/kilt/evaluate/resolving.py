@@ -20,7 +20,7 @@ from kilt.cards.equity import hand_strength
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting
 from kilt.games.subgame import deals, rivals
-from kilt.machine import Stopwatch
+from kilt.machine import Stopwatch, Thinking
 from kilt.play.agent import Agent, KnownAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
@@ -74,6 +74,7 @@ def resolving_match(
         Its units are pairs of hands, with the agent in each seat.
     """
     game, blueprint, watch = agent.game, agent.blueprint, Stopwatch()
+    before = agent.thinking
     played: list[Hand] = []
     pairs = units_of(hands, duplicate=True)
     play_match(game, (blueprint, blueprint), pairs, seed, duplicate=False, sink=played.append)
@@ -86,7 +87,9 @@ def resolving_match(
             break
     names = (blueprint.name, agent.name) if second else (agent.name, blueprint.name)
     found = np.array(results) * (-1 if second else 1)
-    return Match(names, found, True, game.rules.big_blind, EXPECTED, None, *watch.spent)
+    spent = agent.thinking.since(before)
+    thinking = (Thinking(), spent) if second else (spent, Thinking())
+    return Match(names, found, True, game.rules.big_blind, EXPECTED, None, *watch.spent, thinking)
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:

@@ -122,4 +122,5 @@ def _joined(one: Match, other: Match) -> Match:
         played=played,
         seconds=one.seconds + other.seconds,
         cpu_seconds=one.cpu_seconds + other.cpu_seconds,
+        thinking=(one.thinking[0] + other.thinking[0], one.thinking[1] + other.thinking[1]),
     )

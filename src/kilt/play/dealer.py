@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha512
 from math import ceil, log
+from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from kilt.arrays import IntArray
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
+from kilt.machine import Thinking
 from kilt.play.agent import Agent, Observation, PlayedHand
 from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
@@ -111,7 +113,9 @@ class Dealer:
         draw_keys(*_seeds(self._text(number, "keys") for number in numbers), _fresh(), state, keys)
         return cards, keys
 
-    def play(self, number: int, agents: tuple[Agent, Agent], deal: int | None = None) -> Hand:
+    def play(
+        self, number: int, agents: tuple[Agent, Agent], deal: int | None = None, thinking: list[Thinking] | None = None
+    ) -> Hand:
         """Play a hand, and tell agents that remember what they saw of it.
 
         Parameters
@@ -122,6 +126,8 @@ class Dealer:
             By seat: heads-up, seat 0 has the big blind.
         deal : int, optional
             The hand whose cards and keys are dealt; left out: `number`.
+        thinking : list of Thinking, optional
+            By seat: the decisions of this hand are added to it.
 
         Returns
         -------
@@ -137,7 +143,10 @@ class Dealer:
                 position = after(position, REVEAL)
                 continue
             observation = Observation(position, cards.holes[seat], cards.board[: sizes[position.round]], keys[seat])
+            began = process_time()
             action = agents[seat].act(observation)
+            if thinking:
+                thinking[seat] += Thinking(1, process_time() - began)
             try:
                 position = after(position, action)
             except GameError as error:

@@ -39,7 +39,7 @@ from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError, shortened
 from kilt.games.holdem import Holdem
-from kilt.machine import Stopwatch
+from kilt.machine import Stopwatch, Thinking
 from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
 from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
@@ -61,6 +61,7 @@ class Chunk(NamedTuple):
     results: list[float]  # chips per hand that the first player won
     judged: list[float]  # what a `HandJudge` says of them, where there is one
     hands: list[Hand]  # if they are wanted
+    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # of both players, where they are asked one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,8 @@ class Match:
         Results of hands that were played, where `results` are others.
     seconds, cpu_seconds : float
         What it took: wall time, and CPU time of all processes on this machine.
+    thinking : (Thinking, Thinking)
+        The decisions of both players and their CPU time; none of players whose hands are compiled.
     """
 
     players: tuple[str, str]
@@ -94,6 +97,7 @@ class Match:
     played: FloatArray | None = None
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())
 
     @property
     def hands(self) -> int:
@@ -154,15 +158,19 @@ class MatchSetup:
         """Units that a process plays before it reports."""
         return UNITS if self.batch else CHUNK
 
-    def hands(self, unit: int) -> Iterator[Hand]:
+    def hands(self, unit: int, thinking: list[Thinking] | None = None) -> Iterator[Hand]:
         """Play the hands of a unit: two of the same deal in a duplicate match, otherwise one.
 
-        Players draw at random by seat and deal: a player who meets itself plays the same hand twice.
+        Players draw at random by seat and deal: a player who meets itself plays the same hand twice. What their
+        decisions take is added to `thinking` [player].
         """
         for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
             agents = self.tables[(unit + number) % len(self.tables)]
             agents = agents if number % 2 == 0 else agents[::-1]
-            yield self.dealer.play(number, agents, deal=unit)
+            seats = [Thinking(), Thinking()]
+            yield self.dealer.play(number, agents, unit, seats)
+            if thinking:
+                thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
 
     def won(self, hand: Hand) -> float:
         """Chips that the first player won in a hand."""
@@ -170,13 +178,13 @@ class MatchSetup:
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
         """Units `first` to `last` − 1, with their hands if they are to be kept."""
-        wanted = keep or self.judge is not None
+        wanted, thinking = keep or self.judge is not None, [Thinking(), Thinking()]
         if self.batch:
             results, hands = self.batch.play(first, last, wanted)
         else:
             results, hands = [], []
             for unit in range(first, last):
-                played = list(self.hands(unit))
+                played = list(self.hands(unit, thinking))
                 results.append(sum(map(self.won, played)) / len(played))
                 if wanted:
                     hands += played
@@ -184,7 +192,7 @@ class MatchSetup:
         if self.judge is not None:
             values = np.array(self.judge(self.agents, hands))
             judged = values.reshape(len(results), -1).mean(axis=1).tolist()
-        return Chunk(results, judged, hands if keep else [])
+        return Chunk(results, judged, hands if keep else [], (thinking[0], thinking[1]))
 
 
 def play_match(
@@ -245,10 +253,12 @@ def play_match(
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
     judged: list[float] = []
+    thinking = Thinking(), Thinking()
     with closing(_chunks(table, units, processes, engine, keep=sink is not None)) as chunks:
         for chunk in chunks:
             results += chunk.results
             judged += chunk.judged
+            thinking = thinking[0] + chunk.thinking[0], thinking[1] + chunk.thinking[1]
             for hand in chunk.hands:
                 if sink:
                     sink(hand)
@@ -257,7 +267,7 @@ def play_match(
                 break
     said = (np.array(judged), np.array(results)) if judge else (np.array(results), None)
     way = AIVAT if judge else PLAYED
-    return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent)
+    return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent, thinking)
 
 
 def require_few(hands: int) -> None:

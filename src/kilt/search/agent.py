@@ -33,7 +33,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.games.subgame import deals, subgame
+from kilt.machine import Thinking
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
 from kilt.search.allowance import Allowance
@@ -105,6 +106,8 @@ class ResolvingAgent:
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
     _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # seconds by the hand's key
 
+    _thinking: list[Thinking] = field(default_factory=lambda: [Thinking()], repr=False, compare=False)
+
     def __post_init__(self) -> None:
         require_settings(self.settings, self.game)
 
@@ -121,6 +124,11 @@ class ResolvingAgent:
         """The blueprint without post-processing."""
         played = self.blueprint
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
+
+    @property
+    def thinking(self) -> Thinking:
+        """The decisions that were solved or looked up, each once, and their CPU time."""
+        return self._thinking[0]
 
     @property
     def first_round(self) -> int:
@@ -223,11 +231,15 @@ class ResolvingAgent:
         """The strategy at a decision in rounds that are re-solved."""
         if (known := self._decided.get((position.history, board))) is not None:
             return known
+        began = process_time()
         at = self._stands(position, board, position.actor, time)
-        if not isinstance(at, Standing):
-            return self._keep(position, board, self._followed(position, board))
-        policy = self._told(at)
-        return self._keep(position, board, Decided(policy, policy))
+        if isinstance(at, Standing):
+            policy = self._told(at)
+            decided = Decided(policy, policy)
+        else:
+            decided = self._followed(position, board)
+        self._thinking[0] += Thinking(1, process_time() - began)
+        return self._keep(position, board, decided)
 
     def _followed(self, position: Betting, board: tuple[int, ...]) -> Decided:
         """The strategy at a decision where the agent follows its blueprint."""
