@@ -437,6 +437,25 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
     assert "OFF as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
 
 
+def test_solving_ends_with_the_exploitability_of_both_strategies(config):
+    """As `kilt evaluate exploitability` finds them afterwards; an agent without post-processing has one strategy."""
+    run, plain = config.parent / "run", config.with_name("plain.toml")
+    said = answer("solve", config, "--out", run)
+    both = answer("evaluate", "exploitability", run)
+    assert (said["strategy"], said["as_played"]["strategy"]) == ("average strategy", "as played: purification")
+    assert said["exploitability"] == pytest.approx(both["average"]["exploitability"], abs=1e-6)
+    assert said["as_played"]["exploitability"] == pytest.approx(both["as_played"]["exploitability"], abs=1e-6)
+    assert said["as_played"]["exploitability_mbb"] > 1.1 * said["exploitability_mbb"]
+    shown = kilt("solve", "--resume", run)
+    assert f"{said['as_played']['exploitability']:.6g}" in re.search("as played: purification.*", shown.stdout)[0]
+    assert "figures not marked 'as played: purification' are of the average strategy" in shown.stderr
+
+    plain.write_text(CONFIG.replace("purification", "none"))
+    assert "as_played" not in answer("solve", plain, "--iterations", 200, "--out", run.with_name("plain"))
+    shown = kilt("solve", "--resume", run.with_name("plain"))
+    assert "as played" not in shown.stdout + shown.stderr
+
+
 def test_the_table_of_a_run_that_re_solves_is_named_as_such(config):
     """Its agent plays by more than the table: a lower bound is all that is known of that."""
     config.write_text(CONFIG.replace("20000", "200") + '\n[resolve]\nrounds = ["round 2"]\niterations = 1\n')

@@ -466,29 +466,36 @@ def _rate(per_second: float) -> str:
     return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.2g}/s"
 
 
-def exploitability_rows(chips: float, problem: Problem) -> list[list[str]]:
+def exploitability_rows(chips: float, problem: Problem, what: str = "exploitability") -> list[list[str]]:
     """Rows of a table, one per unit."""
     from kilt.evaluate.judge import UNIT
 
     mbb = problem.mbb(chips)
-    rows = [["exploitability", f"{chips:.6g}", UNIT]]
+    rows = [[what, f"{chips:.6g}", UNIT]]
     return rows if mbb is None else [*rows, ["", f"{mbb:.6g}", "mbb/g"]]
 
 
 def result_of(step: Step, run: Run) -> dict[str, Any]:
-    """What came out, for programs."""
+    """Return the last step of a run for programs, with what the strategy as played loses if it is another one."""
     from kilt.evaluate.judge import UNIT
+    from kilt.players.profile import as_played
     from kilt.strategy.naming import solved_name
 
     said = {what: getattr(run.identity, what) for what in ("game", "algorithm", "seed", "form")}
-    mbb = run.problem.mbb(step.exploitability)
+    played = as_played(run)
     return (
         said
         | step._asdict()
         | {"unit": UNIT, "strategy": solved_name(run.identity._asdict())}
-        | ({} if mbb is None else {"exploitability_mbb": mbb})
+        | _in_mbb(step.exploitability, run.problem)
         | ({} if run.folder is None else {"run": str(run.folder.path)})
+        | ({} if played is None else {"as_played": played._asdict() | _in_mbb(played.exploitability, run.problem)})
     )
+
+
+def _in_mbb(chips: float, problem: Problem) -> dict[str, float]:
+    mbb = problem.mbb(chips)
+    return {} if mbb is None else {"exploitability_mbb": mbb}
 
 
 def print_result(step: Step, run: Run, *, as_json: bool) -> None:
@@ -496,15 +503,18 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     from math import isnan
 
     from kilt.evaluate.judge import UNIT
+    from kilt.players.profile import as_played
     from kilt.strategy.naming import played_rule, solved_name
 
     identity, problem, folder = run.identity, run.problem, run.folder
     if as_json:
         print_json(result_of(step, run))
         return
+    played = as_played(run)
     if run.judge.exact:
         rows = [
             *exploitability_rows(step.exploitability, problem),
+            *(exploitability_rows(played.exploitability, problem, f"… {played.strategy}") if played else []),
             ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
             ["value to player 1", f"{step.value:.9g}", UNIT],
         ]
@@ -519,5 +529,6 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
         solved, rule = solved_name(identity._asdict()), played_rule({"agent": getattr(problem, "agent", {})})
         again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
         if not rule.idle:
-            say(f"these figures are of the {solved}; the agent post-processes it by {rule.name} before it plays")
+            which = f"figures not marked '{played.strategy}'" if played else "these figures"
+            say(f"{which} are of the {solved}; the agent post-processes it by {rule.name} before it plays")
         say(f"all of it is in {folder.path}; judge it again with: kilt {again} {quote(str(folder.path))}")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from kilt.players.agents import (
 )
 from kilt.players.fixed_agents import fixed_agent
 from kilt.runs.folder import RunFolder
-from kilt.runs.run import open_run
+from kilt.runs.run import Run, open_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import stored_form, stored_problem
 from kilt.solve.problem import ABSTRACT, CPU, FlatProblem, Problem, VectorProblem
@@ -236,3 +236,25 @@ def _flop_walks(subject: Subject) -> FlopWalks:
     judge, strategy, _ = subject.load()
     assert isinstance(judge.problem, AbstractProblem)
     return flop_walks(judge.problem, strategy)
+
+
+class AsPlayed(NamedTuple):
+    """The strategy by which the agent of a run plays, and what a best response wins from it."""
+
+    strategy: str  # its name
+    exploitability: float  # chips per game
+
+
+def as_played(run: Run) -> AsPlayed | None:
+    """Judge the strategy by which the agent of a run plays.
+
+    Returns None if the agent plays the strategy that was solved, if the run has no folder, or if its judge measures
+    win rates because best responses take too long. `Subject.all_of_run` finds both strategies of any run.
+    """
+    if run.folder is None or not isinstance(run.problem, AbstractProblem) or not run.judge.exact:
+        return None
+    agent = blueprint_agent(str(run.folder.path))
+    played = None if agent.rule.idle or _lacks_memory(agent) else blueprint_strategy(agent)
+    if played is None:
+        return None
+    return AsPlayed(blueprint_name(agent), run.judge.exploitability(played.shares))
