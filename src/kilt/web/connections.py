@@ -76,7 +76,7 @@ class Connection(socket.socket):
         super().close()
 
     def hang_up(self) -> None:
-        """End it; whoever waits for it hears so, and closes it."""
+        """Shut the connection down. The code that reads from it then closes it."""
         with suppress(OSError):  # it has ended already
             self.shutdown(socket.SHUT_RDWR)
 

@@ -116,7 +116,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """A number that names the state of a run after some passes, by its regrets in the trunk [row, hand]; never 0."""
+    """Return a number that identifies the state of a run by its passes and its trunk regrets [row, hand]; never 0."""
     digest = blake2b(np.ascontiguousarray(trunk).view(np.uint8).data, digest_size=8, person=b"kilt trunk")
     digest.update(np.array([passes], HEAD).tobytes())
     return int.from_bytes(digest.digest(), "little") or 1
@@ -185,7 +185,7 @@ class SubgameStore:
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def settled(self, trunk: str) -> int:
-        """The number of passes that made the files of a strategy; RunError where that of the trunk is another one.
+        """Return the number of passes behind a strategy's files; RunError if the trunk's file has another checksum.
 
         `trunk` is its checksum by the manifest of the strategy; empty where the manifest says nothing of it.
         """
@@ -201,7 +201,7 @@ class SubgameStore:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Write to the folder while no other process does; RunError where one does."""
+        """Lock the folder for writing. Raises RunError if another process writes to it."""
         with ExitStack() as held:
             try:
                 held.enter_context(locked(self.folder / LOCK, wait=False))
@@ -225,7 +225,7 @@ class SubgameStore:
         self._name = trunk_name(passes, trunk)
 
     def survey(self, passes: int) -> bool:
-        """Whether the pass that follows some passes was begun; RunError where a file is missing or not of this run.
+        """Return whether the next pass was begun. Raises RunError if a file is missing or belongs to another run.
 
         Heads of files are read alone: other damage is found when a file is read.
         """
@@ -237,7 +237,7 @@ class SubgameStore:
         return begun
 
     def require(self, number: int, player: int, passes: int) -> FileHead | None:
-        """The head of a file, if it is there and can be read; RunError where `open` would refuse the file for it."""
+        """Return the head of a file, if it exists and can be read. Raises RunError if `open` would refuse the file."""
         file, head = self._file(number, player), None
         with os_errors(f"{file} cannot be read"), suppress(FileNotFoundError), file.open("rb") as data:
             try:
@@ -252,7 +252,7 @@ class SubgameStore:
         return head
 
     def _require(self, file: Path, number: int, player: int, passes: int, head: FileHead | None) -> None:
-        """Raise RunError unless a file is that of a state: the last one before, or of the pass that is under way."""
+        """Raise RunError unless a file belongs to the last complete pass or to the pass in progress."""
         last = passes - (passes - 1 - player) % 2 if passes > player else 0
         if head is None:
             if last:
@@ -280,7 +280,7 @@ class SubgameStore:
             self.checksums[number, player] = content.checksum + KNOWN
 
     def require_passes(self, passes: int, least: int) -> None:
-        """Raise ArtifactError where fewer passes are complete than at a checkpoint: the files are older."""
+        """Raise ArtifactError if the files have fewer passes than the checkpoint."""
         if passes < least:
             raise ArtifactError(
                 f"{self.folder} is of pass {passes:,}, and the checkpoint of pass {least:,}: copy it from where it is "
@@ -288,7 +288,7 @@ class SubgameStore:
             )
 
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
-        """What to say of a file that cannot be unpacked."""
+        """Return the error to raise for a file that cannot be unpacked."""
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
@@ -319,7 +319,7 @@ class SubgameStore:
         self._begin(passes, tables)
 
     def trunk_file(self, passes: int, tables: Table) -> PackedFile:
-        """What is kept of the trunk."""
+        """Return the content of the trunk's file."""
         packed = self.checksums.astype(HEAD).tobytes(), (self.run or "").encode()
         self._recorded = True
         return _packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))
@@ -329,7 +329,7 @@ class SubgameStore:
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """The checksum of the trunk's file, and so of all that it records."""
+        """The checksum of the trunk's file, which covers the checksums of all other files."""
         head, _ = self._read(self.folder / TRUNK)
         return f"{head.checksum:08x}" if head else ""
 
@@ -342,13 +342,13 @@ class SubgameStore:
         return folder
 
     def take_over(self, passes: int, tables: Table) -> None:
-        """Put all files that are in `coming`, and the tables of the trunk, in place of those before: all or none."""
+        """Replace files by those in `coming`, and the tables of the trunk: all of them or none."""
         self._write(self.folder / COMING / TRUNK, self.trunk_file(passes, tables))
         self.complete()
         self._begin(passes, tables)
 
     def complete(self) -> None:
-        """Complete what `take_over` has begun, in a process that was killed perhaps: with the trunk, all are there."""
+        """Finish `take_over`, also after a process was killed during it. The trunk's file shows that all are there."""
         folder = self.folder / COMING
         with os_errors(f"{self.folder} cannot be written"):
             if (folder / TRUNK).exists():
@@ -359,7 +359,7 @@ class SubgameStore:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files in bytes."""
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
@@ -376,12 +376,12 @@ class SubgameStore:
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
     def files(self, numbers: Iterable[int]) -> list[Path]:
-        """The files of some subgames, as far as they are there."""
+        """Return the existing files of some subgames."""
         every = (self._file(number, player) for number in numbers for player in (0, 1))
         return [file for file in every if file.exists()]
 
     def checksums_of(self, number: int) -> list[int]:
-        """Those of the files of both players in a subgame, `KNOWN` added; 0 where there is none."""
+        """Return the checksums of both players' files of a subgame, plus `KNOWN`; 0 where there is no file."""
         found = []
         for player in (0, 1):
             known = int(self.checksums[number, player])
@@ -395,7 +395,7 @@ class SubgameStore:
         return self._found(f"{number}-{player + 1}.zst")
 
     def _found(self, name: str) -> Path:
-        """Where a file is that is to be read: among those that are still to be moved, or in the folder."""
+        """Return the path to read a file from: the folder, or the folder of files that are still to be moved."""
         if self._moving and (coming := self.folder / COMING / name).exists():
             return coming
         return self.folder / name
@@ -416,7 +416,7 @@ class SubgameStore:
             draft.replace(file)
 
     def _read(self, file: Path) -> tuple[FileHead | None, KeptNumbers]:
-        """What a file has, or nothing where there is none."""
+        """Return the head and the numbers of a file; None and no numbers if the file does not exist."""
         if not file.exists():
             return None, KeptNumbers()
         with os_errors(f"{file} cannot be read"):
@@ -447,7 +447,7 @@ class PackedFile(NamedTuple):
 
 
 def _packed_file(name: str, kept: KeptNumbers) -> PackedFile:
-    """What is written to a file of a name."""
+    """Return the bytes to write to the file called `name`, with their checksum."""
     values = kept.values
     first = np.array([kept.passes, *values.shape, values.itemsize, kept.begun], HEAD).tobytes()
     pieces = ZstdCompressor(LEVEL).compress(first + values.tobytes()), *kept.packed
@@ -476,7 +476,7 @@ def _head(data: BinaryIO) -> FileHead:
 
 
 def _trunk_last(file: Path) -> bool:
-    """In what order files are moved: that of the trunk says that all others are there."""
+    """Sort key of files to be moved. The trunk's file comes last: it shows that all others are there."""
     return file.name == TRUNK
 
 
