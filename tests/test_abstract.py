@@ -13,8 +13,10 @@ from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import OPPONENTS, VectorCfr
-from kilt.solve.tables.drawn import DrawnCfr
+from kilt.solve.cfr import Cfr
+from kilt.solve.opponents import OPPONENTS
+from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.memory import TreeTables
 from kilt.solve.variants import STEADY, VARIANTS
 from kilt.tree.vector import VectorGame
 
@@ -46,13 +48,13 @@ def coarse(leduc, tmp_path_factory):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
     game = VectorGame(leduc.game, threads=threads)
-    seen, plain = VectorCfr(BucketedGame.by(game, lossless), variant), VectorCfr(game, variant)
+    seen, plain = Cfr(TreeTables(BucketedGame.by(game, lossless)), variant), Cfr(TreeTables(game), variant)
     seen.step(50)
     plain.step(50)
     for table, other in ((seen.average(), plain.average()), (seen.current(), plain.current())):
         expected = leduc.exploitability(other)
-        assert seen.game.exploitability(table) == pytest.approx(expected, abs=1e-9)
-        assert seen.game.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
+        assert seen.tables.game.exploitability(table) == pytest.approx(expected, abs=1e-9)
+        assert seen.tables.game.expected_value(table) == pytest.approx(leduc.expected_value(other), abs=1e-9)
 
 
 THREE_ROUNDS = """GAMEDEF
@@ -71,27 +73,29 @@ END GAMEDEF
 """
 
 
-@pytest.mark.parametrize(("trunk", "variant"), [(1, "cfr"), (2, "linear")])
+@pytest.mark.parametrize(("trunk", "variant"), [(1, "cfr"), (1, "dcfr"), (2, "linear")])
 def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
     """Iterations are those with all boards in memory, to the last bit where no suits are drawn [Johanson16 §4.3]."""
     rules = Holdem(GameDef.parse(THREE_ROUNDS))
     plan = Plan(tuple(RoundPlan(False, (BucketStep("ehs", 3),)) for _ in range(3)))
     cards = abstraction(tmp_path, rules, plan)
-    whole = VectorCfr(BucketedGame.by(VectorGame(rules), cards), variant, opponent="response", trunk=trunk, seed=3)
+    whole = Cfr(
+        TreeTables(BucketedGame.by(VectorGame(rules), cards), opponent="response", trunk=trunk, seed=3), variant
+    )
     game = VectorGame(rules, threads=trunk, by_board=False)
-    drawn, later = (DrawnCfr(game, cards, variant, trunk=trunk, seed=3) for _ in range(2))
+    drawn, later = (Cfr(DrawnTables(game, cards, trunk=trunk, seed=3), variant) for _ in range(2))
     for solver in (whole, drawn):
         solver.step(20)
     later.restore(drawn.state())
     for solver in (whole, drawn, later):
         solver.step(20)
     for solver in (drawn, later):
-        np.testing.assert_array_equal(solver.regret, whole.regret)
-        np.testing.assert_array_equal(solver.total, whole.total)
-    assert len(drawn.trunk) == sum(drawn.where.rows[r] * n for r, n in enumerate((1, 9)[:trunk]))
+        np.testing.assert_array_equal(solver.tables.regret, whole.tables.regret)
+        np.testing.assert_array_equal(solver.tables.total, whole.tables.total)
+    assert len(drawn.tables.trunk) == sum(drawn.tables.where.rows[r] * n for r, n in enumerate((1, 9)[:trunk]))
     for wrong in (0, 3):
         with pytest.raises(GameError, match="boards are drawn after 1 to 2 of them"):
-            DrawnCfr(game, cards, trunk=wrong)
+            Cfr(DrawnTables(game, cards, trunk=wrong), "cfr")
 
 
 @pytest.mark.parametrize("variant", ["cfr+", "linear"])
@@ -113,7 +117,7 @@ END GAMEDEF
     game = VectorGame(Holdem(GameDef.parse(text)), actions_of("50%, a"))
     seen = BucketedGame.by(game, abstraction(tmp_path, game.game, LOSSLESS))
     assert sorted(np.concatenate(seen.rows)) == list(range(len(seen.table())))
-    mine, plain = VectorCfr(seen, variant), VectorCfr(game, variant)
+    mine, plain = Cfr(TreeTables(seen), variant), Cfr(TreeTables(game), variant)
     mine.step(30)
     plain.step(30)
     assert seen.exploitability(mine.average()) == pytest.approx(game.exploitability(plain.average()), abs=1e-9)
@@ -121,10 +125,10 @@ END GAMEDEF
 
 @pytest.mark.parametrize("opponent", OPPONENTS)
 def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent):
-    solver = VectorCfr(BucketedGame.by(leduc, lossless), opponent=opponent)
-    before = solver.game.exploitability(solver.average())
+    solver = Cfr(TreeTables(BucketedGame.by(leduc, lossless), opponent=opponent))
+    before = solver.tables.game.exploitability(solver.average())
     solver.step(400)
-    assert solver.game.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
+    assert solver.tables.game.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -132,33 +136,33 @@ def test_boards_may_be_drawn(leduc, lossless, threads):
     """Public chance sampling, and CFR-BR against a hybrid: [Johanson16 §4.3]."""
     seen = BucketedGame.by(VectorGame(leduc.game, threads=threads), lossless)
     for opponent in OPPONENTS:
-        solver = VectorCfr(seen, "cfr", scheme="pcs", opponent=opponent, trunk=1, seed=1)
+        solver = Cfr(TreeTables(seen, scheme="pcs", opponent=opponent, trunk=1, seed=1), "cfr")
         solver.step(1000)
         assert seen.exploitability(solver.average()) < 0.2
-    again = VectorCfr(BucketedGame.by(leduc, lossless), "cfr", opponent="response", trunk=1, seed=1)
+    again = Cfr(TreeTables(BucketedGame.by(leduc, lossless), opponent="response", trunk=1, seed=1), "cfr")
     again.step(1000)
     assert np.array_equal(again.average(), solver.average())
-    assert len(solver.other) < len(VectorCfr(seen, opponent="response").other)
+    assert len(solver.tables.other) < len(Cfr(TreeTables(seen, opponent="response")).tables.other)
 
 
 def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     """[Johanson16 §4.4]: what an abstraction can express is better than what solving the abstract game finds."""
     found = {}
     for opponent in OPPONENTS:
-        solver = VectorCfr(BucketedGame.by(leduc, coarse), opponent=opponent)
+        solver = Cfr(TreeTables(BucketedGame.by(leduc, coarse), opponent=opponent))
         solver.step(1500 if opponent == "response" else 300)
-        found[opponent] = solver.game.exploitability(solver.average())
+        found[opponent] = solver.tables.game.exploitability(solver.average())
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
-    hybrid = VectorCfr(BucketedGame.by(leduc, coarse), "cfr", opponent="response", trunk=1)
+    hybrid = Cfr(TreeTables(BucketedGame.by(leduc, coarse), opponent="response", trunk=1), "cfr")
     hybrid.step(6000)
-    assert hybrid.game.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
+    assert hybrid.tables.game.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
 
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):
     """With a coarse opponent, the one who sees all wins more than the value of the game."""
     seen = BucketedGame.by(leduc, AsymmetricAbstraction((lossless, coarse)))
-    solver = VectorCfr(seen)
+    solver = Cfr(TreeTables(seen))
     solver.step(1000)
     assert seen.expected_value(solver.average()) > -0.0856 + 0.01
     assert seen.infosets == sum(seen.columns[position.actor][r] for r, _, position in leduc.decisions())
@@ -177,9 +181,9 @@ def test_what_cannot_be(leduc, coarse):
         BucketedGame.by(VectorGame(load_game("holdem.2-1")), coarse)
     seen = BucketedGame.by(leduc, coarse)
     with pytest.raises(GameError, match="unknown opponent 'nobody': use one of abstract, real, response"):
-        VectorCfr(seen, opponent="nobody")
+        Cfr(TreeTables(seen, opponent="nobody"))
     with pytest.raises(GameError, match="unknown sampling scheme 'ps': use one of cs, opcs, spcs, pcs"):
-        VectorCfr(seen, scheme="ps")
+        Cfr(TreeTables(seen, scheme="ps"))
 
 
 @pytest.mark.parametrize("scheme", [None, "pcs", "cs"])
@@ -190,7 +194,7 @@ def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, oppo
     game = BucketedGame.by(leduc, lossless)
     drawn = scheme is not None
     how = {"scheme": scheme, "seed": 1, "trunk": int(opponent == "response")} if drawn else {}
-    solver = VectorCfr(game, variant, opponent=opponent, **how)
+    solver = Cfr(TreeTables(game, opponent=opponent, **how), variant)
     before = game.exploitability(solver.average())
     solver.step({None: 300, "pcs": 500, "cs": 500 if opponent == "response" else 3000}[scheme])
     assert game.exploitability(solver.average()) < (0.3 if drawn else 0.15) < before
@@ -198,7 +202,7 @@ def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, oppo
 
 def test_it_goes_on_where_it_was(leduc, coarse):
     seen = BucketedGame.by(leduc, coarse)
-    whole, half, rest = (VectorCfr(seen, opponent="real") for _ in range(3))
+    whole, half, rest = (Cfr(TreeTables(seen, opponent="real")) for _ in range(3))
     whole.step(20)
     half.step(10)
     rest.restore({name: table.copy() for name, table in half.state().items()})

@@ -21,13 +21,16 @@ from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
 from kilt.solve import abstract_problem, drawn_device, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.cfr import SCHEMES, VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Restriction
 from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.forms import load_problem
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.joint import JointGame
+from kilt.solve.opponents import SCHEMES
 from kilt.solve.problem import VectorProblem
-from kilt.solve.tables.drawn import DrawnCfr
+from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.memory import TreeTables
+from kilt.solve.tables.pairs import PairTables
 from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
 from kilt.tree import device_compact, device_flops
@@ -112,7 +115,7 @@ def leduc():
 @pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "dcfr+", "pcfr+"])
 def test_iterations_are_those_of_the_cpu(leduc, variant):
     game, device = leduc
-    ours, theirs = DeviceCfr(device, variant), VectorCfr(game, variant)
+    ours, theirs = DeviceCfr(device, variant), Cfr(TreeTables(game), variant)
     ours.step(3)
     ours.step(2)
     theirs.step(5)
@@ -128,14 +131,14 @@ def test_iterations_are_those_of_the_cpu(leduc, variant):
 def test_boards_that_are_drawn(leduc, variant):
     """Public chance sampling: on the boards that the CPU draws, iterations are those of the CPU; either goes on."""
     game, device = leduc
-    ours, theirs = DeviceCfr(device, variant, SCHEMES["pcs"], 3), VectorCfr(game, variant, scheme="pcs", seed=3)
+    ours, theirs = DeviceCfr(device, variant, SCHEMES["pcs"], 3), Cfr(TreeTables(game, scheme="pcs", seed=3), variant)
     for solver in (ours, theirs):
         solver.step(40)
     again = DeviceCfr(device, variant, SCHEMES["pcs"])
     again.restore(theirs.state())
     for solver in (ours, theirs, again):
         solver.step(10)
-    assert theirs.total.any(axis=1).all()  # all boards were drawn
+    assert theirs.tables.total.any(axis=1).all()  # all boards were drawn
     for name, table in theirs.state().items():
         for found in (ours, again):
             np.testing.assert_allclose(found.state()[name], table, rtol=0, atol=1e-9)
@@ -145,7 +148,7 @@ def test_boards_that_are_drawn(leduc, variant):
 
 def test_what_was_kept_goes_on_here_and_there(leduc):
     game, device = leduc
-    ours, resumed, theirs = DeviceCfr(device), DeviceCfr(device), VectorCfr(game, "cfr+")
+    ours, resumed, theirs = DeviceCfr(device), DeviceCfr(device), Cfr(TreeTables(game), "cfr+")
     ours.step(2)
     state = ours.state()
     for other in (resumed, theirs):
@@ -160,10 +163,10 @@ def test_what_was_kept_goes_on_here_and_there(leduc):
 
 def test_single_precision(leduc):
     game, _ = leduc
-    ours, theirs = DeviceCfr(DeviceGame(game)), VectorCfr(game, "cfr+")
+    ours, theirs = DeviceCfr(DeviceGame(game)), Cfr(TreeTables(game), "cfr+")
     ours.step(5)
     theirs.step(5)
-    np.testing.assert_allclose(ours.state()["total"] * holdable(game), theirs.total, atol=1e-5)
+    np.testing.assert_allclose(ours.state()["total"] * holdable(game), theirs.tables.total, atol=1e-5)
 
 
 def test_hands_of_two_cards(tmp_path):
@@ -171,14 +174,14 @@ def test_hands_of_two_cards(tmp_path):
     path = tmp_path / "small.game"
     path.write_text(TWO_CARDS)
     game = VectorGame(load_game(str(path)))
-    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), VectorCfr(game, "cfr+")
+    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), Cfr(TreeTables(game), "cfr+")
     ours.step(3)
     theirs.step(3)
-    np.testing.assert_allclose(ours.state()["regret"], theirs.regret, rtol=0, atol=1e-10)
-    ours, theirs = DeviceCfr(ours.game, "cfr", SCHEMES["pcs"]), VectorCfr(game, "cfr", scheme="pcs")
+    np.testing.assert_allclose(ours.state()["regret"], theirs.tables.regret, rtol=0, atol=1e-10)
+    ours, theirs = DeviceCfr(ours.game, "cfr", SCHEMES["pcs"]), Cfr(TreeTables(game, scheme="pcs"), "cfr")
     ours.step(30)
     theirs.step(30)
-    np.testing.assert_allclose(ours.state()["regret"], theirs.regret, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.state()["regret"], theirs.tables.regret, rtol=0, atol=1e-9)
 
 
 def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
@@ -215,12 +218,12 @@ def test_no_gpu():
 @pytest.mark.skipif(bool(MISSING), reason="there is no GPU: `make test-gpu` where there is one")
 def test_a_larger_game_on_a_gpu():
     game = VectorGame(load_game("holdem.2-1"))
-    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), VectorCfr(game, "cfr+")
+    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), Cfr(TreeTables(game), "cfr+")
     ours.step(5)
     theirs.step(5)
     state = ours.state()
-    np.testing.assert_allclose(state["regret"], theirs.regret, rtol=1e-9, atol=1e-6)
-    np.testing.assert_allclose(state["total"] * holdable(game), theirs.total, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(state["regret"], theirs.tables.regret, rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(state["total"] * holdable(game), theirs.tables.total, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [SHORT, "leduc"])
@@ -275,7 +278,7 @@ def test_joint_tables_on_the_device(tmp_path):
     host, there = JointGame(abstract, joint), joint_device.DeviceJointGame(abstract, joint)
     fixed = host.probabilities(np.random.default_rng(1).random(abstract.slots))
     for held in (None, Restriction(0, fixed, 0.4), Restriction(1, 0.7 * fixed)):
-        mine, theirs = JointCfr(host, "cfr+", held), JointCfr(there, "cfr+", held)
+        mine, theirs = Cfr(PairTables(host, held), "cfr+"), Cfr(PairTables(there, held), "cfr+")
         mine.step(3)
         theirs.step(3)
         average = there.arrays.asnumpy(theirs.average())
@@ -295,18 +298,18 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(drawn_device, "PREPARING", 1)
     for trunk, written in ((1, 1 << 32), (2, 20_000)):
         monkeypatch.setattr(drawn_device, "FOUND", written)
-        ours = drawn_device.DeviceDrawnCfr(game, cards, "linear", trunk=trunk, seed=3)
-        theirs = DrawnCfr(game, cards, "linear", trunk=trunk, seed=3)
+        ours = Cfr(drawn_device.DrawnDeviceTables(game, cards, trunk=trunk, seed=3), "linear")
+        theirs = Cfr(DrawnTables(game, cards, trunk=trunk, seed=3), "linear")
         for solver in (ours, theirs):
             solver.step(2)
-        again = drawn_device.DeviceDrawnCfr(game, cards, "linear", trunk=trunk, seed=0)
+        again = Cfr(drawn_device.DrawnDeviceTables(game, cards, trunk=trunk, seed=0), "linear")
         again.restore(theirs.state())
         for solver in (ours, theirs, again):
             solver.step(1)
         for found in (ours, again):
-            np.testing.assert_allclose(found.regret, theirs.regret, atol=1e-7)
-            np.testing.assert_allclose(found.total[:, :-1], theirs.total[:, :-1], atol=1e-9)
-            np.testing.assert_allclose(found.trunk, theirs.trunk, atol=1e-7)
+            np.testing.assert_allclose(found.tables.regret, theirs.tables.regret, atol=1e-7)
+            np.testing.assert_allclose(found.tables.total[:, :-1], theirs.tables.total[:, :-1], atol=1e-9)
+            np.testing.assert_allclose(found.tables.trunk, theirs.tables.trunk, atol=1e-7)
 
     # Rows of reproductions: until time is over, or exploitability changes by less than some share of it.
     problem = AbstractProblem(AbstractGame(game.game, cards), (tmp_path / "cards",), device="gpu")
@@ -316,7 +319,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(abstracted, "LEVEL", 1.0)
     steps = abstracted.converge(problem, "cfr-br", 1e4, Quiet(), **how)
     assert [step.iterations for step in steps] == [1, 2] and abstracted.settled(steps)
-    theirs = DrawnCfr(game, cards, "linear", trunk=2, seed=3)
+    theirs = Cfr(DrawnTables(game, cards, trunk=2, seed=3), "linear")
     for step in steps:
         theirs.step(step.iterations - theirs.iterations)
         found = problem.bucketed.exploitability(theirs.average())
@@ -344,11 +347,11 @@ def test_compact_tables(stored, tmp_path):
     path.write_text(TWO_CARDS)
     game = VectorGame(load_game(str(path)))
     device = CompactGame(game, np.float64, stored)
-    ours, theirs = CompactCfr(device), VectorCfr(game, "cfr+")
+    ours, theirs = CompactCfr(device), Cfr(TreeTables(game), "cfr+")
     ours.step(2)
     theirs.step(2)
     lost = 0.0 if stored == np.float64 else 2 * 2.0**-15
-    for mine, table in ((ours.regret, theirs.regret), (ours.average(), theirs.total)):
+    for mine, table in ((ours.regret, theirs.tables.regret), (ours.average(), theirs.tables.total)):
         found = device.on_host(mine)
         left = (found != 0) & holdable(game)
         np.testing.assert_allclose(found[left], table[left], rtol=0, atol=1e-10 + lost * table.max())
@@ -371,7 +374,7 @@ def test_runs_with_compact_tables(tmp_path):
     """On the device and on the CPU they are resumed to where they would have come, and each keeps to its own tables."""
     path = tmp_path / "small.game"
     path.write_text(TWO_CARDS)
-    real = VectorCfr(VectorGame(load_game(str(path))))
+    real = Cfr(TreeTables(VectorGame(load_game(str(path)))))
     real.step(8)
     wanted = real.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
     for device, other in (("gpu", "cpu"), ("cpu", "gpu")):

@@ -47,25 +47,28 @@ from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
-from kilt.solve.cfr import SELF_PLAY, VectorCfr
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import SELF_PLAY, Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import DISK, VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import normalised
 from kilt.solve.tables import disk_strategy, disk_workers
-from kilt.solve.tables.disk import GOLDEN, DiskCfr
-from kilt.solve.tables.disk_buckets import BucketedDiskCfr
+from kilt.solve.tables.disk import GOLDEN, DiskTables
+from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_kernels import MOST, PartRows
 from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
 from kilt.solve.tables.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.tables.disk_subgames import Subgames
-from kilt.solve.tables.disk_workers import SharedBucketedDiskCfr, SharedDiskCfr
+from kilt.solve.tables.disk_workers import WorkerTables
+from kilt.solve.tables.memory import TreeTables
+from kilt.solve.variants import VARIANTS, discounts
 from kilt.strategy.blueprint import STRATEGY, export
 from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import process_table
 from kilt.tree.place import PlacedTree
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
 from kilt.web.views import strategy_view
@@ -80,23 +83,28 @@ from written_out import flat_places
 SCALE = 2.0**20
 
 
-def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float, trunk: int) -> VectorCfr:
+def in_memory(game: VectorGame | BucketedGame, iterations: int, scale: float, trunk: int) -> TreeTables:
     """CFR+ in memory, regrets rounded after each player's walk as on disk, but for those of the trunk's rows."""
-    twin = VectorCfr(game)
-    solver = DiskCfr.__new__(DiskCfr)
-    for number in range(iterations):
-        solver.passes = 2 * number
+    twin = Cfr(TreeTables(game), "cfr+").tables
+    for number, row in enumerate(discounts(VARIANTS["cfr+"], 1, iterations)):
         for turn in SELF_PLAY:
-            twin._walk(solver.discount(), (turn,))
+            twin.learn(turn, Discount._make([*row.tolist(), 0.0]))
             dither = (2 * number + turn.player) * GOLDEN % 1
             twin.regret[trunk:] = np.floor(twin.regret[trunk:] * scale + dither) / scale
         twin.iterations += 1
     return twin
 
 
-def disk(game: VectorGame, folder, size: int | None = None, trunk: int | None = None, **more) -> DiskCfr:
+def disk(game: VectorGame, folder, size: int | None = None, trunk: int | None = None, **more) -> Cfr:
     """A solver on disk with a fine scale; subgames of `size` 1 are as small as they can be."""
-    return DiskCfr(Subgames(game, size=size, trunk=trunk), folder, **{"scale": SCALE} | more)
+    return Cfr(DiskTables(Subgames(game, size=size, trunk=trunk), folder, **{"scale": SCALE} | more))
+
+
+def of_buckets(problem: AbstractProblem, **more) -> Cfr:
+    """A solver on disk for players who see buckets."""
+    cut = BucketedSubgames.of(problem.abstract, 1)
+    tables = DiskTables(cut, scale=SCALE / np.pi, **more)
+    return Cfr(tables, "cfr+", SubgameShares(cut, problem.abstract).of_strategy)
 
 
 @cache
@@ -131,7 +139,7 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
     """However the game is cut: by flops, by the betting before them, and by that of two rounds."""
     game = VectorGame(game_of(name))
     solver = disk(game, tmp_path, size, trunk, averaging=True)
-    cut = solver.subgames
+    cut = solver.tables.subgames
     assert (cut.count, cut.trunk_rounds) == (count, 2 if count == 18 else 1)
     solver.step(1)
     solver.step(2)
@@ -139,7 +147,7 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
     twin, strategy = in_memory(game, 3, SCALE, cut.trunk_rows), solver.current()
     found, average, table = strategy.table(), solver.average(), twin.regret
     assert np.abs(found - table).max() < 1e-9 * table.max()
-    np.testing.assert_allclose(solver.average_trunk, twin.total[: cut.trunk_rows], atol=1e-9)
+    np.testing.assert_allclose(solver.tables.average_trunk, twin.total[: cut.trunk_rows], atol=1e-9)
     assert average.exploitability() == pytest.approx(game.exploitability(twin.total), abs=1e-3)
     assert strategy.exploitability() == pytest.approx(game.exploitability(found), abs=1e-9)
     assert average.exploitability() == pytest.approx(game.exploitability(average.table()), abs=1e-9)
@@ -151,11 +159,11 @@ def test_iterates_are_those_in_memory(name, size, trunk, count, tmp_path):
         process_table(game, rule, found, game.tree.table_start, np.diff(game.tree.board_start))
         np.testing.assert_allclose(strategy.processed(rule).table(), found, atol=1e-9)
     if cut.trunk_rounds == 2:
-        shared = SharedDiskCfr(cut, LocalEngine(), 2, scale=SCALE, averaging=True)
+        shared = Cfr(WorkerTables(cut, LocalEngine(), 2, scale=SCALE, averaging=True))
         shared.step(3)
-        assert np.array_equal(shared.tables, solver.tables)
+        assert np.array_equal(shared.tables.trunk_tables, solver.tables.trunk_tables)
         assert shared.average().exploitability() == average.exploitability()
-        shared.close()
+        shared.tables.close()
 
 
 @pytest.fixture(scope="module")
@@ -180,33 +188,33 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
     folder, cards, everywhere = seen_cards
     game = VectorGame(Holdem(GameDef.parse(THREE_ROUNDS)))
     problem = AbstractProblem(AbstractGame(game.game, cards), (folder,))
-    solver = BucketedDiskCfr(problem, scale=SCALE / np.pi, averaging=True)
-    cut = solver.subgames
+    solver = of_buckets(problem, averaging=True)
+    cut = solver.tables.subgames
     assert [flops.tolist() for flops in cut._flops] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
     solver.step(6)
-    seen, twin = BucketedGame.by(game, cards), BucketedCfr(problem, variant="cfr+")
-    twin.step(6)
-    table = in_memory(seen, 6, solver.scale, cut.trunk_rows).regret
+    seen, twin = BucketedGame.by(game, cards), TreeTables(problem.bucketed)
+    Cfr(twin).step(6)
+    table = in_memory(seen, 6, solver.tables.scale, cut.trunk_rows).regret
     for number, averaged in product(range(3), (False, True)):
-        trunk, expected = (solver.average_trunk, twin.total) if averaged else (solver.trunk, table)
-        read = number, trunk, cut.scratch(), solver.passes
-        found = read_subgame(cut, solver.store, *read, averaged=averaged).regret
+        trunk, expected = (solver.tables.average_trunk, twin.total) if averaged else (solver.tables.trunk, table)
+        read = number, trunk, cut.scratch(), solver.tables.passes
+        found = read_subgame(cut, solver.tables.store, *read, averaged=averaged).regret
         for place in seen.places(problem.abstract):
             own = cut.columns[place.player][place.round][number]
             off = found[place.rows, : len(own)] - expected[place.rows][:, own]
             assert np.abs(off).max() < (2e-4 if averaged else 1e-9 * table.max())
     np.testing.assert_allclose(solver.current(), seen.shares_of(problem.abstract, table, np.uint16), atol=1)
-    again = BucketedDiskCfr(problem, scale=SCALE / np.pi, averaging=True)
-    temporary = [one.store.folder for one in (solver, again)]
-    solver.open(tmp_path / "kept")
-    again.open(tmp_path / "kept")
+    again = of_buckets(problem, averaging=True)
+    temporary = [one.tables.store.folder for one in (solver, again)]
+    solver.tables.open(tmp_path / "kept")
+    again.tables.open(tmp_path / "kept")
     assert not any(map(Path.exists, temporary))
     assert again.iterations == 6 and np.array_equal(again.average(), solver.average())
     alone = AbstractProblem(AbstractGame(game.game, everywhere), (folder,))
-    solver, seen = BucketedDiskCfr(alone, scale=SCALE / np.pi), BucketedGame.by(game, everywhere)
-    assert solver.subgames.count == 5 and solver.subgames.by_betting  # flops share all buckets
+    solver, seen = of_buckets(alone), BucketedGame.by(game, everywhere)
+    assert solver.tables.subgames.count == 5 and solver.tables.subgames.by_betting  # flops share all buckets
     solver.step(6)
-    table = in_memory(seen, 6, solver.scale, solver.subgames.trunk_rows).regret
+    table = in_memory(seen, 6, solver.tables.scale, solver.tables.subgames.trunk_rows).regret
     np.testing.assert_allclose(solver.current(), seen.shares_of(alone.abstract, table, np.uint16), atol=1)
 
 
@@ -218,19 +226,21 @@ def test_workers_for_players_who_see_buckets(seen_cards, tmp_path):
     alone, shared = (
         make_solver(replace(problem, engine=where), "cfr+disk:average") for where in (EngineConfig(), engine)
     )
-    assert isinstance(alone, BucketedDiskCfr) and isinstance(shared, SharedBucketedDiskCfr)
-    shared.open(tmp_path)
+    assert isinstance(alone.tables, DiskTables) and isinstance(shared.tables, WorkerTables)
+    shared.tables.open(tmp_path)
     shared.step(1)
-    shared.settle()
+    shared.tables.settle()
     again = make_solver(replace(problem, engine=EngineConfig()), "cfr+disk:average")
-    again.open(tmp_path)  # in one process
+    again.tables.open(tmp_path)  # in one process
     for solver, iterations in ((shared, 1), (again, 1), (alone, 2)):
         solver.step(iterations)
     average = alone.average()
     for solver in (shared, again):
-        assert np.array_equal(solver.tables, alone.tables) and np.array_equal(solver.average(), average)
+        assert np.array_equal(solver.tables.trunk_tables, alone.tables.trunk_tables) and np.array_equal(
+            solver.average(), average
+        )
     assert np.array_equal(shared.current(), alone.current())
-    shared.close()
+    shared.tables.close()
 
 
 @pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])
@@ -258,9 +268,9 @@ def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
         _first_actions(solver, twin, tmp_path / "kept")
 
 
-def _first_actions(solver: DiskCfr, twin: StrategyAgent, folder) -> None:
+def _first_actions(solver: Cfr, twin: StrategyAgent, folder) -> None:
     """The figure of first actions, from a folder of subgames: as the flat strategy has them."""
-    DiskProblem(solver.subgames.game).save(folder / STRATEGY, solver.current())
+    DiskProblem(solver.tables.subgames.game).save(folder / STRATEGY, solver.current())
     asked = Request(game=str(folder), out=folder.with_suffix(".png"))
     found = {row.name: row for row in REPRODUCTIONS["figure-9.4"].reproduce(asked, None).rows}
     opening = twin.policy(twin.game.start(), ())
@@ -296,8 +306,8 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
             with pytest.raises(KeyboardInterrupt):
                 disk(game, folder, size).step(4)
         if fatal == 13:
-            again = SharedDiskCfr(whole.subgames, LocalEngine(), 2, scale=SCALE)
-            again.open(folder)
+            again = Cfr(WorkerTables(whole.subgames, LocalEngine(), 2, scale=SCALE))
+            again.tables.open(folder)
         else:
             again = disk(game, folder, size)
         again.step(last - again.iterations)
@@ -386,7 +396,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     assert judge_of(problem).exploitability(strategy) == whole.exploitability == figures["exploitability"]
     table = strategy.table()
     assert problem.game.exploitability(table) == pytest.approx(whole.exploitability, abs=1e-9)
-    twin = VectorCfr(problem.game, averaging=True)
+    twin = Cfr(TreeTables(problem.game, averaging=True))
     twin.step(6)
     rounded = problem.game.exploitability(twin.average())
     assert whole.exploitability == pytest.approx(rounded, abs=1e-3) != whole.current_exploitability
@@ -424,7 +434,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
 def test_sanity_of_a_tree():
     """Aces, nuts and actions by enumeration of all deals on the boards that are drawn; and after post-processing."""
     game = VectorGame(game_of("leduc"))
-    solver, holdem = VectorCfr(game), game.game
+    solver, holdem = Cfr(TreeTables(game)), game.game
     solver.step(3)
     plain = TreeAgent("plain", PlacedTree(game), solver.average())
     known = cache(lambda history, r, board: plain.policy(positions[history], (board,) * r))
@@ -482,7 +492,7 @@ class FullEngine(LocalEngine):
 @pytest.fixture
 def lossy(monkeypatch):
     """Workers are lost in the walks that are added here, by passes before and subgame; and a count of all others."""
-    fatal, worked, learn = [], Counter(), DiskCfr._learn
+    fatal, worked, learn = [], Counter(), DiskTables._learn
 
     def walk(self, player, discount, subgame):
         if (place := (self.passes, subgame.number)) in fatal:
@@ -491,7 +501,7 @@ def lossy(monkeypatch):
         worked[place] += 1
         return learn(self, player, discount, subgame)
 
-    monkeypatch.setattr(DiskCfr, "_learn", walk)
+    monkeypatch.setattr(DiskTables, "_learn", walk)
     return fatal, worked
 
 
@@ -535,27 +545,27 @@ def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
     monkeypatch.setattr(disk_workers, "IN_MEMORY", 1000)  # bytes of strategies
     fatal, worked = lossy
     cut, warned = Subgames(VectorGame(game_of("leduc")), size=2000), []
-    shared = SharedDiskCfr(cut, FullEngine(full={3, 4}), 3, averaging=True)
-    shared.open(tmp_path / "shared", warned.append)
+    shared = Cfr(WorkerTables(cut, FullEngine(full={3, 4}), 3, averaging=True))
+    shared.tables.open(tmp_path / "shared", warned.append)
     shared.step(1)
-    shared.settle()
-    first, mine, third = shared.share_of
+    shared.tables.settle()
+    first, mine, third = shared.tables.share_of
     fatal += [(5, mine[1]), (3, mine[0])]  # in the third iteration, and while that is made good
     shared.step(2)
     assert not fatal and len(warned) == 2 and len(first) == len(mine) == len(third) == 2
     assert all(worked[passes, number] == 1 for passes, number in product(range(6), first + third))
     replayed = {0: 1, 1: 1, 2: 3, 4: 2}  # by passes: once, and again after the two losses, as far as these came
     assert all(worked[passes, number] == often for number in mine for passes, often in replayed.items())
-    shared.settle()
+    shared.tables.settle()
     fatal += [(7, mine[0])]
     shared.step(1)  # there is no room for a new worker: others take its subgames
-    assert shared.share_of[1] == [] and len(shared.share_of[0]) == len(shared.share_of[2]) == 3
+    assert shared.tables.share_of[1] == [] and len(shared.tables.share_of[0]) == len(shared.tables.share_of[2]) == 3
     assert warned[2].endswith("from iteration 3 on, by others: there is no room")
     assert all(worked[6, number] == 1 + (number in mine) for number in range(cut.count))
     fatal += [(9, third[0]), (7, third[1])]  # and again, and whoever takes them is lost: what it has said was in vain
     shared.step(1)
-    assert not fatal and sorted(shared.share_of[0]) == list(range(cut.count))
-    alone = DiskCfr(cut, tmp_path / "alone", averaging=True)
+    assert not fatal and sorted(shared.tables.share_of[0]) == list(range(cut.count))
+    alone = Cfr(DiskTables(cut, tmp_path / "alone", averaging=True))
     alone.step(5)
     assert shared.average().exploitability() == alone.average().exploitability()
     moved = []
@@ -570,16 +580,16 @@ def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(SubgameStore, "take_over", killed)
-        shared.settle()
-    again = DiskCfr(cut, tmp_path / "shared", averaging=True)
+        shared.tables.settle()
+    again = Cfr(DiskTables(cut, tmp_path / "shared", averaging=True))
     assert again.iterations == 5 and same_files(tmp_path / "shared", tmp_path / "alone")
-    shared._sent.begin(10)
+    shared.tables._sent.begin(10)
     (tmp_path / "shared" / COMING).mkdir()  # of somebody who was killed before all files were there
-    assert DiskCfr(cut, tmp_path / "shared", averaging=True).iterations == 5
+    assert Cfr(DiskTables(cut, tmp_path / "shared", averaging=True)).iterations == 5
     fatal += [(10, 0)] * 6
     with pytest.raises(EngineError, match="was lost: its machine is gone, 5 times in a row"):
         shared.step(1)
-    shared.close()
+    shared.tables.close()
 
 
 def test_plans_of_games_as_they_are():

@@ -18,11 +18,14 @@ from kilt.runs.budget import Budget
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import continued_run, new_run, open_run
-from kilt.solve.tables.disk import DiskCfr
+from kilt.solve.cfr import SELF_PLAY, Cfr
+from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_store import COMING, SubgameStore
 from kilt.solve.tables.disk_subgames import Subgames
-from kilt.solve.tables.disk_workers import SharedDiskCfr, SubgameWorker, cut_game
+from kilt.solve.tables.disk_workers import SubgameWorker, WorkerTables, cut_game
+from kilt.solve.variants import VARIANTS, discounts
 from kilt.strategy.blueprint import STRATEGY
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from test_vector import game_of
 
@@ -151,12 +154,12 @@ def test_the_pass_under_way_is_known_by_the_trunk_that_it_began_with(runs, run, 
 def test_files_are_recorded_by_whoever_writes_them(tmp_path, monkeypatch):
     """A run that was killed while it took over the files of workers is whole, and says so."""
     cut = Subgames(VectorGame(game_of("leduc")))
-    shared, alone = SharedDiskCfr(cut, LocalEngine(), 2), DiskCfr(cut, tmp_path / "alone")
-    shared.open(tmp_path / "shared")
+    shared, alone = Cfr(WorkerTables(cut, LocalEngine(), 2)), Cfr(DiskTables(cut, tmp_path / "alone"))
+    shared.tables.open(tmp_path / "shared")
     for solver in (shared, alone):
         solver.step(2)
-    shared.settle()
-    assert (shared.store.checksums == alone.store.checksums).all() and shared.store.checksums.all()
+    shared.tables.settle()
+    assert (shared.tables.store.checksums == alone.tables.store.checksums).all() and shared.tables.store.checksums.all()
     shared.step(1)
 
     def killed(self):
@@ -166,33 +169,35 @@ def test_files_are_recorded_by_whoever_writes_them(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(SubgameStore, "complete", killed)
-        shared.settle()
+        shared.tables.settle()
     assert not damage_of(tmp_path / "shared")
     alone.step(1)
-    DiskCfr(cut, tmp_path / "shared")
+    Cfr(DiskTables(cut, tmp_path / "shared"))
     assert files_of(tmp_path / "shared") == files_of(tmp_path / "alone")
     assert not damage_of(tmp_path / "shared")
-    shared.close()
+    shared.tables.close()
 
 
 def test_a_worker_can_be_asked_again_for_passes_that_it_has_done():
     """When another worker is lost meanwhile, all that were brought back repeat the passes since the checkpoint."""
     cut = Subgames(VectorGame(game_of("leduc")))
-    alone, trunks = DiskCfr(cut), []
+    alone, sent = DiskTables(cut), []
     worker = SubgameWorker(partial(cut_game, "<f8", None, 1, 1), cut.game.game, alone.scale, averaging=False)
+    rows = discounts(VARIANTS["dcfr+"], 1, 3).tolist()
     for passes in range(5):
-        trunks.append(alone.trunk.copy())
-        alone._pass(passes % 2)
+        discount = Discount._make([*rows[passes // 2], 0.0])
+        sent.append((alone.trunk.copy(), discount))
+        alone.learn(SELF_PLAY[passes % 2], discount)
     for last in (3, 5):
         for passes in range(last):
-            worker.replay([*range(cut.count)], passes, trunks[passes])
-    mine, theirs = files_of(alone.store.folder), files_of(worker.solver.store.folder)
+            worker.replay([*range(cut.count)], passes, *sent[passes])
+    mine, theirs = files_of(alone.store.folder), files_of(worker.tables.store.folder)
     assert theirs == {name: content for name, content in mine.items() if name != "trunk.zst"}
 
 
 def test_a_run_that_is_at_work_is_no_damage(tmp_path, monkeypatch):
     """Files that are ahead of the trunk that was read are looked at again, beside the new trunk."""
-    solver = DiskCfr(Subgames(VectorGame(game_of("leduc"))), tmp_path)
+    solver = Cfr(DiskTables(Subgames(VectorGame(game_of("leduc"))), tmp_path))
     solver.step(1)
     opened, steps = SubgameStore.open, iter([1, 1])
 
@@ -203,7 +208,7 @@ def test_a_run_that_is_at_work_is_no_damage(tmp_path, monkeypatch):
 
     monkeypatch.setattr(SubgameStore, "open", opened_later)
     with monkeypatch.context() as patch:  # the solver itself reads as ever
-        patch.setattr(solver.store, "open", lambda *what: opened(solver.store, *what))
+        patch.setattr(solver.tables.store, "open", lambda *what: opened(solver.tables.store, *what))
         assert not damage_of(tmp_path)
     assert solver.iterations == 3
 

@@ -39,8 +39,9 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
+from kilt.solve.cfr import Cfr
 from kilt.solve.external import External, SamplingOptions
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
@@ -104,7 +105,7 @@ AVERAGES = {}
 def solved(agent, position, board):
     if not AVERAGES:
         tree = flat_tree(LEDUC)
-        solver = FullWidth(tree.nodes, "cfr")
+        solver = Cfr(FlatTables(tree.nodes), "cfr")
         for iterations in (30, 200):
             solver.step(iterations - solver.iterations)
             AVERAGES[iterations] = Strategy.of(tree, solver.average())

@@ -26,9 +26,11 @@ from kilt.games.tilt import tilted
 from kilt.solve import external
 from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import Cfr
 from kilt.solve.external import External, SamplingOptions, require_options
 from kilt.solve.registry import make_solver
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.vector import VectorGame
 
 TOP = 65535
@@ -475,7 +477,7 @@ def test_habits_are_met(games, game, habit):
 def test_full_walks_converge(problem, tiny):
     abstract, seen = tiny
     solver = make_solver(problem, "cfr+")
-    assert isinstance(solver, BucketedCfr)
+    assert isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables)
     solver.step(200)
     assert solver.average().dtype == np.uint16
     assert mbb(seen, abstract, solver.average()) < 2

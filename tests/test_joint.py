@@ -20,9 +20,11 @@ from kilt.games.tilt import tilted
 from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_response import abstract_responses, walks_of
-from kilt.solve.cfr import VectorCfr
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.cfr import Cfr
+from kilt.solve.joint import JointGame
 from kilt.solve.lp import solve_lp
+from kilt.solve.tables.memory import TreeTables
+from kilt.solve.tables.pairs import PairTables
 from kilt.tree import best_response
 from kilt.tree.flat import Expansion, write_out
 from kilt.tree.vector import VectorGame
@@ -122,7 +124,7 @@ def test_a_bucketed_game_written_out(cards_of):
         met = game.expected_value(np.where(acts, mine, game.probabilities(strategy)), player)
         assert met == pytest.approx(values[player])
     # CFR+ comes to the equilibrium that the linear programme finds.
-    solver = JointCfr(game, "cfr+")
+    solver = Cfr(PairTables(game), "cfr+")
     solver.step(400)
     assert game.exploitability(solver.average()) < 2e-3
     assert game.expected_value(solver.average()) == pytest.approx(solve_lp(tree.nodes).value, abs=4e-3)
@@ -134,14 +136,14 @@ def test_a_view_that_loses_nothing(cards_of):
     abstract = AbstractGame(LEDUC, cards)
     game, bucketed = JointGame(abstract, joint_tables(cards)), BucketedGame.by(VectorGame(LEDUC), cards)
     for variant in ("cfr", "pcfr+", "dcfr"):
-        solver, other = JointCfr(game, variant), VectorCfr(bucketed, variant)
+        solver, other = Cfr(PairTables(game), variant), Cfr(TreeTables(bucketed), variant)
         solver.step(20)
         other.step(20)
         for mine, theirs in ((solver.average(), other.average()), (solver.current(), other.current())):
             assert game.exploitability(mine) == pytest.approx(bucketed.exploitability(theirs), rel=1e-6)
             assert game.expected_value(mine) == pytest.approx(bucketed.expected_value(theirs), rel=1e-6)
     state = solver.state()
-    again = JointCfr(game, "dcfr")
+    again = Cfr(PairTables(game), "dcfr")
     again.restore(state)
     again.step(2)
     solver.step(2)
@@ -167,7 +169,7 @@ def test_two_cards_and_two_views(cards_of):
         assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
         assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])
         assert game.exploitability(strategy) < bucketed.exploitability(table)
-    solver, other = JointCfr(game), VectorCfr(bucketed)
+    solver, other = Cfr(PairTables(game)), Cfr(TreeTables(bucketed))
     solver.step(12)
     other.step(12)
     shares = bucketed.shares_of(abstract, other.average(), np.uint16)
@@ -189,7 +191,7 @@ def test_tilted_payoffs(cards_of):
     assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])
     scaled = JointGame(AbstractGame(tilted(LEDUC, (25, 25, 25, 25)), cards), joint)
     assert scaled.exploitability(strategy) == pytest.approx(1.25 * plain.exploitability(strategy))
-    first, second = JointCfr(plain), JointCfr(scaled)
+    first, second = Cfr(PairTables(plain)), Cfr(PairTables(scaled))
     first.step(10)
     second.step(10)
     assert first.average() == pytest.approx(second.average())

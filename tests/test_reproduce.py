@@ -32,7 +32,7 @@ from kilt.players.fixed_agents import fixed_agent
 from kilt.players.profile import Subject
 from kilt.runs.budget import Budget
 from kilt.solve import forms
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.postprocess import rule_named
@@ -409,7 +409,7 @@ def test_time_is_that_of_solving(monkeypatch):
 
     problem = forms.load_problem("leduc", "cfr+", form="vector")
     monkeypatch.setattr(convergence, "process_time", lambda: now)
-    monkeypatch.setattr(VectorCfr, "step", passing(VectorCfr.step, lambda iterations: 10.0 * iterations))
+    monkeypatch.setattr(Cfr, "step", passing(Cfr.step, lambda iterations: 10.0 * iterations))
     evaluate = passing(VectorJudge.evaluate, lambda table: 1000.0)
     monkeypatch.setattr(VectorJudge, "evaluate", evaluate)
     for seconds, measured in ((100, [1, 2, 3, 4, 6, 8, 10]), (50, [1, 5])):

@@ -11,9 +11,10 @@ from kilt.games import load_game
 from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BlueprintContinuations
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.learning_kernels import RootChoice, begin_game, learn_root
 from kilt.solve.resolve import resolve, with_depth_limit
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, RESPOND
@@ -71,7 +72,7 @@ def test_what_was_chosen_is_kept():
 
     def solver():
         root = RootChoice(1, False, np.ones(6), np.zeros(6), np.linspace(-4, 4, 6), np.zeros((2, 6)))
-        return VectorCfr(game, root=root)
+        return Cfr(TreeTables(game, root=root))
 
     whole, first, rest = solver(), solver(), solver()
     whole.step(8)
@@ -79,7 +80,7 @@ def test_what_was_chosen_is_kept():
     rest.restore(first.state())
     rest.step(3)
     np.testing.assert_array_equal(rest.average(), whole.average())
-    np.testing.assert_array_equal(rest.root_regret, whole.root_regret)
+    np.testing.assert_array_equal(rest.tables.root_regret, whole.tables.root_regret)
     assert game.tree.prior.tolist() == np.ones((2, 6)).tolist()  # the game itself stays as it was
 
 

@@ -7,9 +7,9 @@ import pytest
 
 import naive
 from kilt.errors import GameError
-from kilt.solve.cfr_br import CfrBr
+from kilt.solve.cfr import Cfr
 from kilt.solve.lp import solve_lp
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
 from kilt.solve.variants import VARIANTS, multipliers
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values, uniform
 from written_out import tree_of as tree
@@ -62,7 +62,7 @@ def test_variants_are_as_published(variant):
     """Flat walks keep sums that are discounted after an iteration; averages that restart keep a billionth."""
     *factors, predicted = PUBLISHED[variant]
     for name, iterations in (("kuhn", 23), ("one-card", 7)):
-        solver = FullWidth(tree(name).nodes, variant)
+        solver = Cfr(FlatTables(tree(name).nodes), variant)
         solver.step(iterations)
         expected = naive.cfr(tree(name).nodes, lambda t: [factor(t) for factor in factors], predicted, iterations)
         np.testing.assert_allclose(solver.average(), expected, atol=1e-7)
@@ -71,7 +71,7 @@ def test_variants_are_as_published(variant):
 @pytest.mark.parametrize("variant", ["cfr", "cfr+"])
 @pytest.mark.parametrize(("name", "bound"), [("kuhn", 0.02), ("leduc", 0.2), ("one-card", 0.02)])
 def test_convergence_against_best_responses(name, bound, variant):
-    solver = CfrBr(tree(name).nodes, variant)
+    solver = Cfr(FlatTables(tree(name).nodes, responds=True), variant)
     solver.step(500)
     assert 0 <= exploitability(tree(name), solver.average()) < bound
 
@@ -81,7 +81,7 @@ def test_convergence_against_best_responses(name, bound, variant):
 )
 def test_first_profiles_of_cfr_br(name, profiles):
     """NashConv of the first average strategies, as open_spiel's CFR-BR has them (reference list)."""
-    solver = CfrBr(tree(name).nodes)
+    solver = Cfr(FlatTables(tree(name).nodes, responds=True), "cfr")
     for expected in profiles:
         solver.step(1)
         assert round(2 * exploitability(tree(name), solver.average()), 4) == expected
@@ -92,7 +92,7 @@ def test_first_profiles_of_cfr_br(name, profiles):
     [("kuhn", "pcfr+", 2000, -1 / 18, 1e-6), ("leduc", "cfr+", 5000, -0.085606424078, 1e-4)],
 )
 def test_values_agree_with_the_linear_programme(name, variant, iterations, value, tolerance):
-    solver = FullWidth(tree(name).nodes, variant)
+    solver = Cfr(FlatTables(tree(name).nodes), variant)
     solver.step(iterations)
     found = expected_value(tree(name), solver.average())
     assert found == pytest.approx(value, abs=tolerance)
@@ -101,7 +101,7 @@ def test_values_agree_with_the_linear_programme(name, variant, iterations, value
 
 def test_current_strategy_of_cfr_plus_converges_too():
     """[Johanson16 chapter 9]: in practice the current strategy of CFR+ is good as well."""
-    solver = FullWidth(tree("leduc").nodes, "cfr+")
+    solver = Cfr(FlatTables(tree("leduc").nodes), "cfr+")
     solver.step(1000)
     assert exploitability(tree("leduc"), solver.current()) < 0.05
 
@@ -123,11 +123,11 @@ def test_best_responses_win_what_they_say(name):
         assert response.value >= sign * expected_value(tree(name), strategy)
 
 
-@pytest.mark.parametrize("kind", [FullWidth, CfrBr])
+@pytest.mark.parametrize("responds", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_steps_and_checkpoints_make_no_difference(kind, variant):
+def test_steps_and_checkpoints_make_no_difference(responds, variant):
     nodes = tree("leduc").nodes
-    whole, parts, later = (kind(nodes, variant) for _ in range(3))
+    whole, parts, later = (Cfr(FlatTables(nodes, responds=responds), variant) for _ in range(3))
     whole.step(20)
     parts.step(7)
     later.restore({name: array.copy() for name, array in parts.state().items()})
@@ -139,6 +139,6 @@ def test_steps_and_checkpoints_make_no_difference(kind, variant):
 
 def test_bad_input():
     with pytest.raises(GameError, match=r"'cfr\+\+': use one of cfr, cfr\+"):
-        FullWidth(tree("kuhn").nodes, "cfr++")
+        Cfr(FlatTables(tree("kuhn").nodes), "cfr++")
     with pytest.raises(GameError, match="has 3 entries; kuhn needs 24"):
         exploitability(tree("kuhn"), np.ones(3))

@@ -15,8 +15,9 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import subgame
 from kilt.runs.folder import RunFolder
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.lp import solve_lp
+from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
@@ -47,7 +48,7 @@ def tiny(suits=2, ranks=3, betting="limit\nraiseSize = 2 2 4"):
 
 
 def solved(game, menu=None, iterations=1500):
-    solver = VectorCfr(VectorGame(game, menu))
+    solver = Cfr(TreeTables(VectorGame(game, menu)))
     solver.step(iterations)
     return solver
 
@@ -84,11 +85,11 @@ def test_a_spot_at_the_root_is_two_round_holdem():
     """The same on [2-1] hold'em, whose flops are drawn: the regrets of all hands are the same numbers."""
     game = load_game("holdem.2-1")
     solvers = [
-        VectorCfr(VectorGame(one), dtype=np.float32, scheme="pcs", averaging=False) for one in (game, whole(game))
+        Cfr(TreeTables(VectorGame(one), np.float32, scheme="pcs", averaging=False)) for one in (game, whole(game))
     ]
     for solver in solvers:
         solver.step(30)
-    np.testing.assert_array_equal(*(solver.regret for solver in solvers))
+    np.testing.assert_array_equal(*(solver.tables.regret for solver in solvers))
 
 
 @pytest.mark.parametrize(
@@ -108,10 +109,10 @@ def test_spots_are_worth_what_the_linear_programme_says(game, history, board):
     spot = subgame(game, game.replay(history), board, weights)
     exact = solve_lp(flat_tree(spot).nodes)
     solver = solved(spot)
-    assert solver.game.expected_value(solver.average()) == pytest.approx(exact.value, abs=2e-3)
-    first, second = solver.game.response_values(solver.average())
+    assert solver.tables.game.expected_value(solver.average()) == pytest.approx(exact.value, abs=2e-3)
+    first, second = solver.tables.game.response_values(solver.average())
     assert -second - 1e-9 <= exact.value <= first + 1e-9
-    assert solver.game.exploitability(solver.average()) < 2e-3
+    assert solver.tables.game.exploitability(solver.average()) < 2e-3
 
 
 def spiel_values(tree, place, table, states, reach, player, respond):
@@ -147,7 +148,7 @@ def test_solved_spots_are_worth_what_open_spiel_says():
     weights = np.random.default_rng(4).random(game.weights.shape)
     spot = subgame(game, game.replay("cc/"), "Ks", weights)
     solver = solved(spot, short_menu, 100)
-    tree, table, holes = PlacedTree(solver.game), solver.average(), spot.holes
+    tree, table, holes = PlacedTree(solver.tables.game), solver.average(), spot.holes
     dealer = OpenSpielTable(game.rules)
     states = {}
     for first, second in itertools.permutations(range(len(holes)), 2):
@@ -156,17 +157,20 @@ def test_solved_spots_are_worth_what_open_spiel_says():
             hand.act("c")
             hand.act("c")
             states[first, second] = hand.state
-    for respond, found in ((False, solver.game.expected_values(table)), (True, solver.game.response_values(table))):
+    for respond, found in (
+        (False, solver.tables.game.expected_values(table)),
+        (True, solver.tables.game.response_values(table)),
+    ):
         for player in (0, 1):
             values = spiel_values(tree, tree.start, table, states, spot.weights[1 - player], player, respond)
-            assert solver.game.tree.norm * values @ spot.weights[player] == pytest.approx(found[player], abs=1e-9)
+            assert game.tree.norm * values @ spot.weights[player] == pytest.approx(found[player], abs=1e-9)
 
 
 def test_hands_of_ranges_are_not_drawn_as_if_they_were_alike():
     weights = np.full((2, 6), 0.5)
     spot = VectorGame(subgame(load_game("leduc"), load_game("leduc").start(), "", weights))
     with pytest.raises(KiltError, match="has ranges"):
-        VectorCfr(spot, scheme="cs").step(1)
+        Cfr(TreeTables(spot, scheme="cs")).step(1)
 
 
 def test_suits_that_neither_board_nor_ranges_tell_apart_are_one():
@@ -179,9 +183,9 @@ def test_suits_that_neither_board_nor_ranges_tell_apart_are_one():
     for weights, boards in ((even, 5), (odd, 8)):
         spot = subgame(game, at, "Ks", weights)
         solver = solved(spot)
-        assert len(solver.game.tree.weight) == 1 + boards
+        assert len(solver.tables.game.tree.weight) == 1 + boards
         value = solve_lp(flat_tree(spot).nodes).value
-        first, second = solver.game.response_values(solver.average())
+        first, second = solver.tables.game.response_values(solver.average())
         assert -second - 1e-9 <= value <= first + 1e-9
         assert first + second < 4e-3
 

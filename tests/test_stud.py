@@ -19,11 +19,12 @@ from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.players.agents import load_holdem
+from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.problem import FLAT, FlatProblem
 from kilt.solve.registry import ALGORITHMS, make_solver
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
 from kilt.tree.best_response import expected_value, exploitability, response_values, uniform
 from kilt.tree.flat import flat_tree, merge
 from kilt.tree.vector import VectorGame
@@ -233,7 +234,7 @@ def test_games_with_classes_of_boards():
     """All boards in classes of their own lose nothing; merged information sets play alike in the whole game."""
     tree, boards = stud_tree("both"), StudBoards(stud_game("both"))
     whole = boards.merged(tree, boards.public(range(15)))
-    solver = FullWidth(whole.tree.nodes, "cfr+")
+    solver = Cfr(FlatTables(whole.tree.nodes), "cfr+")
     solver.step(50)
     found = exploitability(tree, whole.lifted(solver.average()))
     assert found == pytest.approx(exploitability(whole.tree, solver.average()), abs=1e-9)

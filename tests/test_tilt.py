@@ -16,12 +16,13 @@ from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.games.tilt import tilt_of, tilted
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import SCHEMES
+from kilt.solve.cfr import Cfr
 from kilt.solve.external import External
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
+from kilt.solve.opponents import SCHEMES
 from kilt.solve.sampled import Sampled
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.table import tree_fingerprint
 from kilt.tree import best_response
 from kilt.tree.flat import flat_tree
@@ -51,7 +52,7 @@ def test_all_cases_alike_scale_the_game():
     game, plain = flat_tree(tilted(load_game("leduc"), (25,) * 4)), tree_of("leduc")
     assert not game.uneven
     np.testing.assert_allclose(game.nodes.payoff, 1.25 * plain.nodes.payoff, rtol=1e-15)
-    solvers = [FullWidth(tree.nodes, "cfr") for tree in (game, plain)]
+    solvers = [Cfr(FlatTables(tree.nodes), "cfr") for tree in (game, plain)]
     for solver in solvers:
         solver.step(20)
     np.testing.assert_allclose(solvers[0].average(), solvers[1].average(), atol=1e-9)
@@ -104,7 +105,7 @@ def test_samplers_learn_from_tilted_payoffs(lossless):
     """Mean regrets of the first iteration are those of a full walk; both flat and abstract external sampling."""
     game = tilted(load_game("leduc"), ODD)
     tree, abstract = flat_tree(game), AbstractGame(game, lossless)
-    full = FullWidth(tree.nodes, "cfr")
+    full = Cfr(FlatTables(tree.nodes), "cfr")
     full.step(1)
     seen = tree.infosets.index("Ks||")  # the first to act has a king
     places = slice(*tree.nodes.infoset_start[seen : seen + 2])

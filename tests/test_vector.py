@@ -9,9 +9,11 @@ from kilt.errors import GameError
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.solve.cfr import OPPONENTS, SCHEMES, VectorCfr, learning_walk
-from kilt.solve.cfr_br import CfrBr
+from kilt.solve.cfr import Cfr
+from kilt.solve.opponents import OPPONENTS, SCHEMES
 from kilt.solve.solver import normalised
+from kilt.solve.tables.flat import FlatTables
+from kilt.solve.tables.memory import TreeTables, learning_walk
 from kilt.solve.variants import STEADY, VARIANTS, discounts
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
@@ -108,17 +110,17 @@ def test_responses_win_what_they_say(name):
 @pytest.mark.parametrize("name", ["leduc", "three rounds", "two hole cards"])
 def test_threads_share_the_boards(name):
     one, two = VectorGame(game_of(name)), VectorGame(game_of(name), threads=2)
-    a, b = VectorCfr(one), VectorCfr(two)
+    a, b = Cfr(TreeTables(one)), Cfr(TreeTables(two))
     a.step(5)
     b.step(5)
-    np.testing.assert_allclose(a.regret, b.regret, atol=1e-9)
-    np.testing.assert_allclose(a.total, b.total, atol=1e-9)
+    np.testing.assert_allclose(a.tables.regret, b.tables.regret, atol=1e-9)
+    np.testing.assert_allclose(a.tables.total, b.tables.total, atol=1e-9)
     assert two.exploitability(b.average()) == pytest.approx(one.exploitability(a.average()), abs=1e-9)
 
 
 def test_the_value_of_leduc():
     game = VectorGame(load_game("leduc"))
-    solver = VectorCfr(game, "dcfr")
+    solver = Cfr(TreeTables(game), "dcfr")
     solver.step(2000)
     assert game.expected_value(solver.average()) == pytest.approx(-0.085606424078, abs=2e-4)
     assert game.exploitability(solver.average()) < 1e-4
@@ -127,18 +129,18 @@ def test_the_value_of_leduc():
 def test_single_precision():
     """Large games learn in single precision: the same but for rounding."""
     game = VectorGame(load_game("leduc"))
-    double, single = VectorCfr(game), VectorCfr(game, dtype=np.float32)
+    double, single = Cfr(TreeTables(game)), Cfr(TreeTables(game, np.float32))
     for solver in (double, single):
         solver.step(10)
-    assert single.regret.dtype == np.float32
-    np.testing.assert_allclose(single.regret, double.regret, atol=1e-4)
+    assert single.tables.regret.dtype == np.float32
+    np.testing.assert_allclose(single.tables.regret, double.tables.regret, atol=1e-4)
     single.step(490)
     assert game.exploitability(single.average()) < 2e-3
 
 
 def test_without_an_average():
     game = VectorGame(load_game("leduc"))
-    with_average, without = VectorCfr(game), VectorCfr(game, averaging=False)
+    with_average, without = Cfr(TreeTables(game)), Cfr(TreeTables(game, averaging=False))
     for solver in (with_average, without):
         solver.step(20)
     assert np.array_equal(without.average(), with_average.current())
@@ -147,7 +149,7 @@ def test_without_an_average():
 
 def test_steps_and_checkpoints_make_no_difference():
     game = VectorGame(load_game("leduc"))
-    whole, parts, later = VectorCfr(game), VectorCfr(game), VectorCfr(game)
+    whole, parts, later = Cfr(TreeTables(game)), Cfr(TreeTables(game)), Cfr(TreeTables(game))
     whole.step(20)
     parts.step(7)
     later.restore({name: array.copy() for name, array in parts.state().items()})
@@ -155,8 +157,8 @@ def test_steps_and_checkpoints_make_no_difference():
     later.step(13)
     for solver in (parts, later):
         assert solver.iterations == 20
-        assert np.array_equal(solver.regret, whole.regret)
-        assert np.array_equal(solver.total, whole.total)
+        assert np.array_equal(solver.tables.regret, whole.tables.regret)
+        assert np.array_equal(solver.tables.total, whole.tables.total)
 
 
 def test_tables_of_another_game():
@@ -168,7 +170,7 @@ def test_tables_of_another_game():
 
 def test_unknown_variants():
     with pytest.raises(GameError, match=r"'cfr\+\+': use one of cfr, cfr\+"):
-        VectorCfr(VectorGame(load_game("kuhn")), "cfr++")
+        Cfr(TreeTables(VectorGame(load_game("kuhn"))), "cfr++")
 
 
 # Sampling
@@ -202,22 +204,22 @@ def holdable(game: VectorGame) -> np.ndarray:
 
 
 def learnt(
-    solver: VectorCfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0, *, apart: bool = False
+    solver: Cfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0, *, apart: bool = False
 ) -> np.ndarray:
     """[2, row, hand] what one walk adds to regrets and average where both players follow a strategy."""
     own, theirs = (
         tables._replace(
-            layout=solver.game.layouts[0]._replace(apart=apart),
+            layout=solver.tables.game.layouts[0]._replace(apart=apart),
             strategy=strategy,
             regret=np.zeros_like(strategy),
             average=np.zeros_like(strategy),
         )
-        for tables in (solver._tables[player], solver._tables[1 - player])
+        for tables in (solver.tables._tables[player], solver.tables._tables[1 - player])
     )
     discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
-    game, tasks = solver.game, np.full(len(solver.game.tree.rows), kernels.FOLLOW)
+    game, tasks = solver.tables.game, np.full(len(solver.tables.game.tree.rows), kernels.FOLLOW)
     learning = learning_walk(game.tree, player, tasks, own, theirs, discount)
-    game.run(player, learning, solver.scheme, int(solver.seed), number)
+    game.run(player, learning, solver.tables.scheme, int(solver.tables.seed), number)
     return np.stack([own.regret, theirs.average])
 
 
@@ -229,7 +231,7 @@ def test_hands_that_are_apart_stand_for_all(name):
     """Walks over one of the hands that a last board does not tell apart, weakest first, are walks over all hands."""
     rules = Holdem(GameDef.parse(SHORT.format(**ONE_ROUND)), name) if name == "one round" else game_of(name)
     game = VectorGame(rules)
-    solver, table = VectorCfr(game, "cfr"), random_table(game, np.random.default_rng(8))
+    solver, table = Cfr(TreeTables(game), "cfr"), random_table(game, np.random.default_rng(8))
     arranged, layout = table.copy(), game.layouts[0]._replace(apart=True)
     arrange(game, arranged, apart=True)
     again = arranged.copy()
@@ -259,9 +261,9 @@ def test_samples_are_unbiased(name, draws):
     """Regrets and averages of sampled walks are, on average, those of the full walk: [Johanson16 §3.3]."""
     game, walks = VectorGame(game_of(name)), 600
     strategy = random_table(game, np.random.default_rng(2))
-    solver = VectorCfr(game, "cfr", scheme=draws, seed=3)
+    solver = Cfr(TreeTables(game, scheme=draws, seed=3), "cfr")
     for player in (0, 1):
-        regret, average = learnt(VectorCfr(game, "cfr"), strategy, player, 0)
+        regret, average = learnt(Cfr(TreeTables(game), "cfr"), strategy, player, 0)
         prior = game.tree.prior[player] / game.tree.prior[player].sum()
         met = game.tree.rivals / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
         wanted = (
@@ -283,31 +285,31 @@ def test_samples_are_unbiased(name, draws):
 
 def test_sampled_steps_make_no_difference():
     game = VectorGame(load_game("leduc"))
-    whole, parts = VectorCfr(game, "cfr", scheme="cs", seed=5), VectorCfr(game, "cfr", scheme="cs", seed=5)
+    whole, parts = Cfr(TreeTables(game, scheme="cs", seed=5), "cfr"), Cfr(TreeTables(game, scheme="cs", seed=5), "cfr")
     whole.step(20)
     parts.step(7)
-    later = VectorCfr(game, "cfr", scheme="cs", seed=0)
+    later = Cfr(TreeTables(game, scheme="cs", seed=0), "cfr")
     later.restore({name: array.copy() for name, array in parts.state().items()})
     later.step(13)
-    assert np.array_equal(later.regret, whole.regret)
-    assert np.array_equal(later.total, whole.total)
-    other = VectorCfr(game, "cfr", scheme="cs", seed=6)
+    assert np.array_equal(later.tables.regret, whole.tables.regret)
+    assert np.array_equal(later.tables.total, whole.tables.total)
+    other = Cfr(TreeTables(game, scheme="cs", seed=6), "cfr")
     other.step(20)
-    assert not np.array_equal(other.regret, whole.regret)
+    assert not np.array_equal(other.tables.regret, whole.tables.regret)
 
 
 # CFR-BR
 
 
-def responding(game: VectorGame, trunk: int = 0) -> VectorCfr:
-    return VectorCfr(game, "cfr", opponent="response", trunk=trunk)
+def responding(game: VectorGame, trunk: int = 0) -> Cfr:
+    return Cfr(TreeTables(game, opponent="response", trunk=trunk), "cfr")
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "bluff-1-1", "two hole cards"])
 def test_cfr_br_on_public_and_flat_trees(name):
     """The same profiles, iteration by iteration, as the flat tree's: [Johanson16 chapter 4]."""
     game, tree = VectorGame(game_of(name)), flat_tree_of(name)
-    vector, other = responding(game), CfrBr(tree.nodes)
+    vector, other = responding(game), Cfr(FlatTables(tree.nodes, responds=True), "cfr")
     for _ in range(5):
         vector.step(1)
         other.step(1)
@@ -343,22 +345,22 @@ def test_the_hybrid_keeps_one_board():
     """Its table has the rows of one board after the trunk, with the responses on the board that was drawn last."""
     game, scheme = VectorGame(load_game("leduc")), Scheme(boards=True, rounds=1)
     solver, shared = (responding(VectorGame(game.game, threads=threads), trunk=1) for threads in (1, 2))
-    assert len(solver.other) == game.tree.rows[0] + game.tree.rows[1] < len(solver.regret)
+    assert len(solver.tables.other) == game.tree.rows[0] + game.tree.rows[1] < len(solver.tables.regret)
     solver.step(50)
-    before = solver.regret.copy()
+    before = solver.tables.regret.copy()
     solver.step(1)
     shared.step(51)
-    assert np.array_equal(solver.total, shared.total)
+    assert np.array_equal(solver.tables.total, shared.tables.total)
     rows, first = int(game.tree.rows[1]), int(game.tree.table_start[1])
     for player in (0, 1):
         answers = np.full(game.shape, -1.0)
-        answers[:first] = solver.other[:first]
+        answers[:first] = solver.tables.other[:first]
         game.walk(Walk(player, (kernels.FOLLOW, kernels.ANSWER), answers, before), scheme, 0, 50)
         written = (answers[first:] >= 0).any(axis=1).reshape(-1, rows)
         (board,) = np.flatnonzero(written.any(axis=1))
         assert np.array_equal(written[board], own_rows(game, player)[first : first + rows])
         found = answers[first + board * rows : first + (board + 1) * rows]
-        assert np.array_equal(found[written[board]], solver.other[first:][written[board]])
+        assert np.array_equal(found[written[board]], solver.tables.other[first:][written[board]])
 
 
 def test_trunks_that_leave_no_round():
@@ -376,7 +378,7 @@ def test_any_variant_with_any_scheme(variant, scheme):
     """Kuhn: exploitability falls below the bound, in chips per game."""
     game = VectorGame(load_game("kuhn"))
     how = {} if scheme == "full" else {"scheme": scheme, "seed": 1}
-    solver = VectorCfr(game, variant, **how)
+    solver = Cfr(TreeTables(game, **how), variant)
     solver.step(300 if scheme == "full" else 6000)
     assert game.exploitability(solver.average()) < (0.02 if scheme == "full" else 0.04)
 
@@ -385,7 +387,7 @@ def test_any_variant_with_any_scheme(variant, scheme):
 @pytest.mark.parametrize("variant", STEADY)
 def test_cfr_br_with_any_variant(variant, trunk):
     game = VectorGame(load_game("leduc"))
-    solver = VectorCfr(game, variant, opponent="response", trunk=trunk)
+    solver = Cfr(TreeTables(game, opponent="response", trunk=trunk), variant)
     before = game.exploitability(solver.average())
     solver.step(2500 if trunk else 300)
     assert game.exploitability(solver.average()) < 0.2 < before / 5
@@ -395,7 +397,7 @@ def test_cfr_br_with_any_variant(variant, trunk):
 def test_checkpoints_of_any_opponent(opponent):
     """Predictive, with boards drawn: what was kept is enough to go on."""
     game = VectorGame(load_game("leduc"))
-    whole, half, rest = (VectorCfr(game, "pcfr+", scheme="pcs", opponent=opponent, seed=4) for _ in range(3))
+    whole, half, rest = (Cfr(TreeTables(game, scheme="pcs", opponent=opponent, seed=4), "pcfr+") for _ in range(3))
     whole.step(20)
     half.step(10)
     rest.restore({name: table.copy() for name, table in half.state().items()})
@@ -406,13 +408,13 @@ def test_checkpoints_of_any_opponent(opponent):
 def test_checkpoints_of_older_versions():
     """The opponent's table of CFR-BR was called `response`; abstracted players kept no seed."""
     game = VectorGame(load_game("leduc"))
-    solver, later = (VectorCfr(game, "cfr", opponent="response", trunk=1, seed=2) for _ in range(2))
+    solver, later = (Cfr(TreeTables(game, opponent="response", trunk=1, seed=2), "cfr") for _ in range(2))
     solver.step(10)
     state = {name: table.copy() for name, table in solver.state().items()}
     later.restore({"response": state.pop("other"), **{name: state[name] for name in state if name != "seed"}})
     solver.step(10)
     later.step(10)
-    assert np.array_equal(solver.total, later.total)
+    assert np.array_equal(solver.tables.total, later.tables.total)
 
 
 def test_weights_stand_for_discounts():
@@ -430,7 +432,7 @@ def test_weights_stand_for_discounts():
 
 def test_weights_of_what_is_learnt():
     game = VectorGame(load_game("leduc"))
-    solver, strategy = VectorCfr(game, "cfr", scheme="pcs"), random_table(game, np.random.default_rng(6))
+    solver, strategy = Cfr(TreeTables(game, scheme="pcs"), "cfr"), random_table(game, np.random.default_rng(6))
     once, thrice = (learnt(solver, strategy, 0, 5, weight) for weight in (1.0, 3.0))
     assert once.any()
     np.testing.assert_allclose(thrice, 3 * once)

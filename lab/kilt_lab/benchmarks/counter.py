@@ -27,12 +27,14 @@ from kilt.games.holdem import Holdem
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Restriction
 from kilt.solve.external import External
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.joint import JointGame
 from kilt.solve.solver import Solver
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
+from kilt.solve.tables.memory import TreeTables
+from kilt.solve.tables.pairs import PairTables
 from kilt.tree.best_response import uniform
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import VectorGame
@@ -46,15 +48,15 @@ HANDS = 20_000
 
 def run(*, long: bool = False) -> list[Figure]:
     """Measure an iteration of CFR and best responses in the abstract game, and how fast logs are read."""
-    solver = JointCfr(_joint_game(), "cfr")
+    solver = Cfr(PairTables(_joint_game()), "cfr")
     solver.step(1)
     strategy = solver.average()
     seconds = interleaved(
-        {"iteration": lambda: solver.step(1), "response": lambda: solver.game.response_values(strategy)},
+        {"iteration": lambda: solver.step(1), "response": lambda: solver.tables.game.response_values(strategy)},
         rounds=7 if long else 3,
     )
     ratios = _ratios(rounds=9 if long else 5)
-    infosets = f"{sum(solver.game.abstract.size.infosets):,} information sets"
+    infosets = f"{sum(solver.tables.game.abstract.size.infosets):,} information sets"
     rate = _reading_rate(HANDS * (10 if long else 1))
     return [
         Figure("abstract_iteration_seconds", f"CFR, both players, {infosets}", seconds["iteration"], "s"),
@@ -86,11 +88,11 @@ def _ratios(rounds: int) -> list[tuple[str, str, float]]:
 
 
 def _vector(game: VectorGame, held: Restriction | None) -> Solver:
-    return VectorCfr(game, "cfr+", restriction=held)
+    return Cfr(TreeTables(game, restriction=held), "cfr+")
 
 
 def _flat(tree: FlatTree, held: Restriction | None) -> Solver:
-    return FullWidth(tree.nodes, "cfr+", held)
+    return Cfr(FlatTables(tree.nodes, restriction=held), "cfr+")
 
 
 def _external(game: SyntheticGame, held: Restriction | None) -> Solver:

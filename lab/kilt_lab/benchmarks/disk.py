@@ -16,16 +16,17 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import FloatArray
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run
-from kilt.solve.cfr import SELF_PLAY, VectorCfr
+from kilt.solve.cfr import Cfr, Tables, Turn
 from kilt.solve.problem import big_blind_of
-from kilt.solve.tables.disk import GOLDEN, DiskCfr
+from kilt.solve.tables.disk import GOLDEN, DiskTables
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.disk_subgames import FINENESS, LoadedSubgame, Subgames
-from kilt.solve.variants import discounts
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved
@@ -47,7 +48,7 @@ def run(
     iterations: int | None = None,
     dtype: npt.DTypeLike = np.float32,
 ) -> list[Figure]:
-    """Measure files, memory and time of `DiskCfr` on [2-1] hold'em, or with `long` on [2-4] and [3-1].
+    """Measure files, memory and time of tables on disk for [2-1] hold'em, or with `long` on [2-4] and [3-1].
 
     Parameters
     ----------
@@ -70,16 +71,16 @@ def run(
     if bits:
         return list(scales(rules, iterations, bits, dtype))
     vectors = VectorGame(rules)
-    disk = DiskCfr(Subgames(vectors, dtype))
+    disk = Cfr(DiskTables(Subgames(vectors, dtype)))
     disk.step(iterations)
-    peak, ratio = _peak(), 4 * disk.subgames.numbers / disk.store.size
+    peak, ratio = _peak(), 4 * disk.tables.subgames.numbers / disk.tables.store.size
     larger = larger_game(LARGER, minutes) if long else []  # before anything is in memory
-    exact = VectorCfr(vectors, averaging=False)  # in single precision noise grows where all regrets are near 0
+    exact = Cfr(TreeTables(vectors, averaging=False))  # in single precision noise grows where all regrets are near 0
     exact.step(iterations)
-    found = disk.current().exploitability(), vectors.exploitability(exact.regret)
+    found = disk.current().exploitability(), vectors.exploitability(exact.tables.regret)
     on_disk, in_memory = (1000 * chips / blind for chips in found)
-    memory = VectorCfr(vectors, "cfr+", dtype, averaging=False)
-    memory.regret[...], memory.iterations = exact.regret, exact.iterations
+    memory = Cfr(TreeTables(vectors, dtype, averaging=False), "cfr+")
+    memory.tables.regret[...], memory.tables.iterations = exact.tables.regret, exact.iterations
     seconds = interleaved({"disk": partial(disk.step, 1), "memory": partial(memory.step, 1)}, ROUNDS)
     return [
         Figure("compression_ratio", f"4-byte numbers to files, {rules.name}", ratio, "to 1"),
@@ -95,28 +96,28 @@ def run(
     ]
 
 
-class RoundedCfr(VectorCfr):
-    """CFR+ in memory whose regrets are rounded after each pass as `DiskCfr` rounds them.
+class RoundedTables(TreeTables):
+    """Tables in memory for CFR+, whose regrets are rounded after each pass as `DiskTables` rounds them.
 
     Parameters
     ----------
-    solver : DiskCfr
+    solver : DiskTables
         With the game, its cut, the type of numbers and the scale.
     """
 
-    def __init__(self, solver: DiskCfr) -> None:
+    def __init__(self, solver: DiskTables) -> None:
         cut = solver.subgames
-        super().__init__(cut.game, "cfr+", cut.dtype, averaging=False)
+        super().__init__(cut.game, cut.dtype, averaging=False)
         self.solver = solver
 
-    def step(self, iterations: int) -> None:
-        """Run some more iterations."""
-        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=False):
-            discount = Discount._make([*row.tolist(), self.variant.predictive])
-            for turn in SELF_PLAY:
-                self._walk(discount, (turn,))
-                self._round((2 * self.iterations + turn.player) * GOLDEN % 1)
-            self.iterations += 1
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run iterations, walk by walk."""
+        Tables.run(self, rows, predictive)
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Walk the game once, and round what was learnt."""
+        super().learn(turn, discount)
+        self._round((2 * self.iterations + turn.player) * GOLDEN % 1)
 
     def _round(self, dither: float) -> None:
         """Round all regrets but those of the trunk; those of the other player are whole already, and stay so."""
@@ -155,7 +156,7 @@ class RoundedCfr(VectorCfr):
                 loaded = LoadedSubgame(number, part, layouts, regret, regret, scratch.sums)
                 solver._write(player, loaded, np.zeros((0, 0), cut.dtype))
         solver.passes = 2 * self.iterations
-        solver.store.write_trunk(solver.passes, solver.tables)
+        solver.store.write_trunk(solver.passes, solver.trunk_tables)
 
 
 def scales(rules: Game, iterations: int, bits: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Iterator[Figure]:
@@ -164,19 +165,19 @@ def scales(rules: Game, iterations: int, bits: Sequence[int], dtype: npt.DTypeLi
     All iterations but the last are done in memory and rounded as on disk, for half of the time.
     """
     vectors, blind = VectorGame(rules), big_blind_of(rules) or 1.0
-    exact = VectorCfr(vectors, averaging=False)
+    exact = Cfr(TreeTables(vectors, averaging=False))
     exact.step(iterations)
-    in_memory = 1000 * vectors.exploitability(exact.regret) / blind
+    in_memory = 1000 * vectors.exploitability(exact.tables.regret) / blind
     del exact
     yield Figure("memory_exploitability", f"in memory after {iterations} iterations", in_memory, "mbb/g")
     for each in bits:
         cut = Subgames(vectors, dtype)
-        solver = DiskCfr(cut, scale=cut.default_scale * 2.0 ** (each - FINENESS))
-        twin = RoundedCfr(solver)
-        twin.step(iterations - 1)
-        twin.to_files()
-        del twin
-        solver.step(1)
+        solver = DiskTables(cut, scale=cut.default_scale * 2.0 ** (each - FINENESS))
+        rounded = RoundedTables(solver)
+        Cfr(rounded, "cfr+").step(iterations - 1)
+        rounded.to_files()
+        del rounded
+        Cfr(solver).step(1)
         ratio = 4 * cut.numbers / solver.store.size
         cost = 1000 * solver.current().exploitability() / blind - in_memory
         yield Figure(f"rounding_cost_{each}", f"with {each} bits, on disk, more than that", cost, "mbb/g")
@@ -189,8 +190,9 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
         budget, place = Budget(seconds=60 * minutes), Path(folder) / "run"
         run = new_run(name, "cfr+disk", budget=budget, threads=os.cpu_count() or 1, folder=place)
         step, blind = run.finish(), run.problem.big_blind or 1.0
-        assert isinstance(run.problem, DiskProblem) and isinstance(run.solver, DiskCfr)
-        ratio, peak = 4 * run.problem.subgames.numbers / run.solver.store.size, _peak()
+        kept = run.solver.tables if isinstance(run.solver, Cfr) else None
+        assert isinstance(run.problem, DiskProblem) and isinstance(kept, DiskTables)
+        ratio, peak = 4 * run.problem.subgames.numbers / kept.store.size, _peak()
     found = 1000 * step.exploitability / blind
     return [
         Figure("larger_exploitability", f"{name}, on disk after {minutes:g} minutes", found, "mbb/g"),

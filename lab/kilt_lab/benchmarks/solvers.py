@@ -12,8 +12,9 @@ import numpy as np
 from kilt.errors import MissingPeerError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.sampled import Sampled
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
@@ -53,7 +54,7 @@ def _contest(name: str) -> list[Figure]:
     game, peer = load_game(contest.ours), pyspiel.load_game(contest.theirs)
     tree = flat_tree(game)
     sampled, peer_sampled = Sampled(tree.nodes, "external", 1), pyspiel.ExternalSamplingMCCFRSolver(peer)
-    vector, peer_vector = VectorCfr(VectorGame(game)), pyspiel.CFRPlusSolver(peer)
+    vector, peer_vector = Cfr(TreeTables(VectorGame(game))), pyspiel.CFRPlusSolver(peer)
     profile, peer_profile = uniform(tree), pyspiel.UniformRandomPolicy(peer)
     counts = {"external": contest.external, "cfrplus": contest.cfrplus, "exploitability": (10, 1)}
     seconds = interleaved(
@@ -102,7 +103,7 @@ def _two_four(*, long: bool) -> list[Figure]:
 def _seconds_to_one_mbb(game: VectorGame, big_blind: int) -> float:
     """How long it takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
     began = perf_counter()
-    solver = VectorCfr(game, "dcfr+", np.float32)
+    solver = Cfr(TreeTables(game, np.float32), "dcfr+")
     step, seen = 40, list[tuple[int, float]]()
     while True:
         solver.step(step)

@@ -29,10 +29,11 @@ from kilt.players.agents import load_holdem
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.problem import CPU, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
+from kilt.solve.tables.memory import TreeTables
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.agents import with_spare_seeds
@@ -121,7 +122,7 @@ class AbstractedSolver:
         self.solver: Solver = (
             make_solver(problem, f"{CFR_BR}:{trunk}:{variant}", seed)
             if self.on_device
-            else VectorCfr(problem.bucketed, variant, scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed)
+            else Cfr(TreeTables(problem.bucketed, scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed), variant)
         )
 
     def step(self, iterations: int) -> float:

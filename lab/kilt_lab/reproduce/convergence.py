@@ -19,11 +19,12 @@ from kilt.evaluate.flops import Watcher
 from kilt.evaluate.judge import UNIT, judge_of
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.loop import CHUNK
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, Problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver, scheduled
+from kilt.solve.tables.memory import TreeTables
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.picture import require_drawable
 from kilt_lab.reproduce.claims import Claim, Row
@@ -163,7 +164,7 @@ def draws(problem: Problem, algorithm: str) -> bool:
     (False, True, False)
     """
     solver = make_solver(problem, algorithm)
-    return isinstance(solver, VectorCfr) and solver.draws
+    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.draws
 
 
 def converge(problem: Problem, algorithm: str, budget: Budget, watcher: Watcher, seed: int = 0) -> list[Step]:

@@ -22,7 +22,8 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.evaluate.flops import Watcher
 from kilt.players.agents import load_holdem
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
@@ -37,9 +38,11 @@ GAME, MINUTES, RUNS = "holdem.2-4", 0.5, 5
 SIZES, SCHEMES = (2, 5, 10, 20, 50), ("cs", "pcs")  # buckets a round, with perfect recall
 
 
-def sampled(case: Abstracted, scheme: str, seconds: float, watcher: Watcher, seed: int) -> tuple[float, VectorCfr]:
+def sampled(
+    case: Abstracted, scheme: str, seconds: float, watcher: Watcher, seed: int
+) -> tuple[float, Cfr[TreeTables]]:
     """CFR for some seconds, and what opponents who see the same buckets win from its average strategy, in mbb/g."""
-    solver = VectorCfr(case.seen, "cfr", scheme=scheme, seed=seed)
+    solver = Cfr(TreeTables(case.seen, scheme=scheme, seed=seed), "cfr")
     solve_for(solver, seconds, watcher, scheme)
     return case.inside(case.seen.shares_of(case.abstract, solver.average(), np.uint32)), solver
 

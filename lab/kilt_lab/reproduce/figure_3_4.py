@@ -24,9 +24,10 @@ from kilt.evaluate.judge import UNIT
 from kilt.games.holdem import Holdem
 from kilt.runs.budget import Budget
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import VECTOR, VectorProblem
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table
 from kilt.viz.lines import plot_lines
@@ -58,7 +59,7 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 
 
 def course(
-    solver: VectorCfr, real: VectorGame, opponent: Sight, seconds: float, watcher: Watcher, what: str
+    solver: Cfr[TreeTables], real: VectorGame, opponent: Sight, seconds: float, watcher: Watcher, what: str
 ) -> list[tuple[float, int]]:
     """What the average strategy of a new solver wins from an opponent at each of `POINTS`, and its iterations there."""
     found, spent = list[tuple[float, int]](), 0.0
@@ -67,7 +68,7 @@ def course(
         if spent < share * seconds:
             *_, took = timed(solver, Budget(seconds=share * seconds - spent), watcher, what)
             spent += took
-        found.append((won_from(real, Sight(solver.game, solver.average()), opponent), solver.iterations))
+        found.append((won_from(real, Sight(solver.tables.game, solver.average()), opponent), solver.iterations))
     return found
 
 
@@ -102,7 +103,7 @@ def figure(
         buckets = BUCKETS if asked.game in (None, game) else SMALL
         games = [_seen(real, size) for size in (buckets, round(FEWER * buckets))] if bucketed else [real, real]
         watcher.say(f"the opponent: {LONGER * seconds:g} s of one core")
-        learner = VectorCfr(games[1], "linear", problem.dtype, scheme="pcs", seed=APART)
+        learner = Cfr(TreeTables(games[1], problem.dtype, scheme="pcs", seed=APART), "linear")
         learner.step(1)
         for _ in timed(learner, Budget(seconds=LONGER * seconds), watcher, "the opponent"):
             pass
@@ -115,18 +116,18 @@ def figure(
             found = list[list[tuple[float, int]]]()
             for seed in range(runs):
                 watcher.say(f"{scheme}, run {seed + 1} of {runs}", seconds)
-                solver = VectorCfr(games[0], "cfr", problem.dtype, scheme=scheme, seed=seed)
+                solver = Cfr(TreeTables(games[0], problem.dtype, scheme=scheme, seed=seed), "cfr")
                 found.append(course(solver, real, opponent, seconds, watcher, scheme))
                 if watcher.stopped():
                     return ReproductionResult(what, rows)
-                if not solver.draws:
+                if not solver.tables.draws:
                     break
             for place, (point, share) in enumerate(POINTS.items()):
                 won, iterations = zip(*(run[place] for run in found), strict=True)
                 also = more | {"iterations": round(np.mean(iterations))}
                 spent = share * seconds * len(found)
                 row = Row.of_runs(_row(scheme, point), [scale * one for one in won], unit, spent, also)
-                if not solver.draws:
+                if not solver.tables.draws:
                     row = row._replace(margin=None, runs=())
                 if row.name in (asked.only or made.rows):
                     rows.append(row)

@@ -28,12 +28,13 @@ from kilt.evaluate.flops import Watcher
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
 from kilt.players.agents import load_holdem
+from kilt.solve.cfr import Cfr
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import safe_response, solve_lp
 from kilt.solve.problem import CPU, DEVICES, FLAT, GPU, FlatProblem
 from kilt.solve.registry import make_solver
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.model import OpponentModel
 from kilt.tree.best_response import best_response, expected_value, exploitability, response_values
 from kilt.tree.flat import FlatTree
@@ -116,7 +117,7 @@ class OrangeGame:
             raise RunError(f"{game} is too large to be written out: use leduc, kuhn or one-card")
         self.problem, self.tree = problem, problem.tree
         self.name, self.big_blind = problem.name, problem.big_blind or 1.0
-        solver = FullWidth(tilted.tree.nodes, "cfr+")
+        solver = Cfr(FlatTables(tilted.tree.nodes), "cfr+")
         solver.step(ITERATIONS)
         self.orange = solver.average()
         nodes = self.tree.nodes

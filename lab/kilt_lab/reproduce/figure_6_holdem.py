@@ -32,9 +32,11 @@ from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
 from kilt.jit import cores
+from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Against, Restriction
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.joint import JointGame
 from kilt.solve.problem import GPU
+from kilt.solve.tables.pairs import PairTables
 from kilt.strategy.model import OpponentModel
 
 PLAN = "PR-PHS-PHS 5-5-5-5"
@@ -185,20 +187,21 @@ class OrangeHoldem:
         if place and artifact.exists(place):
             with suppress(ArtifactError):  # it can be found again
                 return self.game.probabilities(np.array(artifact.read(place, KIND).arrays["strategy"]))
-        found = self._stepped(JointCfr(_joint_game(rules, self._tables(), self._device), variant), iterations)
+        found = self._stepped(Cfr(PairTables(_joint_game(rules, self._tables(), self._device)), variant), iterations)
         if place:
             place.parent.mkdir(parents=True, exist_ok=True)
             artifact.write(place, KIND, {"strategy": np.asarray(_on_host(self.game, found))})
         return found
 
     def _answered(self, restriction: Restriction) -> FloatArray:
-        return self._stepped(JointCfr(self.game, VARIANT, restriction), self.iterations)
+        return self._stepped(Cfr(PairTables(self.game, restriction), VARIANT), self.iterations)
 
-    def _stepped(self, solver: JointCfr, iterations: int) -> FloatArray:
+    def _stepped(self, solver: Cfr[PairTables], iterations: int) -> FloatArray:
         while solver.iterations < iterations:
             solver.step(min(TOGETHER, iterations - solver.iterations))
             self.tick(solver.iterations / iterations)
-        return solver.average()
+        found: FloatArray = solver.average()
+        return found
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
         """What an answer wins from another strategy, mean over both seats, in chips per game."""

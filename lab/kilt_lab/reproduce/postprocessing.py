@@ -22,7 +22,8 @@ from kilt.abstraction.actions import actions_of
 from kilt.evaluate.flops import Watcher
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
+from kilt.solve.tables.memory import TreeTables
 from kilt.strategy.postprocess import Rule, apply, rule_named
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame
@@ -66,7 +67,7 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 
 def _changes(game: VectorGame, case: str, rules: Sequence[str], watcher: Watcher, seed: int) -> list[float]:
     """Exploitability in mbb/g before post-processing, then by how much each rule changes it."""
-    solver = VectorCfr(game, "cfr", scheme="pcs", seed=seed)
+    solver = Cfr(TreeTables(game, scheme="pcs", seed=seed), "cfr")
     solver.step(ITERATIONS[case])
     average = solver.average()
     found = [1000 * game.exploitability(average)]

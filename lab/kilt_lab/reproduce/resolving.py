@@ -35,8 +35,9 @@ from kilt.games.subgame import rivals
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BIASES, BlueprintContinuations
 from kilt.search.continuations_kernels import Singles
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.resolve import LeafValues, resolve
+from kilt.solve.tables.memory import TreeTables
 from kilt.strategy.translate import pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector import VectorGame
@@ -346,7 +347,7 @@ class ResolvingCase:
     def blueprint(self) -> Solved:
         """The blueprint: the average strategy of CFR+."""
         game = self.tree(self.bets)
-        solver = VectorCfr(game)
+        solver = Cfr(TreeTables(game))
         solver.step(self.iterations)
         return Solved(PlacedTree(game), solver.average())
 

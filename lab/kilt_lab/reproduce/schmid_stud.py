@@ -28,7 +28,8 @@ from kilt.errors import GameError
 from kilt.evaluate.flops import Watcher
 from kilt.games import load_game
 from kilt.games.stud import Stud
-from kilt.solve.tables.flat import FullWidth
+from kilt.solve.cfr import Cfr
+from kilt.solve.tables.flat import FlatTables
 from kilt.tree.best_response import exploitability
 from kilt.tree.flat import flat_tree
 from kilt.viz.lines import plot_lines
@@ -108,7 +109,7 @@ def _reproduce(asked: Request, watcher: Watcher) -> ReproductionResult:
                 return ReproductionResult(TABLE.what, rows)
             watcher.say(f"{row}, run {run + 1} of {runs if case.drawn else 1}")
             seen = boards.merged(tree, case.tell(run), hole=case.hole)
-            solver = FullWidth(seen.tree.nodes, "cfr+")
+            solver = Cfr(FlatTables(seen.tree.nodes), "cfr+")
             solver.step(ITERATIONS)
             strategy = solver.average()
             found.append(scale * exploitability(tree, seen.lifted(strategy)))

@@ -33,7 +33,9 @@ from kilt.games.tilt import tilted
 from kilt.jit import cores
 from kilt.players.agents import load_holdem
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.cfr import Cfr
+from kilt.solve.joint import JointGame
+from kilt.solve.tables.pairs import PairTables
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines
 from kilt.viz.picture import require_drawable
@@ -67,9 +69,9 @@ class Abstracted:
         self.abstract, self.seen = AbstractGame(game, cards), BucketedGame.by(vectors, cards)
         self.scale = 1000 / game.rules.big_blind
 
-    def solver(self, tilt: Sequence[float] = NO_TILT, variant: str = "cfr+") -> JointCfr:
+    def solver(self, tilt: Sequence[float] = NO_TILT, variant: str = "cfr+") -> Cfr[PairTables]:
         """A new solver for the abstract game with tilted payoffs."""
-        return JointCfr(JointGame(AbstractGame(self._tilted(tilt), self.cards), self.joint), variant)
+        return Cfr(PairTables(JointGame(AbstractGame(self._tilted(tilt), self.cards), self.joint)), variant)
 
     def real(self, strategy: ArrayLike) -> float:
         """Exploitability in the real game, in mbb/g."""

@@ -330,7 +330,7 @@ def _solve(run: Run, *, as_json: bool) -> None:
 
 def finish(run: Run) -> Step:
     """Run it with a bar on the terminal, keep what was stopped, and draw it; where it stands in the end."""
-    from kilt.solve.solver import WithWorkers
+    from kilt.solve.solver import with_workers
 
     steps: list[Step] = []
     if run.spent:
@@ -345,8 +345,8 @@ def finish(run: Run) -> Step:
             f"kilt solve --resume {quote(str(kept.path))}"
         )
         raise typer.Exit(128 + stopped[0])
-    if isinstance(run.solver, WithWorkers):
-        say(run.solver.spent())
+    if workers := with_workers(run.solver):
+        say(workers.spent())
     if run.folder and not run.exact:  # there is nothing to see of one step
         from kilt.viz.convergence import plot_convergence
         from kilt.viz.winrates import plot_win_rates
@@ -422,10 +422,10 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
     """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
     from kilt.runs.budget import time_left
     from kilt.solve.external import External
-    from kilt.solve.solver import WithWorkers
+    from kilt.solve.solver import with_workers
 
     seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # iterations, seconds and visits of the last moments
-    sampled = run.solver if isinstance(run.solver, External) else None
+    sampled, workers = run.solver if isinstance(run.solver, External) else None, with_workers(run.solver)
     infosets = sum(sampled.abstract.size.infosets) if sampled else 0
     with ProgressBars() as bar:
         task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")
@@ -448,7 +448,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-            for number, (where, busy) in enumerate(run.solver.parts() if isinstance(run.solver, WithWorkers) else []):
+            for number, (where, busy) in enumerate(workers.parts() if workers else []):
                 if number == len(parts):
                     parts.append(bar.add_task("", total=1.0, said=""))
                 what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"

@@ -26,7 +26,7 @@ from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import Problem
-from kilt.solve.solver import InParts, OnDisk, Solver, StrategyInParts, WithWorkers
+from kilt.solve.solver import InParts, Solver, StrategyInParts, on_disk, with_workers
 from kilt.strategy.blueprint import CARDS, STRATEGY
 from kilt.strategy.model import OpponentModel
 
@@ -214,8 +214,8 @@ class RunFolder:
         """
         assert self._log is not None
         place, seconds, cpu = self.path / CHECKPOINT, 0.0, 0.0
-        if isinstance(solver, OnDisk):
-            solver.open(self.path / SUBGAMES, warn, self.run_id)
+        if kept := on_disk(solver):
+            kept.open(self.path / SUBGAMES, warn, self.run_id)
         remedy = f"copy it from where it is whole, or delete {place}: the run then begins again"
         if place.exists() and not artifact.exists(place):
             raise RunError(f"{place / artifact.MANIFEST} is missing: {remedy}")
@@ -235,9 +235,9 @@ class RunFolder:
         lines = _read_log(self._log.read())
         if said := _unreadable(self.path, lines):
             warn(said)
-        again = solver.iterations + (isinstance(solver, OnDisk) and solver.interrupted)
-        kept = [line.end for line in lines if line.step and line.step.iterations < again]
-        self._log.truncate(kept[-1] if kept else 0)
+        again = solver.iterations + (kept is not None and kept.interrupted)
+        ends = [line.end for line in lines if line.step and line.step.iterations < again]
+        self._log.truncate(ends[-1] if ends else 0)
         if budget != self.budget:
             self.budget = budget
             self.describe()
@@ -257,12 +257,12 @@ class RunFolder:
         if solver.iterations == iteration or seconds - before < wait:
             return
         began = perf_counter()
-        if isinstance(solver, WithWorkers):
-            artifact.require_room(self.path, solver.size)
+        if shared := with_workers(solver):
+            artifact.require_room(self.path, shared.size)
         if isinstance(solver, InParts):
             solver.save_parts(self._parts(solver.iterations))
-        if isinstance(solver, OnDisk):
-            solver.settle()
+        if kept := on_disk(solver):
+            kept.settle()
         artifact.write(
             self.path / CHECKPOINT,
             CHECKPOINT,
@@ -287,8 +287,8 @@ class RunFolder:
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
         """Take over a run that had no folder so far."""
         with self.working():
-            if isinstance(solver, OnDisk):
-                solver.open(self.path / SUBGAMES, run=self.run_id)
+            if kept := on_disk(solver):
+                kept.open(self.path / SUBGAMES, run=self.run_id)
             for step in steps:
                 self.log(step)
             self.finish(solver, problem, steps[-1])
@@ -312,13 +312,14 @@ def room_for(solver: Solver) -> int:
     """Bytes that a run takes on disk."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
-    return solver.size * (1 + isinstance(solver, WithWorkers)) if isinstance(solver, OnDisk) else 3 * size_of(solver)
+    kept = on_disk(solver)
+    return kept.size * (1 if with_workers(solver) is None else 2) if kept else 3 * size_of(solver)
 
 
 def size_of(solver: Solver) -> int:
     """Bytes of a checkpoint."""
-    if isinstance(solver, WithWorkers):
-        return solver.size
+    if shared := with_workers(solver):
+        return shared.size
     return sum(table.nbytes for table in solver.state().values())
 
 

@@ -38,7 +38,7 @@ from kilt.evaluate.judge import Judge
 from kilt.machine import cpu_seconds
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder
-from kilt.solve.solver import InParts, OnDisk, Solver, scheduled
+from kilt.solve.solver import InParts, Solver, on_disk, scheduled
 
 CHUNK = 0.2  # seconds between two looks at the budget, the progress bar and Ctrl-C
 MEASURING = 0.1  # the share of the time that measurements may take, after the first FREE seconds of them
@@ -78,7 +78,7 @@ def run(
                     folder.restore(solver, budget)
                     warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
                     due, lost = schedule(solver.iterations), None
-                if isinstance(solver, OnDisk) and solver.interrupted:  # nobody can measure half of an iteration
+                if (kept := on_disk(solver)) and kept.interrupted:  # nobody can measure half of an iteration
                     solver.step(1)
                     due = schedule(solver.iterations)
                 now, seconds = solver.iterations, clock() - began

@@ -38,7 +38,7 @@ from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
-from kilt.solve.solver import Solver, WithWorkers, scheduled
+from kilt.solve.solver import Solver, scheduled, with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
@@ -159,7 +159,8 @@ class Run:
 
     def closing(self) -> AbstractContextManager[object]:
         """Let go of the workers of a solver, when the context ends."""
-        return closing(self.solver) if isinstance(self.solver, WithWorkers) else nullcontext()
+        workers = with_workers(self.solver)
+        return closing(workers) if workers else nullcontext()
 
 
 def new_run(

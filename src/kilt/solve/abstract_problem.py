@@ -7,6 +7,7 @@ family learns there, and exploitability is exact. `WalkCost` says beforehand wha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
@@ -20,7 +21,7 @@ from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.joint import joint_tables
-from kilt.arrays import Array, data_type
+from kilt.arrays import Array
 from kilt.cards.isomorphism import Isomorphism
 from kilt.config import EngineConfig
 from kilt.engines import Engine
@@ -28,14 +29,11 @@ from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import VectorCfr
-from kilt.solve.counter import Against
+from kilt.solve.counter import Against, Restriction
 from kilt.solve.external import SamplingOptions
-from kilt.solve.joint import JointCfr, JointGame
+from kilt.solve.joint import JointGame
 from kilt.solve.problem import ABSTRACT, CPU, SINGLE, Problem
 from kilt.solve.solver import StrategyInParts
-from kilt.solve.tables.drawn import DrawnCfr
-from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.table import require_same
 from kilt.tree.betting import betting_size
@@ -204,10 +202,25 @@ class AbstractProblem(Problem):
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
         )
 
+    @property
+    def without_boards(self) -> VectorGame:
+        """The whole game with tables that are not by board, for solvers who look up the boards that they draw."""
+        threads = self.threads if self.device == CPU else 1
+        return VectorGame(self.abstract.game, self.abstract.actions, threads=threads, by_board=False)
+
     @cached_property
     def joint(self) -> JointGame:
         """The abstract game by joint tables; AbstractionError where players have too many bucket sequences."""
         return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
+
+    def bucketed_restriction(self, player: int) -> Restriction:
+        """How a player is held to the model that the problem is `against`, by a table over rows × buckets."""
+        found = self.restriction(player)
+        return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
+
+    def shares_by(self, game: BucketedGame | JointGame) -> Callable[[Any], Array]:
+        """What turns tables of a game into strategies of a blueprint: [slot] in whole numbers."""
+        return lambda strategy: game.shares_of(self.abstract, strategy, self.dtype)
 
     def uniform(self) -> Array:
         """[slot] the strategy that takes all actions of a decision with equal probability."""
@@ -230,63 +243,3 @@ class AbstractProblem(Problem):
                 f"{path} has {len(found.shares):,} slots, and {self.name} has {self.abstract.slots:,}: solve again"
             )
         return found.shares, found.figures
-
-
-class BucketedCfr(VectorCfr):
-    """The CFR family on an abstract game by walks of the whole one: strategies are those of a blueprint, over slots.
-
-    Where a player is `restricted`, it is to the model that the problem is against.
-    """
-
-    def __init__(self, problem: AbstractProblem, *, restricted: int | None = None, **how: Any) -> None:
-        if restricted is not None:
-            found = problem.restriction(restricted)
-            fixed = problem.bucketed.table_of(problem.abstract, found.fixed, calling=False)
-            how["restriction"] = found._replace(fixed=fixed)
-        super().__init__(problem.bucketed, **how)
-        self.problem = problem
-
-    def average(self) -> Array:
-        """[slot] the average strategy."""
-        return self.problem.bucketed.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
-
-    def current(self) -> Array:
-        """[slot] what regret matching plays now."""
-        return self.problem.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
-
-
-class DrawnBlueprintCfr(DrawnCfr):
-    """CFR-BR on an abstract game with drawn boards: strategies are those of a blueprint, over slots."""
-
-    def __init__(self, problem: AbstractProblem, variant: str | Variant, *, trunk: int, seed: int) -> None:
-        abstract, threads = problem.abstract, problem.threads if problem.device == CPU else 1
-        game = VectorGame(abstract.game, abstract.actions, threads=threads, by_board=False)
-        super().__init__(game, abstract.cards, variant, trunk=trunk, seed=seed)
-        self.problem = problem
-
-    def average(self) -> Array:
-        """[slot] the average strategy."""
-        return self.bucketed.shares_of(self.problem.abstract, super().average(), self.problem.dtype)
-
-    def current(self) -> Array:
-        """[slot] what regret matching plays now."""
-        return self.bucketed.shares_of(self.problem.abstract, super().current(), self.problem.dtype)
-
-
-class JointBlueprintCfr(JointCfr):
-    """The CFR family on an abstract game by joint tables: strategies are those of a blueprint, in whole numbers.
-
-    Where a player is `restricted`, it is to the model that the problem is against.
-    """
-
-    def __init__(self, problem: AbstractProblem, variant: str, restricted: int | None = None) -> None:
-        super().__init__(problem.joint, variant, None if restricted is None else problem.restriction(restricted))
-        self.dtype = data_type(problem.dtype)
-
-    def average(self) -> Array:
-        """[slot] the average strategy."""
-        return np.round(super().average() * np.iinfo(self.dtype).max).astype(self.dtype)
-
-    def current(self) -> Array:
-        """[slot] what regret matching plays now."""
-        return np.round(super().current() * np.iinfo(self.dtype).max).astype(self.dtype)

@@ -15,8 +15,8 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.games.holdem import Betting, positions_of
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.cfr import learning_walk
 from kilt.solve.learning_kernels import PlayerTables
+from kilt.solve.tables.memory import learning_walk
 from kilt.tree.betting import on_menu
 from kilt.tree.rule import Discount
 from kilt.tree.vector import Walk

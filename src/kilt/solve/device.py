@@ -22,7 +22,7 @@ TOGETHER = 1024  # rows, or boards, of a table that are put on the device at a t
 
 
 class DeviceCfr:
-    """CFR with tables on the device: both players are updated in turn, as by `VectorCfr`.
+    """CFR with tables on the device: both players are updated in turn, as on the CPU.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class DeviceCfr:
         return self.next
 
     def state(self) -> dict[str, Array]:
-        """All that must be kept to go on later as if nothing had happened: the arrays of `VectorCfr`, on the host."""
+        """All that must be kept to go on later as if nothing had happened: arrays as those of the CPU."""
         kept = ("regret", "total", *["next"] * (self.variant.predictive > 0))
         tables = {name: self.game.cupy.asnumpy(getattr(self, name)) for name in kept}
         drawn = {"seed": self.seed} if self.scheme.boards else {}

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import Array, IntArray
-from kilt.errors import RunError
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.errors import GameError, RunError
 from kilt.gpu import by_value, free_memory, kernels
-from kilt.solve.abstract_problem import DrawnBlueprintCfr
-from kilt.solve.tables.drawn import Draw, DrawnCfr, Trunk
-from kilt.solve.variants import discounts
+from kilt.solve.tables.drawn import Draw, DrawnTables, Trunk
+from kilt.solve.variants import Variant
 from kilt.tree.device_arrays import NODE, DeviceRound, Pull, learning_of
 from kilt.tree.device_flops import DeviceFlops, FlopOnDevice
 from kilt.tree.device_flops_kernels import HAND
@@ -324,20 +323,23 @@ def _weights(part: VectorTree) -> list[Array]:
     return found
 
 
-class DeviceDrawnCfr(DrawnCfr):
-    """`DrawnCfr` on a GPU: what it keeps is the same, so that runs can go on here and there."""
+class DrawnDeviceTables(DrawnTables):
+    """`DrawnTables` on a GPU: what they keep is the same, so that runs can continue here and there."""
 
-    def _make_tables(self) -> None:
-        self._device = DeviceDraws(self.game, self.bucketed.table(), self.where, DTYPE)
+    def prepare(self, variant: Variant) -> None:
+        """Make tables of zeros on the device."""
+        if variant.predictive:
+            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
+        self._device = DeviceDraws(self.vectors, self.bucketed.table(), self.where, DTYPE)
         self._coming: dict[int, Future[DrawOnDevice]] = {}
         self._pool = ThreadPoolExecutor(PREPARING)
-        draws = 2 * int(np.diff(self.game.tree.board_start)[self.where.rounds])
+        draws = 2 * int(np.diff(self.vectors.tree.board_start)[self.where.rounds])
         self._prepared = lru_cache(STAYING if draws <= STAYING else 0)(self._prepare)
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations; both seats are updated."""
-        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=True):
-            discount = Discount._make([*row.tolist(), False])
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts; what comes later is prepared meanwhile."""
+        for row in rows.tolist():
+            discount = Discount._make([*row, predictive])
             for seat in (0, 1):
                 draw = self._next(2 * self.iterations + seat)
                 self._device.answer(draw, seat, discount)
@@ -380,7 +382,3 @@ class DeviceDrawnCfr(DrawnCfr):
         self.seed[...] = state["seed"]
         self.iterations = int(state["iterations"])
         self._coming.clear()
-
-
-class DeviceBlueprintCfr(DrawnBlueprintCfr, DeviceDrawnCfr):
-    """CFR-BR on an abstract game with drawn boards, on a GPU: strategies are those of a blueprint, over slots."""

@@ -1,4 +1,4 @@
-"""Abstract games by joint tables: expected values, best responses inside the abstraction, and CFR.
+"""Abstract games by joint tables: expected values, best responses inside the abstraction, and walks for CFR.
 
 A walk goes over the betting tree alone, with vectors over bucket sequences [Johanson16 §6.3.1]. Reach of the opponent
 goes down; at an end of the betting the values are a product with a table of `abstraction.joint`, all ends of a round at
@@ -36,18 +36,14 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import SlotLayout
 from kilt.abstraction.joint import JointTables
-from kilt.arrays import Array, FloatArray, IntArray
+from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.errors import GameError
 from kilt.games.game import CHANCE
 from kilt.solve import joint_kernels as kernels
-from kilt.solve.counter import Restriction
-from kilt.solve.solver import TableState
-from kilt.solve.variants import Variant, discounts, variant_named
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import SHOWN
 from kilt.tree.rule import Discount
 
-NOBODY = -1
 MEMORY = 1 << 27  # bytes of the vectors of last-round blocks that are walked at once
 
 # Called on a range of nodes of a round, with their reach or values: see `JointGame.walk`.
@@ -117,6 +113,12 @@ class JointGame:
         actions = self.layout.actions
         whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
         return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
+
+    def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
+        """[slot] probabilities as a blueprint has them, in whole numbers; `iinfo(dtype).max` stands for 1."""
+        kind = data_type(dtype)
+        shares: Array = np.round(strategy * np.iinfo(kind).max).astype(kind)
+        return shares
 
     def expected_value(self, strategy: Array, player: int = 0) -> float:
         """What a player wins when both follow a strategy, in chips per game."""
@@ -284,84 +286,3 @@ class JointGame:
         size = max(int(sizes[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)
         each = max(self.memory // (8 * sequences * size), 1)
         return [chance[at : at + each] for at in range(0, len(chance), each)]
-
-
-class JointCfr(TableState):
-    """The CFR family on an abstract game by joint tables; players learn in turn, and one may be restricted.
-
-    Parameters
-    ----------
-    game : JointGame
-        The abstract game.
-    variant : str or Variant
-        The name of a row of `variants.VARIANTS`, or a row of one's own.
-    restriction : Restriction, optional
-        A player who is held to a strategy in part, by a table over slots: see `counter`.
-    """
-
-    KEPT = ("regret", "total", "strategy")
-
-    def __init__(
-        self, game: JointGame, variant: str | Variant = "cfr+", restriction: Restriction | None = None
-    ) -> None:
-        self.game, self.variant, self.iterations = game, variant_named(variant), 0
-        arrays, slots = game.arrays, game.abstract.slots
-        self.regret, self.total = arrays.zeros(slots), arrays.zeros(slots)
-        self.strategy = game.normalised(self.total)
-        self._held = restriction or Restriction(NOBODY, np.empty(0))
-        self._fixed, self._played = arrays.asarray(self._held.fixed, dtype=np.float64), self.strategy
-        if restriction and not restriction.coin:
-            layout = game.layout
-            acts = np.repeat(layout.actor, layout.actions) == restriction.player
-            fixed = np.where(acts, restriction.fixed, 0.0)
-            free = np.maximum(1 - np.add.reduceat(fixed, layout.start[:-1]), 0.0)
-            self._fixed, self._free = arrays.asarray(fixed), arrays.asarray(np.repeat(free, layout.actions))
-            self._played = arrays.empty(slots)
-            self._restrict()
-
-    def _restrict(self) -> None:
-        """Write what players do, one of whom is held to `fixed` in part [Johanson16 equation 6.1]."""
-        if self._played is not self.strategy:
-            self.game.arrays.multiply(self._free, self.strategy, out=self._played)
-            self._played += self._fixed
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
-        super().restore(state)
-        self._restrict()
-
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more CFR iterations; both players are updated, in turn."""
-        for row in discounts(self.variant, self.iterations + 1, iterations):
-            for player in (0, 1):
-                self._walk(player, Discount._make([*row.tolist(), self.variant.predictive]))
-                self._restrict()
-            self.iterations += 1
-
-    def _walk(self, player: int, discount: Discount) -> None:
-        """Let a player learn against the other's strategy, which is averaged."""
-        game, other, coin = self.game, 1 - player, self._held.coin
-        strategy, played = self.strategy, self._played
-        # Before the game, a coin decides between what the opponent is held to and what they have learnt.
-        thrown = other == self._held.player and coin > 0
-        ways, followed = ((coin, 1 - coin), (self._fixed, strategy)) if thrown else ((1.0,), (played,))
-
-        def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
-            for table, along in zip(followed, reach, strict=True):
-                game.push_reach(r, begin, end, other, table, along)
-            game.add_average(r, begin, end, other, discount, reach[-1], self.total)
-
-        def pull(r: int, begin: int, end: int, value: FloatArray) -> None:
-            game.pull_values(r, begin, end, player, played, value)
-            held = played is not strategy
-            game.learn(r, begin, end, player, discount, value, self.regret, strategy, restricted=held)
-
-        game.walk(player, push, pull, ways)
-
-    def average(self) -> FloatArray:
-        """[slot] the average strategy; uniform where nobody has been."""
-        return self.game.normalised(self.total)
-
-    def current(self) -> FloatArray:
-        """[slot] what regret matching plays now."""
-        return self.strategy.copy()

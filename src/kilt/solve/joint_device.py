@@ -32,7 +32,7 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 class DeviceJointGame(JointGame):
     """An abstract game as betting tree × joint tables, on a GPU.
 
-    `JointCfr` takes it as it takes a `JointGame`, but for checkpoints: what it keeps stays on the device. Strategies
+    `PairTables` take it as they take a `JointGame`, but for checkpoints: what it keeps stays on the device. Strategies
     that come from the device are probabilities; those of the host are made so.
 
     Parameters

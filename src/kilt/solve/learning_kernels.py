@@ -373,3 +373,20 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
                     sums[part, row, column] = 0.0
                 weight, kept = discount.average_weight, discount.average
                 average[row, column] = averaged(average[row, column], gained, weight, kept)
+
+
+@kernel
+def enter(
+    tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
+) -> None:
+    """Enter what a walk has accumulated for buckets in some rows and columns: into regrets, or into the average."""
+    regret, average, sums = tables.regret, tables.average, tables.sums
+    weight, above, below = discount.weight, discount.above, discount.below
+    for row in rows:
+        for column in columns:
+            gained = sums[0, row, column]
+            sums[0, row, column] = 0.0
+            if learning:
+                regret[row, column] = learnt(regret[row, column], gained, noise, weight, above, below)
+            else:
+                average[row, column] = averaged(average[row, column], gained, discount.average_weight, discount.average)

@@ -7,27 +7,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from kilt.engines import engine_named
 from kilt.errors import RunError
-from kilt.solve.abstract_problem import AbstractProblem, BucketedCfr, DrawnBlueprintCfr, JointBlueprintCfr
-from kilt.solve.cfr import SCHEMES, VectorCfr
-from kilt.solve.cfr_br import CfrBr
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import Cfr
 from kilt.solve.counter import CounterSolver
 from kilt.solve.external import External
+from kilt.solve.opponents import SCHEMES
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
-from kilt.solve.tables.disk import DiskCfr
-from kilt.solve.tables.disk_buckets import BucketedDiskCfr
+from kilt.solve.tables.disk import DiskTables
+from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.flat import FullWidth
-from kilt.solve.tables.two_bytes import FixedPointCfr, FixedPointGame, FixedPointProblem
+from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.flat import FlatTables
+from kilt.solve.tables.memory import TreeTables
+from kilt.solve.tables.pairs import PairTables
+from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
 from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
 from kilt.tree.vector import FULL_WIDTH, Scheme
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
+UNSIGNED = tuple(name for name, row in VARIANTS.items() if row.unsigned)
 _LEARNING = tuple(name for name, row in VARIANTS.items() if not row.predictive)
 COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _LEARNING))  # of counter-strategies
 
@@ -62,15 +67,28 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
     """CFR and its variants on all forms."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
-        return FullWidth(problem.tree.nodes, variant)
+        return Cfr(FlatTables(problem.tree.nodes), variant)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfr(problem.game, variant, problem.dtype) if problem.device == CPU else _on_gpu(problem, variant)
+        if problem.device != CPU:
+            return _on_gpu(problem, variant)
+        return Cfr(TreeTables(problem.game, problem.dtype), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return BucketedCfr(problem, variant=variant, seed=seed)
+        return _bucketed(problem, variant, seed=seed)
 
     return {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+
+
+def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> Solver:
+    """The CFR family on an abstract game by walks of the whole one."""
+    return Cfr(TreeTables(problem.bucketed, **how), variant, problem.shares_by(problem.bucketed))
+
+
+def _pairs(problem: AbstractProblem, variant: str, held: int | None = None) -> Solver:
+    """The CFR family on an abstract game by joint tables, with a player who is held to the problem's model."""
+    restriction = None if held is None else problem.restriction(held)
+    return Cfr(PairTables(problem.joint, restriction), variant, problem.shares_by(problem.joint))
 
 
 def _on_gpu(problem: VectorProblem, variant: str | Variant, scheme: str | Scheme = FULL_WIDTH, seed: int = 0) -> Solver:
@@ -82,13 +100,17 @@ def _on_gpu(problem: VectorProblem, variant: str | Variant, scheme: str | Scheme
     return DeviceCfr(problem.walker, variant, SCHEMES[scheme] if isinstance(scheme, str) else scheme, seed)
 
 
-def _compact(problem: FixedPointProblem, seed: int) -> Solver:
-    """CFR+ with tables of two bytes an entry, on the CPU or a GPU."""
-    if isinstance(problem.walker, FixedPointGame):
-        return FixedPointCfr(problem.walker)
-    from kilt.solve.device import CompactCfr  # imports the GPU library
+def _compact(variant: str) -> dict[str, Make]:
+    """A variant without negative regrets with tables of two bytes an entry, on the CPU or a GPU."""
 
-    return CompactCfr(problem.walker)
+    def vector(problem: FixedPointProblem, seed: int) -> Solver:
+        if isinstance(problem.walker, FixedPointGame):
+            return Cfr(TwoByteTables(problem.walker), variant)
+        from kilt.solve.device import CompactCfr  # imports the GPU library
+
+        return CompactCfr(problem.walker, variant)
+
+    return {VECTOR: vector}
 
 
 def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
@@ -97,10 +119,10 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
     def vector(problem: VectorProblem, seed: int) -> Solver:
         if problem.device != CPU:
             return _on_gpu(problem, variant, scheme, seed)
-        return VectorCfr(problem.game, variant, problem.dtype, scheme=scheme, seed=seed)
+        return Cfr(TreeTables(problem.game, problem.dtype, scheme=scheme, seed=seed), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return BucketedCfr(problem, variant=variant, scheme=scheme, seed=seed)
+        return _bucketed(problem, variant, scheme=scheme, seed=seed)
 
     return {VECTOR: vector, ABSTRACT: abstract}
 
@@ -109,7 +131,7 @@ def _joint(variant: str) -> dict[str, Make]:
     """CFR or a variant of it on an abstract game by joint tables."""
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        return JointBlueprintCfr(problem, variant)
+        return _pairs(problem, variant)
 
     return {ABSTRACT: abstract}
 
@@ -136,26 +158,33 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
 
 
 def _current(problem: VectorProblem, seed: int) -> Solver:
-    return VectorCfr(problem.game, "cfr+", problem.dtype, averaging=False)
+    return Cfr(TreeTables(problem.game, problem.dtype, averaging=False), "cfr+")
 
 
-def _on_disk(*, averaging: bool) -> dict[str, Make]:
-    """CFR+ with regrets in subgames on disk."""
+def _on_disk(variant: str, *, averaging: bool) -> dict[str, Make]:
+    """A variant without negative regrets, with tables in subgames on disk."""
 
     def disk(problem: DiskProblem, seed: int) -> Solver:
         if problem.engine:
-            from kilt.solve.tables.disk_workers import SharedDiskCfr
+            from kilt.solve.tables.disk_workers import WorkerTables
 
-            return SharedDiskCfr(problem.subgames, problem.engine, problem.workers, averaging=averaging)
-        return DiskCfr(problem.subgames, averaging=averaging)
+            shared = WorkerTables(problem.subgames, problem.engine, problem.workers, averaging=averaging)
+            return Cfr(shared, variant)
+        return Cfr(DiskTables(problem.subgames, averaging=averaging), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
+        cut = BucketedSubgames.of(problem.abstract, problem.threads)
+        cut.require_memory(1 + averaging)
+        shares = SubgameShares(cut, problem.abstract)
         if asked := problem.engine.name:
-            from kilt.solve.tables.disk_workers import SharedBucketedDiskCfr
+            from kilt.solve.tables.disk_workers import SharedCards, WorkerTables
 
+            cards = SharedCards(tuple(folder.resolve() for folder in problem.cards), problem.abstract.actions)
             engine = problem.place or engine_named(asked, problem.engine.address, problem.threads)
-            return SharedBucketedDiskCfr(problem, engine, averaging=averaging)
-        return BucketedDiskCfr(problem, averaging=averaging)
+            recipe = partial(cards.cut, problem.threads)
+            shared = WorkerTables(cut, engine, problem.engine.blades, recipe=recipe, averaging=averaging)
+            return Cfr(shared, variant, lambda strategy: shares.whole(shared.shares(strategy, cards)))
+        return Cfr(DiskTables(cut, averaging=averaging), variant, shares.of_strategy)
 
     return {DISK: disk, ABSTRACT: abstract}
 
@@ -164,19 +193,22 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
     """CFR-BR against a hybrid opponent that learns in the first `trunk` rounds; 0: against a full best response."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
-        return CfrBr(problem.tree.nodes)
+        return Cfr(FlatTables(problem.tree.nodes, responds=True), "cfr")
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        return VectorCfr(problem.game, variant, problem.dtype, opponent="response", trunk=trunk, seed=seed)
+        tables = TreeTables(problem.game, problem.dtype, opponent="response", trunk=trunk, seed=seed)
+        return Cfr(tables, variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if problem.device != CPU:
-            from kilt.solve.drawn_device import DeviceBlueprintCfr  # imports the GPU library
+            from kilt.solve.drawn_device import DrawnDeviceTables  # imports the GPU library
 
-            return DeviceBlueprintCfr(problem, variant, trunk=trunk, seed=seed)
+            drawn = DrawnDeviceTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
+            return Cfr(drawn, variant, problem.shares_by(drawn.bucketed))
         if problem.cost.draws(trunk):
-            return DrawnBlueprintCfr(problem, variant, trunk=trunk, seed=seed)
-        return BucketedCfr(problem, variant=variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
+            tables = DrawnTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
+            return Cfr(tables, variant, problem.shares_by(tables.bucketed))
+        return _bucketed(problem, variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
 
     return ({} if trunk else {FLAT: flat}) | {VECTOR: vector, ABSTRACT: abstract}
 
@@ -190,20 +222,23 @@ def _counter(base: str) -> dict[str, Make]:
         return CounterSolver((seat(1), seat(0)), problem.against)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
-        return both(problem, lambda held: FullWidth(problem.tree.nodes, base, problem.restriction(held)))
+        def seat(held: int) -> Solver:
+            return Cfr(FlatTables(problem.tree.nodes, restriction=problem.restriction(held)), base)
+
+        return both(problem, seat)
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
         def seat(held: int) -> Solver:
-            return VectorCfr(problem.game, base, problem.dtype, restriction=problem.restriction(held))
+            return Cfr(TreeTables(problem.game, problem.dtype, restriction=problem.restriction(held)), base)
 
         return both(problem, seat)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         def seat(held: int) -> Solver:
             if plain == JOINT:
-                return JointBlueprintCfr(problem, variant or DEFAULT_BASE, held)
+                return _pairs(problem, variant or DEFAULT_BASE, held)
             if base != EXTERNAL:
-                return BucketedCfr(problem, variant=base, seed=seed, restricted=held)
+                return _bucketed(problem, base, seed=seed, restriction=problem.bucketed_restriction(held))
             how = problem.options, problem.threads, problem.dtype
             return External(problem.abstract, seed, *how, problem.restriction(held))
 
@@ -231,7 +266,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "cfr+disk": Algorithm(
         "CFR+ with regrets on disk, for games larger than memory; cfr+disk:average keeps an average too",
-        _on_disk(averaging=False),
+        _on_disk("cfr+", averaging=False),
         tables=0,
         threads=True,
         disk=1,
@@ -351,10 +386,13 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     ):
         make = _cfr_br(int(trunk), variant or "cfr")
         return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
-    if name == "cfr+:compact":  # two tables of two bytes are one of four
-        return ALGORITHMS[plain]._replace(make={VECTOR: _compact}, tables=1, compact=True)
+    if plain in UNSIGNED and more == "compact":  # two tables of two bytes are one of four
+        return ALGORITHMS[plain]._replace(make=_compact(plain), tables=1, compact=True)
     if name == "cfr+disk:average":
-        return ALGORITHMS[plain]._replace(make=_on_disk(averaging=True), disk=2)
+        return ALGORITHMS[plain]._replace(make=_on_disk("cfr+", averaging=True), disk=2)
+    if plain in UNSIGNED and more in ("disk", "disk:average"):
+        averaging = more != "disk"
+        return ALGORITHMS["cfr+disk"]._replace(make=_on_disk(plain, averaging=averaging), disk=1 + averaging)
     if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in STEADY:

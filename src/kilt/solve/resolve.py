@@ -51,8 +51,10 @@ from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.learning_kernels import RootChoice
+from kilt.solve.solver import Solver
+from kilt.solve.tables.memory import TreeTables
 from kilt.tree.betting import Menu, betting_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
@@ -184,7 +186,7 @@ def resolve(
     if continued is not None:
         found = with_depth_limit(found, menu, continued)
     tree = VectorGame(found, menu, threads)
-    solver = VectorCfr(tree, "dcfr+", dtype, root=root)
+    solver = Cfr(TreeTables(tree, dtype, root=root), "dcfr+")
     if seconds is None:
         solver.step(ITERATIONS if iterations is None else iterations)
     else:
@@ -217,7 +219,7 @@ def heeded(
     return np.asarray(weights >= neglect * weights.max())
 
 
-def _step_until(solver: VectorCfr, end: float, iterations: float) -> None:
+def _step_until(solver: Solver, end: float, iterations: float) -> None:
     """Iterate until a time of the monotonic clock, or so often: at least once, and no longer than is foreseen."""
     begun, doing = monotonic(), 1
     while doing >= 1:

@@ -102,6 +102,20 @@ class OnDisk(Protocol):
         """Bring the folder to where the solver is: workers may have come further."""
 
 
+def on_disk(solver: Solver) -> OnDisk | None:
+    """What of a solver keeps all that it learns in a folder: itself, or its tables; None where it does not."""
+    return found if isinstance(found := _home(solver), OnDisk) else None
+
+
+def with_workers(solver: Solver) -> WithWorkers | None:
+    """What of a solver has its work done somewhere else: itself, or its tables; None where it does all itself."""
+    return found if isinstance(found := _home(solver), WithWorkers) else None
+
+
+def _home(solver: Solver) -> object:
+    return getattr(solver, "tables", solver)
+
+
 class TableState:
     """The keeping and restoring of a solver whose state is a few arrays, the number of iterations, and other counts."""
 

@@ -85,6 +85,11 @@ class Variant(NamedTuple):
     restart: int = 0
 
     @property
+    def unsigned(self) -> bool:
+        """Whether no regret is ever below 0, and nothing is predicted: what tables without signs can keep."""
+        return self.beta == -inf and not self.predictive
+
+    @property
     def steady(self) -> bool:
         """Whether the exponents are numbers and the average never restarts: what sampled walks need."""
         return not self.restart and not any(map(callable, self[:3]))

@@ -33,10 +33,11 @@ from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
+from kilt.solve.cfr import Cfr
 from kilt.solve.problem import VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
-from kilt.solve.tables.two_bytes import FixedPointCfr, FixedPointGame, FixedPointProblem
+from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
@@ -461,7 +462,7 @@ def _problem(game: VectorGame, *, compact: bool) -> tuple[VectorProblem, Solver]
     if compact:
         fixed = FixedPointProblem(game, TABLES)
         assert isinstance(fixed.walker, FixedPointGame)
-        return fixed, FixedPointCfr(fixed.walker, ALGORITHM)
+        return fixed, Cfr(TwoByteTables(fixed.walker), ALGORITHM)
     problem = VectorProblem(game, TABLES)
     return problem, make_solver(problem, ALGORITHM)
 
@@ -487,7 +488,8 @@ class SpotJudge(VectorJudge):
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
     """What a run has found, after some steps; a run with compact tables is over then, and cannot go on."""
     assert isinstance(run.problem, VectorProblem)
-    table = run.solver.release() if isinstance(run.solver, FixedPointCfr) else run.strategy()
+    tables = run.solver.tables if isinstance(run.solver, Cfr) else None
+    table = tables.release() if isinstance(tables, TwoByteTables) else run.strategy()
     return SpotSolution(run.problem.game, table, tuple(map(in_chips, steps)))
 
 

@@ -1,4 +1,4 @@
-"""CFR+ with regrets on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
+"""Tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
 
 The first round is the *trunk*, which stays in memory. All that follows some boards of the second round, one or several,
 is a *subgame*, whose regrets are whole numbers, compressed in a file. Where that is too large for one board, it is cut
@@ -19,8 +19,9 @@ A file is replaced in one step. It says which pass has written it, and what the 
 interrupted goes on with the subgames that it has not come to, and ends in the same numbers.
 
 >>> from kilt.games import load_game
+>>> from kilt.solve.cfr import Cfr
 >>> from kilt.tree.vector import VectorGame
->>> solver = DiskCfr(Subgames(VectorGame(load_game("leduc"))))
+>>> solver = Cfr(DiskTables(Subgames(VectorGame(load_game("leduc")))), "cfr+")
 >>> solver.step(40)
 >>> least, most = solver.current().value_bounds()
 >>> least < -0.0856 < most, most - least < 0.4
@@ -29,7 +30,7 @@ interrupted goes on with the subgames that it has not come to, and ends in the s
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
@@ -43,15 +44,17 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
+from kilt.arrays import FloatArray
 from kilt.errors import RunError
-from kilt.solve.cfr import learning_walk
+from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, conclude
 from kilt.solve.tables.disk_store import COMING, KeptNumbers, SubgameStore, pack
 from kilt.solve.tables.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
 from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
-from kilt.solve.variants import discounts, variant_named
+from kilt.solve.tables.memory import learning_walk
+from kilt.solve.tables.parts import Learning, PartTables, require_unsigned
+from kilt.solve.variants import Variant
 from kilt.tree.rule import Discount
-from kilt.tree.vector import CompiledWalk
 from kilt.tree.vector_arrays import FOLLOW, Table
 
 # Numbers are rounded down after a share of 1 was added, the same for all of a pass, which over passes lies evenly
@@ -60,24 +63,17 @@ GOLDEN = (5**0.5 - 1) / 2
 PACKED = 4  # to one: the least that compression is counted on for, before anything is known
 
 
-class _Learning(NamedTuple):
-    """A walk in which a player learns, and what enters into the tables what it has added up for buckets."""
-
-    walk: CompiledWalk
-    enter: Callable[[], None]  # does nothing where there are no buckets
-
-
-class TrunkCfr(ABC):
-    """CFR+ in the trunk, from what subgames are worth, wherever they are.
+class SubgameTables(PartTables):
+    """The tables of the trunk, with subgames that are wherever they are.
 
     Parameters
     ----------
     subgames : Subgames
         What is solved.
     folder : Path, optional
-        Where files are: see `DiskCfr`.
+        Where files are: see `DiskTables`.
     scale : float, optional
-        Whole numbers to a chip: see `DiskCfr`.
+        Whole numbers to a chip: see `DiskTables`.
     averaging : bool
         Whether the average strategy is kept too.
     """
@@ -93,13 +89,14 @@ class TrunkCfr(ABC):
         averaging: bool = False,
     ) -> None:
         self.subgames, self.averaging = subgames, averaging
+        self.vectors, self.dtype, self.trunk_rounds = subgames.game, subgames.dtype, subgames.trunk_rounds
         self.scale = subgames.default_scale if scale is None else float(scale)
         self._tasks = np.full(len(subgames.game.tree.rows), FOLLOW)
         self.passes = 0
         self._known: dict[tuple[int, bool], DiskStrategy] = {}
         shape = subgames.trunk_rows, subgames.width
         self.trunk, self.average_trunk = (np.zeros(shape, subgames.dtype) for _ in range(2))
-        self._temporary: finalize[[Path], TrunkCfr] | None = None
+        self._temporary: finalize[[Path], SubgameTables] | None = None
         if folder is not None:
             self.open(folder)
             return
@@ -171,23 +168,42 @@ class TrunkCfr(ABC):
         """Iterations that are complete."""
         return self.passes // 2
 
+    @iterations.setter
+    def iterations(self, count: int) -> None:
+        self.passes = 2 * count
+
     @property
-    def tables(self) -> Table:
+    def trunk_tables(self) -> Table:
         """[row, hand] the tables of the trunk: regrets, and the average where it is kept below them."""
         return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
 
-    def take_in(self, player: int, worths: Iterable[Values]) -> None:
-        """End the pass of a player, from what `DiskCfr.worths` gives of all subgames in their order."""
-        cut = self.subgames
-        values = np.zeros((cut.opened, cut.game.shape[1]))
-        for number, worth in enumerate(worths):
-            values[cut.opens(number)] += worth
-        tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
-        trunk = LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables)
-        end = self._learning(player, trunk, self.discount())
-        cut.game.conclude_walk(player, end.walk, values, cut.dtype, cut.trunk_rounds)
-        end.enter()
+    def prepare(self, variant: Variant) -> None:
+        """Refuse negative regrets: files hold whole numbers of 0 and more."""
+        require_unsigned(variant, "regrets on disk")
+
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts: a pass for player 0, and one for player 1.
+
+        One that was interrupted is completed first, and counts.
+        """
+        for row in rows.tolist():
+            self.take(Discount._make([*row, predictive]), SELF_PLAY[self.passes % 2 :])
+        self.interrupted = False
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Run the pass of a player."""
+        super().learn(turn, discount)
         self.passes += 1
+
+    def opened(self, turn: Turn) -> int:
+        """Chance nodes that end the trunk."""
+        return int(self.subgames.opened)
+
+    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+        """The walk of the trunk."""
+        cut = self.subgames
+        tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
+        return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
         """The strategy of the last iteration: a `DiskStrategy`, good until the next step or folder."""
@@ -209,7 +225,7 @@ class TrunkCfr(ABC):
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
         """The strategy that subgames have now, with weights of the trunk."""
 
-    def _learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> _Learning:
+    def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
         """What lets a player learn in a subgame, or in the trunk."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
@@ -227,17 +243,11 @@ class TrunkCfr(ABC):
         )
         own, theirs = (second, first) if player else (first, second)
         walk = learning_walk(subgame.tree, player, self._tasks, own, theirs, discount)
-        return _Learning(walk, partial(conclude, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
-
-    def discount(self) -> Discount:
-        """The weights of the iteration that is under way."""
-        variant = variant_named("cfr+")
-        row = discounts(variant, self.iterations + 1, 1, sampled=False)[0]
-        return Discount._make([*row.tolist(), variant.predictive])
+        return Learning(walk, partial(conclude, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
 
 
-class DiskCfr(TrunkCfr):
-    """CFR+ on a public tree, with the regrets of subgames in files.
+class DiskTables(SubgameTables):
+    """Regrets on a public tree, those of subgames in files. The variant keeps no negative regrets.
 
     Parameters
     ----------
@@ -245,7 +255,7 @@ class DiskCfr(TrunkCfr):
         What is solved.
     folder : Path, optional
         Where the files are; those that are there already are gone on from. Left out: a folder that goes with the
-        solver, until `open` gives it one to stay.
+        tables, until `open` gives them one to stay.
     scale : float, optional
         Whole numbers to a chip that is won from one hand of the opponent: regrets are rounded to a multiple of
         1 / `scale`, and end at 2³¹ of them. Left out: the largest regret that one walk can find has 18 bits.
@@ -262,34 +272,33 @@ class DiskCfr(TrunkCfr):
         """Put all files into another folder, which may be that of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
         store.checksums = self.store.checksums.copy()
-        store.write_trunk(self.passes, self.tables)
+        store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
         """Do nothing: the folder is at the last pass always."""
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations, each of them a pass for player 0 and one for player 1.
-
-        One that was interrupted is completed first, and counts.
-        """
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts, with the folder for nobody else."""
         with self.store.claimed():
             if self.store.read_trunk().passes != self.passes:
                 raise RunError(f"another process has gone on in {self.store.folder}: begin there again")
-            last = 2 * (self.iterations + iterations)
-            while self.passes < last:
-                self._pass(self.passes % 2)
-            self.interrupted = False
+            super().run(rows, predictive)
 
-    def _pass(self, player: int) -> None:
-        """One pass over all subgames, in which a player learns."""
-        self.take_in(player, self.worths(player))
-        self.store.write_trunk(self.passes, self.tables)
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Run the pass of a player over all subgames, and keep the trunk."""
+        super().learn(turn, discount)
+        self.store.write_trunk(self.passes, self.trunk_tables)
 
-    def worths(self, player: int, numbers: Iterable[int] | None = None) -> Iterator[Values]:
+    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+        """Read, walk and write all subgames, side by side."""
+        walked = enumerate(self.walked(turn.player, discount))
+        return ((self.subgames.opens(number), worth) for number, worth in walked)
+
+    def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
         """Let a player learn in all subgames, or in some; what they are worth, in their order."""
         self.store.begin(self.passes, self.trunk)
         read, write = partial(self._read, player), partial(self._write, player)
-        return self.subgames.stream(read, partial(self._learn, player, self.discount()), write, numbers)
+        return self.subgames.stream(read, partial(self._learn, player, discount), write, numbers)
 
     def _read(self, player: int, number: int, tables: SubgameMemory) -> LoadedSubgame | Values:
         """A subgame for the pass of a player, or what it is worth, where that was found before an interruption."""
@@ -308,7 +317,7 @@ class DiskCfr(TrunkCfr):
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
         """[chance node that leads there, hand] what a subgame is worth to a player who learns."""
         cut = self.subgames
-        learning = self._learning(player, subgame, discount)
+        learning = self.learning(player, subgame, discount)
         values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype, cut.trunk_rounds)
         learning.enter()
         return values.astype(cut.dtype)
@@ -350,16 +359,17 @@ def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False
 
     Each is worked on twice: the first time there is nothing to read, and something may have to be compiled.
     """
-    solver, tables = DiskCfr(subgames, averaging=averaging), subgames.scratch()
+    solver, scratch = DiskTables(subgames, averaging=averaging), subgames.scratch()
+    discount = Discount(above=1.0, below=0.0, average=1.0, weight=1.0, average_weight=1.0, predictive=0.0)
     took, numbers = np.zeros(3), 0
     for number in range(subgames.count):
         solver.passes = 0
         for again, player in product((False, True), (0, 1)):
             times = [thread_time()]
-            subgame = solver._read(player, number, tables)
+            subgame = solver._read(player, number, scratch)
             assert isinstance(subgame, LoadedSubgame)
             times.append(thread_time())
-            values = solver._learn(player, solver.discount(), subgame)
+            values = solver._learn(player, discount, subgame)
             times.append(thread_time())
             solver._write(player, subgame, values)
             times.append(thread_time())

@@ -1,4 +1,4 @@
-"""CFR+ from disk for players who see buckets: see `disk`.
+"""Subgames on disk of players who see buckets: see `disk`.
 
 Tables are over row × bucket, and boards share them. So a subgame has to have all flops that share a bucket with one
 another, in any later round: the flops fall apart into sets, and one set or several are a subgame. Where cards have
@@ -24,10 +24,9 @@ from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import RunError
 from kilt.solve.abstract import BucketedGame, DecisionPlace, bucket_layouts, rounded_shares
-from kilt.solve.abstract_problem import AbstractProblem, dtype_of
-from kilt.solve.tables.disk import DiskCfr
+from kilt.solve.abstract_problem import dtype_of
 from kilt.solve.tables.disk_kernels import PartRows
-from kilt.solve.tables.disk_strategy import read_subgame
+from kilt.solve.tables.disk_strategy import DiskStrategy
 from kilt.solve.tables.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
@@ -262,42 +261,6 @@ class BucketedSubgames(Subgames):
         return found, numbers
 
 
-class BucketedDiskCfr(DiskCfr):
-    """CFR+ from disk on an abstract game: strategies are those of a blueprint, over slots.
-
-    Parameters
-    ----------
-    problem : AbstractProblem
-        The game, with cards whose flops do not all share buckets: see `BucketedSubgames`.
-    scale, averaging
-        See `DiskCfr`.
-    """
-
-    subgames: BucketedSubgames
-
-    def __init__(self, problem: AbstractProblem, *, scale: float | None = None, averaging: bool = False) -> None:
-        cut = BucketedSubgames.of(problem.abstract, problem.threads)
-        cut.require_memory(1 + averaging)
-        super().__init__(cut, scale=scale, averaging=averaging)
-        self.shares = SubgameShares(cut, problem.abstract)
-
-    def current(self) -> Array:
-        """[slot] what regret matching plays now."""
-        return self._shares(averaged=False)
-
-    def average(self) -> Array:
-        """[slot] the average strategy where it is kept, else that of the last iteration."""
-        return self._shares(averaged=self.averaging)
-
-    def _shares(self, *, averaged: bool) -> Array:
-        cut, tables, trunk = self.subgames, self.subgames.scratch(), self.average_trunk if averaged else self.trunk
-        subgames = (
-            read_subgame(cut, self.store, number, trunk, tables, self.passes, averaged=averaged)
-            for number in range(cut.count)
-        )
-        return self.shares.whole(map(self.shares.of, subgames))
-
-
 @dataclass(frozen=True)
 class SubgameShares:
     """What the tables of subgames mean in a blueprint: its slots, in whole numbers.
@@ -336,6 +299,11 @@ class SubgameShares:
             rows = slice(first, first + place.rows.stop - place.rows.start)
             found.append(rounded_shares(subgame.regret[rows, : len(own)], dtype).astype(dtype))
         return found
+
+    def of_strategy(self, strategy: DiskStrategy) -> Array:
+        """[slot] a strategy on disk as one of a blueprint; subgames are read one by one."""
+        tables = self.cut.scratch()
+        return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def whole(self, subgames: Iterable[list[Array]]) -> Array:
         """[slot] the shares of all subgames, from what `of` gives for each in turn."""

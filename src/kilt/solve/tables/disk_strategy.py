@@ -31,7 +31,7 @@ AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy for both players whose subgames are on disk: what `DiskCfr` has found.
+    """A strategy for both players whose subgames are on disk: what `DiskTables` has found.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class DiskStrategy:
     store : SubgameStore
         Where the subgames are.
     passes : int
-        Passes that are complete. Files of a later pass are read as they are: see `DiskCfr.interrupted`.
+        Passes that are complete. Files of a later pass are read as they are: see `DiskTables.interrupted`.
     trunk : ndarray, shape (rows, hands)
         Weights of the actions of the trunk.
     averaged : bool

@@ -1,4 +1,4 @@
-"""CFR+ from disk by workers of an engine, each with some of the subgames on a disk of its own [Johanson16 chapter 9].
+"""Tables on the disks of workers of an engine, each of whom has some of the subgames [Johanson16 chapter 9].
 
 The trunk is on the head. Before a pass its strategy goes to all workers, and after it what each subgame is worth comes
 back; these are added up in the order of subgames, so that all numbers are those of one process, bit for bit. A worker
@@ -12,14 +12,18 @@ keep what they have.
 
 >>> from kilt.engines import LocalEngine
 >>> from kilt.games import load_game
->>> from kilt.tree.vector import VectorGame
+>>> from kilt.solve.cfr import Cfr
+>>> from kilt.tree.rule import Discount
+from kilt.tree.vector import VectorGame
 >>> cut, engine = Subgames(VectorGame(load_game("leduc"))), LocalEngine()
->>> shared, alone = SharedDiskCfr(cut, engine, workers=2), DiskCfr(cut)
+>>> shared, alone = Cfr(WorkerTables(cut, engine, workers=2), "cfr+"), Cfr(DiskTables(cut), "cfr+")
 >>> shared.step(3)
 >>> alone.step(3)
->>> shared.current().exploitability() == alone.current().exploitability(), bool((shared.trunk == alone.trunk).all())
-(True, True)
->>> shared.close()
+>>> shared.current().exploitability() == alone.current().exploitability()
+True
+>>> bool((shared.tables.trunk == alone.tables.trunk).all())
+True
+>>> shared.tables.close()
 """
 
 from __future__ import annotations
@@ -47,13 +51,14 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.machine import is_locked
-from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import Turn
 from kilt.solve.distributed.partition import shared_out
-from kilt.solve.tables.disk import DiskCfr, TrunkCfr
+from kilt.solve.tables.disk import DiskTables, SubgameTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
 from kilt.solve.tables.disk_strategy import DiskStrategy, read_subgame
 from kilt.solve.tables.disk_subgames import Subgames, Values
+from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
@@ -99,11 +104,11 @@ class SubgameWorker:
         self.make, self.cut = make, make(game)
         self._means: SubgameShares | None = None  # where players see buckets, when it was asked for
         folder = _own_folder()
-        self.solver = DiskCfr(self.cut, folder, scale=scale, averaging=averaging)
-        self.solver.store.repeating = True
+        self.tables = DiskTables(self.cut, folder, scale=scale, averaging=averaging)
+        self.tables.store.repeating = True
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
         self._held = ExitStack()
-        self._held.enter_context(self.solver.store.claimed())  # for as long as it lives
+        self._held.enter_context(self.tables.store.claimed())  # for as long as it lives
 
     @cached_property
     def real(self) -> Subgames:
@@ -112,24 +117,24 @@ class SubgameWorker:
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
     @_timed
-    def learn(self, numbers: Sequence[int], passes: int, trunk: Table) -> Iterable[Values]:
+    def learn(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[Values]:
         """Let the player learn whose turn it is after some passes; what the subgames are worth.
 
         A subgame that has been through the pass before is not worked on: what it was worth is in its file.
         """
-        self.solver.passes, self.solver.trunk = passes, trunk
-        return self.solver.worths(passes % 2, numbers)
+        self.tables.passes, self.tables.trunk = passes, trunk
+        return self.tables.walked(passes % 2, discount, numbers)
 
     @_timed
-    def replay(self, numbers: Sequence[int], passes: int, trunk: Table) -> Iterable[None]:
+    def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
         """Do what `learn` does, when the head knows already what the subgames are worth."""
-        self.solver.passes, self.solver.trunk = passes, trunk
-        return (None for _ in self.solver.worths(passes % 2, numbers))
+        self.tables.passes, self.tables.trunk = passes, trunk
+        return (None for _ in self.tables.walked(passes % 2, discount, numbers))
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
         """What the subgames are worth to who follows the strategy and to who responds."""
-        return DiskStrategy(self.real if real else self.cut, self.solver.store, passes, trunk, averaged).walk(numbers)
+        return DiskStrategy(self.real if real else self.cut, self.tables.store, passes, trunk, averaged).walk(numbers)
 
     @_timed
     def shares(
@@ -142,20 +147,20 @@ class SubgameWorker:
             self._means = SubgameShares(self.cut, cards.of(self.cut.game.game))
         for number in numbers:
             yield self._means.of(
-                read_subgame(self.cut, self.solver.store, number, trunk, tables, passes, averaged=averaged)
+                read_subgame(self.cut, self.tables.store, number, trunk, tables, passes, averaged=averaged)
             )
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
         """Give the files of the subgames to a folder; their checksums."""
         for number in numbers:
-            copy_files(self.solver.store.files([number]), folder)
-            yield self.solver.store.checksums_of(number)
+            copy_files(self.tables.store.files([number]), folder)
+            yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
         """Take the files of the subgames from a folder; those that are here are not older than those there."""
-        saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.solver.store
+        saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
             for player in (0, 1):
@@ -201,33 +206,38 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """The strategies of the trunk that went to workers since a pass: in memory, or on disk where they are many."""
+    """The regrets of the trunk that went to workers since a pass: in memory, or on disk where they are many.
+
+    Beside them, by which numbers each pass discounts.
+    """
 
     def __init__(self) -> None:
-        self.since, self._file = 0, SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, it is closed below
+        self.since, self.discounts, self._file = 0, list[Discount](), SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, it is closed below
         finalize(self, self._file.close)
 
     def begin(self, since: int) -> None:
         """Forget all, and begin at a pass."""
-        self.since = since
+        self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
-    def keep(self, passes: int, trunk: Table) -> None:
-        """Keep the strategy of a pass."""
+    def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
+        """Keep what a pass begins with."""
+        self.discounts[passes - self.since :] = [discount]
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
-    def of(self, passes: int, like: Table) -> Table:
-        """The strategy of a pass, of the shape and the type of another one."""
+    def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
+        """What a pass began with: a trunk of the shape and the type of another one."""
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * like.nbytes)
-            return np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
+            trunk = np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
+        return trunk, self.discounts[passes - self.since]
 
 
-class SharedDiskCfr(TrunkCfr):
-    """CFR+ on a public tree, with the regrets of subgames on the disks of workers.
+class WorkerTables(SubgameTables):
+    """Regrets on a public tree, those of subgames on the disks of workers.
 
     Parameters
     ----------
@@ -237,8 +247,10 @@ class SharedDiskCfr(TrunkCfr):
         Where the workers live. It is closed with the solver.
     workers : int
         How many; no more than there are subgames.
+    recipe : callable, optional
+        What cuts the game into these subgames on another machine. Left out: `cut_game`.
     scale, averaging
-        See `DiskCfr`.
+        See `DiskTables`.
     """
 
     def __init__(
@@ -247,12 +259,15 @@ class SharedDiskCfr(TrunkCfr):
         engine: Engine,
         workers: int,
         *,
+        recipe: Callable[[Game], Subgames] | None = None,
         scale: float | None = None,
         averaging: bool = False,
     ) -> None:
         if not 1 <= workers <= subgames.count:
             raise RunError(f"{workers} workers are to share {subgames.count} subgames: use 1 to {subgames.count}")
         self.engine, self.share_of = engine, shared_out(subgames.sizes, workers)
+        usual = subgames.dtype.str, subgames.size, subgames.trunk_rounds, subgames.game.threads
+        self.recipe = recipe or partial(cut_game, *usual)
         self.busy, self.wall, self.losses = np.zeros(workers), 0.0, 0
         self._behind = set[int]()  # subgames that are not with the worker who has them, or not at the last pass
         self._lost: dict[int, WorkerLost] = {}  # workers to be replaced
@@ -266,12 +281,7 @@ class SharedDiskCfr(TrunkCfr):
     def _job(self) -> Job:
         cut = self.subgames
         memory = cut.memory * (1 + self.averaging)
-        return Job(SubgameWorker, (self.recipe(), cut.game.game, self.scale, self.averaging), memory, cut.game.threads)
-
-    def recipe(self) -> Callable[[Game], Subgames]:
-        """What cuts the game into these subgames on another machine."""
-        cut = self.subgames
-        return partial(cut_game, cut.dtype.str, cut.size, cut.trunk_rounds, cut.game.threads)
+        return Job(SubgameWorker, (self.recipe, cut.game.game, self.scale, self.averaging), memory, cut.game.threads)
 
     # ── the folder ──
 
@@ -299,17 +309,19 @@ class SharedDiskCfr(TrunkCfr):
     def give_to(self, store: SubgameStore) -> None:
         """Let workers give their files to a folder."""
         store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
-        store.take_over(self.passes, self.tables)
+        store.take_over(self.passes, self.trunk_tables)
 
     # ── workers ──
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations, each of them a pass for player 0 and one for player 1."""
-        last = 2 * (self.iterations + iterations)
-        while self.passes < last:
-            self._sent.keep(self.passes, self.trunk)
-            self.take_in(self.passes % 2, self._ask("learn", self.passes, self.trunk))
-        self.interrupted = False
+    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+        """Let workers learn in their subgames."""
+        self._sent.keep(self.passes, self.trunk, discount)
+        found = self._ask("learn", self.passes, self.trunk, discount)
+        return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
+
+    def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
+        """What a blueprint has in all subgames, by workers, as `SubgameShares.of` gives it."""
+        return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
         """What workers say of all subgames, in their order; those of lost workers are brought back, and asked again."""
@@ -362,7 +374,7 @@ class SharedDiskCfr(TrunkCfr):
                 self._answers(behind, "restore", self.store.folder)
             for passes in range(self._sent.since, self.passes):
                 if not self._lost:
-                    self._answers(behind, "replay", passes, self._sent.of(passes, self.trunk))
+                    self._answers(behind, "replay", passes, *self._sent.of(passes, self.trunk))
             if not self._lost:
                 self._behind = set()
 
@@ -413,45 +425,6 @@ class SharedDiskCfr(TrunkCfr):
                 if share:
                     worker.ask("leave").get()
         self.engine.close()
-
-
-class SharedBucketedDiskCfr(SharedDiskCfr):
-    """CFR+ on an abstract game, with the regrets of subgames on the disks of workers: strategies are over slots.
-
-    Parameters
-    ----------
-    problem : AbstractProblem
-        The game, with cards in folders that all machines see, and how many workers share it.
-    engine : Engine
-        Where they live. It is closed with the solver.
-    scale, averaging
-        See `DiskCfr`.
-    """
-
-    def __init__(
-        self, problem: AbstractProblem, engine: Engine, *, scale: float | None = None, averaging: bool = False
-    ) -> None:
-        self.cards = SharedCards(tuple(folder.resolve() for folder in problem.cards), problem.abstract.actions)
-        cut = BucketedSubgames.of(problem.abstract, problem.threads)
-        cut.require_memory(1 + averaging)
-        self.shares = SubgameShares(cut, problem.abstract)
-        super().__init__(cut, engine, problem.engine.blades, scale=scale, averaging=averaging)
-
-    def recipe(self) -> Callable[[Game], Subgames]:
-        """What cuts the game into these subgames on another machine."""
-        return partial(self.cards.cut, self.subgames.game.threads)
-
-    def current(self) -> Array:
-        """[slot] what regret matching plays now."""
-        return self._shares(averaged=False)
-
-    def average(self) -> Array:
-        """[slot] the average strategy where it is kept, else that of the last iteration."""
-        return self._shares(averaged=self.averaging)
-
-    def _shares(self, *, averaged: bool) -> Array:
-        trunk = self.average_trunk if averaged else self.trunk
-        return self.shares.whole(self._ask("shares", self.passes, trunk, averaged, self.cards))
 
 
 class SharedStore(SubgameStore):

@@ -8,12 +8,13 @@ An iteration takes these steps for each seat:
              strategy is averaged
     learn    the player, who sees buckets, learns against that; the responses are thrown away
 
-Of the opponent only the regrets of the trunk are kept. `VectorCfr` does the same where all boards fit, which is quicker
-in small games; but for the suits of boards, which it draws where walks here take the mean over them.
+Of the opponent only the regrets of the trunk are kept. `TreeTables` do the same where all boards fit, which is quicker
+in small games; but for the suits of boards, which they draw where walks here take the mean over them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,11 +25,13 @@ from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
-from kilt.solve.cfr import learning_walk
-from kilt.solve.learning_kernels import PlayerTables
+from kilt.solve.cfr import Turn
+from kilt.solve.learning_kernels import PlayerTables, enter
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
-from kilt.solve.variants import Variant, discounts, variant_named
+from kilt.solve.tables.memory import learning_walk
+from kilt.solve.tables.parts import Learning, PartTables, Values
+from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame
@@ -46,8 +49,7 @@ class Draw(NamedTuple):
     def columns(self, seat: int, r: int) -> IntArray:
         """The buckets that a player's hands have in a round."""
         first, end = self.tree.board_start[r : r + 2]
-        found: IntArray = np.unique(self.layouts[seat].bucket[first:end])
-        return found
+        return np.unique(self.layouts[seat].bucket[first:end]).astype(np.int64)
 
 
 class Trunk(NamedTuple):
@@ -83,8 +85,8 @@ class Trunk(NamedTuple):
         return TableLayout(np.array(self.rows, np.int32), np.array([*starts, last]), *none)
 
 
-class DrawnCfr(TableState):
-    """CFR-BR for players with card abstractions, with boards drawn at the end of the opponent's trunk.
+class DrawnTables(TableState, PartTables):
+    """Tables of CFR-BR for players with card abstractions, with boards drawn at the end of the opponent's trunk.
 
     Parameters
     ----------
@@ -92,8 +94,6 @@ class DrawnCfr(TableState):
         The whole game, with tables that are not by board. Where it has threads, both seats learn side by side.
     cards : CardAbstraction or AsymmetricAbstraction
         Of both players, or of each.
-    variant : str or Variant
-        A row of `variants`, not a predictive one.
     trunk : int
         Number of rounds in which the opponent learns: one at least, and not all.
     seed : int
@@ -101,26 +101,29 @@ class DrawnCfr(TableState):
     """
 
     KEPT = ("regret", "total", "trunk", "seed")
+    sampled = True
+    groups = tuple((Turn(1 - seat, 2, seat, 1, seat), Turn(seat, seat, 2, 0, seat)) for seat in (0, 1))
 
-    def __init__(
-        self, game: VectorGame, cards: PlayerAbstractions, variant: str | Variant = "cfr", *, trunk: int, seed: int = 0
-    ) -> None:
-        self.game, self.cards, self.variant = game, cards, variant_named(variant)
-        if self.variant.predictive:
-            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
-        self.where, self.iterations = Trunk.of(game, trunk), 0
+    def __init__(self, game: VectorGame, cards: PlayerAbstractions, *, trunk: int, seed: int = 0) -> None:
+        self.vectors, self.cards = game, cards
+        self.where = Trunk.of(game, trunk)
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.bucketed = BucketedGame(
             game, self.draw(self.drawn_boards(0)).layouts, (cards.each[0].numbers, cards.each[1].numbers)
         )
-        self._make_tables()
+        rounds = len(game.tree.rows)
+        learn = np.full(rounds, FOLLOW)
+        self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [trunk, rounds - trunk])])
 
-    def _make_tables(self) -> None:
+    def prepare(self, variant: Variant) -> None:
         """Make tables of zeros: of the players, and of the opponent with the trunk's part of it."""
+        if variant.predictive:
+            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
-        rows, hands = self.where.start[-1], self.game.shape[1]
+        rows, hands = self.where.start[-1], self.vectors.shape[1]
         self._other: Table = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
+        self.dtype = self._other.dtype
 
     @property
     def regret(self) -> Table:
@@ -145,64 +148,58 @@ class DrawnCfr(TableState):
         number : int
             Of the walk: twice that of the iteration from 0 on, and 1 more for the second seat.
         """
-        game, rounds, scope = self.game, self.where.rounds, self.game.scope(0)
+        game, rounds, scope = self.vectors, self.where.rounds, self.vectors.scope(0)
         draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def draw(self, boards: tuple[int, ...]) -> Draw:
         """Find all boards that follow those that were drawn, and look up the buckets of their hands."""
-        part = drawn_tree(self.game.tree, boards)
-        return Draw(boards, part, bucket_layouts(self.game, self.cards, part))
+        part = drawn_tree(self.vectors.tree, boards)
+        return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations; both seats are updated."""
-        for row in discounts(self.variant, self.iterations + 1, iterations, sampled=True):
-            discount = Discount._make([*row.tolist(), False])
-            draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
-            layouts = [self.where.layout(self.game.tree, draw) for draw in draws]
-            self._grow(max(int(layout.start[-1]) for layout in layouts))
-            self.game.both_seats(partial(self._seat, discount, draws, layouts), Scheme(boards=True))
-            self.iterations += 1
+    def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
+        """Draw boards for both seats, which then learn side by side where the game has threads."""
+        self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
+        self._layouts = [self.where.layout(self.vectors.tree, draw) for draw in self._draws]
+        self._grow(max(int(layout.start[-1]) for layout in self._layouts))
+        self.vectors.both_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
 
     def _grow(self, rows: int) -> None:
         """Make room for the responses of a draw."""
         if len(self._other) < rows:
             kept = self.trunk
-            self._other = np.zeros((rows, self.game.shape[1]), kept.dtype)
+            self._other = np.zeros((rows, self.vectors.shape[1]), kept.dtype)
             self._other[: len(kept)] = kept
 
-    def _seat(self, discount: Discount, draws: list[Draw], layouts: list[TableLayout], seat: int) -> None:
-        """The walks of an iteration for one seat: that of the opponent, then that of the player."""
-        draw, rounds = draws[seat], len(self.where.rows)
-        rows, none = self.bucketed.rows[seat], (np.empty(0, np.int64), np.zeros((0, 0, 0), self._other.dtype))
-        mine = PlayerTables(
-            draw.layouts[seat], self._regret, self._regret, self._total, True, rows, self._sums, self._regret[:0]
-        )
-        other = self._other
-        theirs = PlayerTables(layouts[seat], other, other, other, False, *none, other[:0])
-        tasks = np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])
-        for player, task, own, against in ((1 - seat, tasks, theirs, mine), (seat, 0 * tasks + FOLLOW, mine, theirs)):
-            walk = learning_walk(draw.tree, player, task, own, against, discount)
-            values = self.game.part_values(player, walk, draw.tree, other.dtype)
-            self.game.conclude_walk(player, walk, values, other.dtype)
-            self._take_in(draw, seat, discount, learnt=player == seat)
+    def opened(self, turn: Turn) -> int:
+        """Chance nodes that end the first round."""
+        return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
-    def _take_in(self, draw: Draw, seat: int, discount: Discount, *, learnt: bool) -> None:
-        """Add what a walk found for buckets to the regrets or the average of what it came to, and to nothing else."""
-        for rows, columns in zip(self._rows[seat], (draw.columns(seat, r) for r in self._rounds), strict=True):
-            reached = np.ix_(rows, columns)
-            gained = self._sums[0][reached]
-            self._sums[0][reached] = 0.0
-            if learnt:
-                noise = self.game.tree.noise
-                regret = self._regret[reached] + np.where(np.abs(gained) > noise, discount.weight * gained, 0.0)
-                self._regret[reached] = regret * np.where(regret > 0, discount.above, discount.below)
-            else:
-                self._total[reached] = (self._total[reached] + discount.average_weight * gained) * discount.average
+    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+        """Walk what was drawn, all of which is one part."""
+        walk = self.trunk_learning(turn, discount).walk
+        yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
-    @property
-    def _rounds(self) -> range:
-        return range(len(self.where.rows))
+    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+        """The walk of a seat's player or opponent, whose boards are those that were drawn for the seat."""
+        seat, other = turn.offset, self._other
+        draw, tables = self._draws[seat], (self._regret, self._regret, self._total)
+        none = np.empty(0, np.int64), np.zeros((0, 0, 0), other.dtype)
+        mine = PlayerTables(draw.layouts[seat], *tables, True, self.bucketed.rows[seat], self._sums, self._regret[:0])
+        theirs = PlayerTables(self._layouts[seat], other, other, other, False, *none, other[:0])
+        own, against = (mine, theirs) if turn.own == seat else (theirs, mine)
+        walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, against, discount)
+        return Learning(walk, partial(self._enter, draw, seat, mine, discount, learning=own is mine))
+
+    def _enter(self, draw: Draw, seat: int, mine: PlayerTables, discount: Discount, *, learning: bool) -> None:
+        """Enter what a walk found for buckets: for those that it came to.
+
+        Where negative regrets are discounted, those of all buckets are, as where all boards are in memory.
+        """
+        everywhere = learning and discount.below not in (0, 1)
+        for r, rows in enumerate(self._rows[seat]):
+            columns = np.arange(self._regret.shape[1]) if everywhere else draw.columns(seat, r)
+            enter(mine, rows, columns, learning, self.vectors.tree.noise, discount)
 
     @cached_property
     def _rows(self) -> list[list[IntArray]]:

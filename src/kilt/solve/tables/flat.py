@@ -5,43 +5,59 @@ values up, and at each information set add to every action's regret what it woul
 The next strategy plays in proportion to positive regret. The average strategy converges to an equilibrium; what is
 averaged how, and what becomes of old regrets, is a row in `variants`.
 
+Two regret minimisers that play each other find an equilibrium of the game they play, and in an abstract game that need
+not be the least exploitable strategy in the real one. CFR-BR lets each player minimise regret against an opponent who
+always plays a best response in the real game, and so converges to the least exploitable strategy that the player can
+express (Johanson, Bard, Burch and Bowling 2012; [Johanson16 chapter 4]).
+
 >>> from kilt.games import load_game
+>>> from kilt.solve.cfr import Cfr
 >>> from kilt.tree.best_response import expected_value, exploitability
 >>> from kilt.tree.flat import flat_tree
 >>> kuhn = flat_tree(load_game("kuhn"))
->>> solver = FullWidth(kuhn.nodes, "cfr+")
+>>> solver = Cfr(FlatTables(kuhn.nodes), "cfr+")
 >>> solver.step(1000)
 >>> round(18 * expected_value(kuhn, solver.average()), 3), exploitability(kuhn, solver.average()) < 1e-3
 (-1.0, True)
+>>> solver, seen = Cfr(FlatTables(kuhn.nodes, responds=True), "cfr"), []
+>>> for _ in range(3):
+...     solver.step(1)
+...     seen.append(round(2 * exploitability(kuhn, solver.average()), 4))
+>>> seen
+[0.9167, 0.3333, 0.3194]
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from kilt.arrays import FloatArray
+from kilt.arrays import Array, FloatArray
+from kilt.solve.cfr import Tables
 from kilt.solve.counter import Restriction
 from kilt.solve.solver import TableState, normalised
 from kilt.solve.tables import flat_kernels as kernels
-from kilt.solve.variants import Variant, multipliers, variant_named
 from kilt.tree.flat import FlatNodes
 from kilt.tree.walk_kernels import own_reach
 
 
-class FullWidth(TableState):
-    """CFR and its variants on a flat tree, players updated in turn; one of them may be restricted (`counter`)."""
+class FlatTables(TableState, Tables):
+    """What players learn on a flat tree: tables over slots, one for each action of each information set.
+
+    Parameters
+    ----------
+    nodes : FlatNodes
+        The tree.
+    responds : bool
+        Whether the opponent is a best response to the strategy before the iteration, as in CFR-BR.
+    restriction : Restriction, optional
+        How one player is held to a strategy, a table over slots: see `counter`.
+    """
 
     KEPT = ("regret", "expected", "total", "strategy")
-    responds = False  # whether the opponent is a best response
 
-    def __init__(
-        self, nodes: FlatNodes, variant: str | Variant = "cfr+", restriction: Restriction | None = None
-    ) -> None:
+    def __init__(self, nodes: FlatNodes, *, responds: bool = False, restriction: Restriction | None = None) -> None:
         slots = int(nodes.infoset_start[-1])
-        self.nodes = nodes
-        self.variant = variant_named(variant)
-        self.iterations = 0
+        self.nodes, self.responds = nodes, responds
         self.regret = np.zeros(slots)
         self.expected = np.zeros(slots)
         self.total = np.zeros(slots)  # of the strategies so far, weighted
@@ -70,21 +86,18 @@ class FullWidth(TableState):
         player, _, coin = self._held
         kernels.restrict(self.nodes, player, coin, self._fixed, self.strategy, self._scratch[-1], self._played)
 
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from what `state` returned."""
         super().restore(state)
         if self._held.player >= 0:
             self._restrict()
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more CFR iterations; the players are updated in turn."""
-        rows = multipliers(self.variant, np.arange(1.0, iterations + 1) + self.iterations)
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts, in compiled code."""
         tables = (self.regret, self.expected, self.total, self.strategy)
         held = self._held.player, self._held.coin, self._fixed, self._played
-        kernels.iterate(
-            self.nodes, rows, self.variant.predictive, self.responds, *held, *tables, *self._scratch, self._choice
-        )
-        self.iterations += iterations
+        kernels.iterate(self.nodes, rows, predictive, self.responds, *held, *tables, *self._scratch, self._choice)
+        self.iterations += len(rows)
 
     def average(self) -> FloatArray:
         """[slot] the average strategy: what converges."""

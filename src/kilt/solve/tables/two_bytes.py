@@ -6,10 +6,12 @@ small. What follows it falls into *parts*, one for each of its next boards. A wa
 entries into a table of single precision, goes on as any other walk does, and writes back what it has learnt.
 
 >>> from kilt.games import load_game
+>>> from kilt.solve.cfr import Cfr
 >>> from kilt.tree.vector import VectorGame
->>> solver = FixedPointCfr(FixedPointGame(VectorGame(load_game("leduc"))), "cfr+")
+>>> game = FixedPointGame(VectorGame(load_game("leduc")))
+>>> solver = Cfr(TwoByteTables(game), "cfr+")
 >>> solver.step(200)
->>> round(solver.game.exploitability(solver.average()), 2)
+>>> round(game.exploitability(solver.average()), 2)
 0.0
 """
 
@@ -20,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import inf
 from mmap import mmap
 from pathlib import Path
 from queue import SimpleQueue
@@ -33,11 +34,13 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import ArtifactError, GameError
-from kilt.solve.cfr import learning_walk
+from kilt.solve.cfr import Turn
 from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.problem import CPU, VectorProblem
+from kilt.solve.tables.memory import learning_walk
+from kilt.solve.tables.parts import Learning, PartTables, Values, require_unsigned
 from kilt.solve.tables.two_bytes_kernels import EVERY, read_entries, write_entries
-from kilt.solve.variants import Variant, discounts, variant_named
+from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.rule import Discount
@@ -186,17 +189,14 @@ class FixedPointGame:
         finally:
             self._scratch.put(found)
 
-    def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> FloatArray:
-        """The sum of what `work` finds in all parts, side by side on the game's threads, with two tables for each."""
+    def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
+        """What `work` finds in all parts in turn, side by side on the game's threads, with two tables for each."""
 
         def do(part: TreePart) -> FloatArray:
             with self._workspace() as (first, second):
                 return work(part, first, second)
 
-        values = np.zeros((len(self.game.tree.entry_node), self.game.shape[1]))
-        for found in self._pool.map(do, self.parts):
-            values += found
-        return values
+        return self._pool.map(do, self.parts)
 
     def _values(self, task: int, table: FixedPointTable) -> tuple[float, float]:
         """What each player wins who does a task against a strategy, in chips per game."""
@@ -207,7 +207,9 @@ class FixedPointGame:
                 walked = Walk(player, (task,), own, own, part.layout, part.layout)
                 return self.game.part(walked, part.number, self.count)
 
-            values, layout = self.over_parts(part_worth), self.game.layouts[0]
+            values, layout = np.zeros((len(self.game.tree.entry_node), self.game.shape[1])), self.game.layouts[0]
+            for found in self.over_parts(part_worth):
+                values += found
             return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
 
         return worth(0), worth(1)
@@ -248,36 +250,41 @@ class FixedPointProblem(VectorProblem):
             VectorStrategy.of(self.game, table, **figures).save(path)
 
 
-class FixedPointCfr:
-    """CFR with tables of two bytes an entry: both players are updated in turn, as by `VectorCfr`.
+class TwoByteTables(PartTables):
+    """Regrets and averages with two bytes an entry. A part is all that follows a board of the second round.
 
     Parameters
     ----------
     game : FixedPointGame
-        What is solved.
-    variant : str or Variant
-        A row of `solve.variants` that keeps no negative regrets and predicts nothing.
+        What is solved. The variant keeps no negative regrets and predicts nothing.
     """
 
-    def __init__(self, game: FixedPointGame, variant: str | Variant = "cfr+") -> None:
-        self.game, self.variant, self.iterations = game, variant_named(variant), 0
-        if self.variant.beta != -inf or self.variant.predictive:
-            raise GameError("tables of two bytes are for variants that keep no negative regrets: use cfr+")
-        self.regret, self.total = game.table(), game.table()
+    dtype = SINGLE
 
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more CFR iterations; both players are updated, in turn."""
-        for row in discounts(self.variant, self.iterations + 1, iterations):
-            discount = Discount._make([*row.tolist(), False])
-            for player in (0, 1):
-                values = self.game.over_parts(partial(self._learn, player, discount))
-                end = self._walk(player, discount, self.game.game.layouts[0], self.regret.early, self.total.early)
-                self.game.game.conclude_walk(player, end, values, SINGLE)
-            self.iterations += 1
+    def __init__(self, game: FixedPointGame) -> None:
+        self.game, self.vectors = game, game.game
+
+    def prepare(self, variant: Variant) -> None:
+        """Make tables of zeros."""
+        require_unsigned(variant, "tables of two bytes")
+        self.regret, self.total = self.game.table(), self.game.table()
+
+    def opened(self, turn: Turn) -> int:
+        """Chance nodes that end the first round, and its opening."""
+        return len(self.vectors.tree.entry_node)
+
+    def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
+        """Read, walk and write all parts, side by side."""
+        return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
+
+    def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
+        """The walk of the first round."""
+        tables = self.vectors.layouts[0], self.regret.early, self.total.early
+        return Learning(self._walk(turn.player, discount, *tables), lambda: None)
 
     def _walk(self, player: int, discount: Discount, layout: TableLayout, regret: Table, total: Table) -> CompiledWalk:
         """The compiled walk of a player who learns, over tables of single precision."""
-        tree = self.game.game.tree
+        tree = self.vectors.tree
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
         tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
         return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
@@ -288,7 +295,7 @@ class FixedPointCfr:
         game.read(part, self.regret, regret)
         game.read(part, self.total, total, 1 - player)
         learning = self._walk(player, discount, part.layout, regret, total)
-        values = game.game.walk_part(player, learning, part.number, game.count, SINGLE)
+        values = self.vectors.walk_part(player, learning, part.number, game.count, SINGLE)
         game.write(part, regret, player, seed, self.regret)
         game.write(part, total, 1 - player, seed + 1, self.total)
         return values
@@ -298,7 +305,7 @@ class FixedPointCfr:
         return self.total
 
     def release(self) -> Table:
-        """The average strategy over (board, row) × hand, in place of the solver's tables, which it gives up."""
+        """The average strategy over (board, row) × hand, in place of the tables, which are given up."""
         self.regret.entries.clear()
         return self.game.on_host(self.total, release=True)
 
@@ -307,7 +314,7 @@ class FixedPointCfr:
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
+        """The state, for a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
             kept[name] = table.early
@@ -317,7 +324,7 @@ class FixedPointCfr:
         return kept
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from what `state` returned."""
         if "regret_early" in state:
             raise ArtifactError("its tables of two bytes are those of a GPU: go on with `--device gpu`")
         for name, mine in self.state().items():

@@ -1,0 +1,307 @@
+"""Tables in memory, of hands or of buckets: CFR with any variant, sampling scheme and opponent.
+
+The options go together in any way: a game as it is or with a card abstraction of each player [Johanson16 chapter 5],
+boards and hands that are all walked or drawn, and opponents as in `opponents`. In a walk the strategy of a bucket is
+that of all its hands, and what its hands regret is added up over all boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import Array, FloatArray, IntArray
+from kilt.errors import GameError
+from kilt.jit import kernel
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.cfr import Tables, Turn, walk
+from kilt.solve.counter import Restriction
+from kilt.solve.learning_kernels import NO_CHOICE, PlayerTables, RootChoice, begin_game, conclude, learn_root, restrict
+from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of
+from kilt.solve.problem import SINGLE
+from kilt.solve.solver import TableState
+from kilt.solve.variants import Variant
+from kilt.tree.apart import ArrangedTables
+from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.rule import Discount
+from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
+from kilt.tree.vector_arrays import FOLLOW, Scope, Table, VectorTree, Workspace
+
+
+@kernel
+def iterate(
+    tree: VectorTree,
+    turns: IntArray,
+    tasks: IntArray,
+    tables: tuple[PlayerTables, PlayerTables, PlayerTables],
+    root: RootChoice,
+    rows: FloatArray,
+    predictive: float,
+    sampled: tuple[bool, bool, bool],
+    rounds: int,
+    seed: np.uint64,
+    numbers: tuple[int, int],
+    whole: bool,
+    scope: Scope,
+    work: Workspace,
+    sums: FloatArray,
+    result: FloatArray,
+) -> None:
+    """An iteration, which is a walk for each of `turns` [turn, field of `Turn`], for each of the `rows` of discounts.
+
+    Small games spend more time between walks than in them: this stays in compiled code. `numbers` are that of the first
+    iteration's first walk, and from one iteration to the next. Unless walks are done here as a `whole`, the caller
+    draws what they cover before and concludes them after.
+    """
+    boards, mine, theirs = sampled
+    first, stride = numbers
+    for t in range(len(rows)):
+        discount = Discount(rows[t, 0], rows[t, 1], rows[t, 2], rows[t, 3], rows[t, 4], predictive)
+        for turn in range(len(turns)):
+            player, own, other, task, offset = turns[turn]
+            if whole and boards:
+                number = np.uint64(first + stride * t + offset)
+                draw_scope(tree, player, mine, theirs, rounds, seed, number, scope)
+            elif whole:
+                for r in range(tasks.shape[1]):
+                    scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
+            walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
+            if whole:
+                conclude(tables[own], tables[other], tree.noise, discount, scope)
+                restrict(tables[own])
+                if player == root.player:
+                    learn_root(root, result, discount, tree.prior)
+
+
+def learning_walk(
+    tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
+) -> CompiledWalk:
+    """A `walk` that `VectorGame.run` takes, in parts.
+
+    It is an `iterate` of one turn, so that one kernel is compiled for games of all sizes, unless tables are of two
+    types, where an iteration cannot choose among them.
+    """
+    if own.regret.dtype != theirs.regret.dtype:
+        return partial(walk, tree, player, tasks, own, theirs, discount)
+    turns, rows = np.array([Turn(player, 0, 1, 0, 0)]), np.array([discount[:-1]])
+    drawn = (False, False, False), 0, np.uint64(0), (0, 0)
+    tables = own, theirs, theirs
+    return partial(iterate, tree, turns, tasks[None], tables, NO_CHOICE, rows, discount.predictive, *drawn, False)
+
+
+class TreeTables(TableState, Tables):
+    """Regrets and averages of hands or buckets, in memory.
+
+    Parameters
+    ----------
+    game : VectorGame or BucketedGame
+        The game itself, with tables over (board, row) × hand, or with a card abstraction for each player, and tables
+        over row × bucket.
+    dtype : data type
+        Of the tables.
+    scheme : str or Scheme
+        What is drawn for a walk: a name of `opponents.SCHEMES`. The opponent ``response`` draws boards as its trunk
+        needs them.
+    opponent : str
+        One of `opponents.OPPONENTS`.
+    trunk : int
+        Number of rounds in which the opponent ``response`` learns.
+    seed : int
+        What is drawn depends on it and on the number of iterations alone.
+    averaging : bool
+        Where false, the current strategy stands for the average, which takes memory and time: with CFR+ it converges
+        by itself, if not by proof [Johanson16 chapter 9].
+    root : RootChoice, optional
+        What a player decides before the game begins: for subgames that are solved anew, see `resolve`. With the
+        opponent ``abstract`` and all boards.
+    restriction : Restriction, optional
+        How one player is held to a strategy, a table like the game's: see `counter`. With the opponent ``abstract`` and
+        a variant that does not predict.
+    """
+
+    def __init__(
+        self,
+        game: VectorGame | BucketedGame,
+        dtype: npt.DTypeLike = np.float64,
+        *,
+        scheme: str | Scheme = FULL_WIDTH,
+        opponent: str = ABSTRACT,
+        trunk: int = 0,
+        seed: int = 0,
+        averaging: bool = True,
+        root: RootChoice | None = None,
+        restriction: Restriction | None = None,
+    ) -> None:
+        self.game, self.dtype, self.averaging = game, dtype, averaging
+        self._vectors = game.game if isinstance(game, BucketedGame) else game
+        self.opponent = Opponent.of(self._vectors, opponent, scheme, trunk, hands=game is self._vectors)
+        self.scheme, self.groups = self.opponent.scheme, self.opponent.groups
+        self.sampled = self.scheme.boards
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self._tree, self._root, self._restriction = self._vectors.tree, root or NO_CHOICE, restriction
+        if root is not None:
+            self._tree = self._tree._replace(prior=self._tree.prior.copy())
+            begin_game(root, self._tree.prior)
+        self.root_regret = self._root.regret
+        self._tasks = np.array([np.full(len(self._tree.rows), FOLLOW), self.opponent.tasks])
+
+    def prepare(self, variant: Variant) -> None:
+        """Make the tables, of zeros, for what a variant keeps."""
+        predictive, apart = variant.predictive > 0, self.opponent.apart
+        if self._restriction and (apart or predictive):
+            raise GameError("a restricted opponent learns beside the player, and predicts nothing: use cfr or cfr+")
+        self._regret = self.game.table(self.dtype)
+        # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
+        self._next = self.game.table(self.dtype) if predictive else self._regret
+        self._total = self.game.table(self.dtype) if self.averaging else self._next
+        by_strength = (
+            isinstance(self.game, VectorGame)
+            and ArrangedTables.possible(self.game)
+            and self.scheme == FULL_WIDTH
+            and not apart
+            and self._restriction is None
+        )
+        tables = (self._regret, self._next, self._total) if by_strength else ()
+        self._arranged = ArrangedTables(self._vectors, tables)
+        self._held: PlayerTables | None = None
+        first, second = self._players(by_strength)
+        # Of an opponent who sees all cards: regrets, and 1 for a best response.
+        shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
+        single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
+        self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
+        self.other_next = np.zeros_like(self.other) if predictive else self.other
+        none = np.empty(0, np.int64), np.zeros((0, 0, 0), self.other.dtype)
+        others = self.other_next, self.other, self.other
+        self._tables = first, second, PlayerTables(self.opponent.layout, *others, False, *none, self.other[:0])
+        self.KEPT = (
+            "regret",
+            *["next"] * predictive,
+            *["total"] * self.averaging,
+            *["other"] * apart,
+            *["other_next"] * (apart and predictive),
+            *["seed"] * self.scheme.boards,
+            *["root_regret"] * (self._root is not NO_CHOICE),
+        )
+
+    def _players(self, by_strength: bool) -> tuple[PlayerTables, PlayerTables]:
+        """What a walk knows of both players, one of whom may be restricted."""
+        game, regret = self.game, self._regret
+        rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
+        if isinstance(game, BucketedGame):
+            # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
+            parts = 1 if self.scheme.boards else self._vectors.threads
+            rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
+        layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
+        tables = self._next, regret, self._total, self.averaging
+        first, second = (
+            PlayerTables(layout, *tables, own, sums, regret[:0]) for layout, own in zip(layouts, rows, strict=True)
+        )
+        if self._restriction is None:
+            return first, second
+        player, fixed, coin = self._restriction
+        fixed = np.ascontiguousarray(fixed, regret.dtype)
+        if fixed.shape != regret.shape:
+            raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {regret.shape}")
+        held = (first, second)[player]._replace(fixed=fixed, coin=float(coin))
+        if not coin:
+            held = held._replace(strategy=game.table(self.dtype), decisions=decisions_of(game, player))
+            restrict(held)
+        self._held = held
+        return (held, second) if player == 0 else (first, held)
+
+    @property
+    def draws(self) -> bool:
+        """Whether chance is drawn, so that what is found depends on the seed."""
+        scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)  # boards of some round
+        return scheme.boards and (scheme.mine or scheme.theirs or several)
+
+    @property
+    def regret(self) -> Table:
+        """Regrets, by hand: a table like the game's."""
+        return self._arranged.by_hand(self._regret)
+
+    @property
+    def next(self) -> Table:
+        """What the next strategy is in proportion to: the regrets, or those that are predicted."""
+        return self._arranged.by_hand(self._next)
+
+    @property
+    def total(self) -> Table:
+        """Sums of strategies, by hand; where there is no average, what the next strategy is in proportion to."""
+        return self._arranged.by_hand(self._total)
+
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts; in compiled code where one thread does all of it."""
+        game = self._vectors
+        alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.apart)
+        if alone and self.other.dtype == self._regret.dtype:
+            self._iterate(rows, predictive)
+        else:
+            super().run(rows, predictive)
+
+    def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
+        """Let both seats learn side by side where their opponent is not the other player."""
+        if self.opponent.apart:
+            self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
+        else:
+            super().side_by_side(work)
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Walk the game once, on all threads."""
+        self._arranged.apart()
+        game, own, theirs = self._vectors, self._tables[turn.own], self._tables[turn.theirs]
+        learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
+        dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
+        number = self.opponent.stride * self.iterations + turn.offset
+        result = np.zeros(game.shape[1])
+        game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result)
+        if self.game is not self._vectors:
+            conclude(own, theirs, game.tree.noise, discount, game.scope(0))
+        restrict(own)
+        if turn.player == self._root.player:
+            learn_root(self._root, result, discount, self._tree.prior)
+
+    def _iterate(self, rows: FloatArray, predictive: float) -> None:
+        """Iterations on one thread."""
+        self._arranged.apart()
+        game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
+        with game.workspace(self._regret.dtype) as work:
+            iterate(
+                self._tree,
+                np.array([turn for turns in self.groups for turn in turns]),
+                self._tasks,
+                self._tables,
+                self._root,
+                rows,
+                predictive,
+                (scheme.boards, scheme.mine, scheme.theirs),
+                game.rounds_drawn(scheme),
+                np.uint64(self.seed),
+                (stride * self.iterations, stride),
+                True,
+                game.scope(0),
+                work,
+                np.zeros((1, 1)),
+                np.zeros(game.shape[1]),
+            )
+        self.iterations += len(rows)
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from what `state` returned; older versions had another name for `other`, or kept no seed."""
+        older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
+        super().restore({**older, **state})
+        if self._root.player >= 0:
+            begin_game(self._root, self._tree.prior)
+        if self._held is not None:
+            restrict(self._held)
+
+    def average(self) -> Table:
+        """The average strategy, which converges: a table like the game's, with entries in proportion to it."""
+        return self.total
+
+    def current(self) -> Table:
+        """The strategy that the next iteration starts from: a table like the game's, entries in proportion to it."""
+        return self.next

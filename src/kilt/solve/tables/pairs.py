@@ -1,0 +1,84 @@
+"""Tables of abstract games that are walked by pairs of bucket sequences: see `solve.joint`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kilt.arrays import Array, FloatArray
+from kilt.solve.cfr import Tables, Turn
+from kilt.solve.counter import Restriction
+from kilt.solve.joint import JointGame
+from kilt.solve.solver import TableState
+from kilt.tree.rule import Discount
+
+NOBODY = -1
+
+
+class PairTables(TableState, Tables):
+    """What players learn in an abstract game by joint tables, over slots; on a GPU where the game's arrays are there.
+
+    Parameters
+    ----------
+    game : JointGame
+        The abstract game.
+    restriction : Restriction, optional
+        A player who is held to a strategy in part, by a table over slots: see `counter`.
+    """
+
+    KEPT = ("regret", "total", "strategy")
+
+    def __init__(self, game: JointGame, restriction: Restriction | None = None) -> None:
+        self.game = game
+        arrays, slots = game.arrays, game.abstract.slots
+        self.regret, self.total = arrays.zeros(slots), arrays.zeros(slots)
+        self.strategy = game.normalised(self.total)
+        self._held = restriction or Restriction(NOBODY, np.empty(0))
+        self._fixed, self._played = arrays.asarray(self._held.fixed, dtype=np.float64), self.strategy
+        if restriction and not restriction.coin:
+            layout = game.layout
+            acts = np.repeat(layout.actor, layout.actions) == restriction.player
+            fixed = np.where(acts, restriction.fixed, 0.0)
+            free = np.maximum(1 - np.add.reduceat(fixed, layout.start[:-1]), 0.0)
+            self._fixed, self._free = arrays.asarray(fixed), arrays.asarray(np.repeat(free, layout.actions))
+            self._played = arrays.empty(slots)
+            self._restrict()
+
+    def _restrict(self) -> None:
+        """Write what players do, one of whom is held to `fixed` in part [Johanson16 equation 6.1]."""
+        if self._played is not self.strategy:
+            self.game.arrays.multiply(self._free, self.strategy, out=self._played)
+            self._played += self._fixed
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from what `state` returned."""
+        super().restore(state)
+        self._restrict()
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Let a player learn against the other's strategy, which is averaged."""
+        game, other, coin = self.game, 1 - turn.player, self._held.coin
+        player, strategy, played = turn.player, self.strategy, self._played
+        # Before the game, a coin decides between what the opponent is held to and what they have learnt.
+        thrown = other == self._held.player and coin > 0
+        ways, followed = ((coin, 1 - coin), (self._fixed, strategy)) if thrown else ((1.0,), (played,))
+
+        def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
+            for table, along in zip(followed, reach, strict=True):
+                game.push_reach(r, begin, end, other, table, along)
+            game.add_average(r, begin, end, other, discount, reach[-1], self.total)
+
+        def pull(r: int, begin: int, end: int, value: FloatArray) -> None:
+            game.pull_values(r, begin, end, player, played, value)
+            held = played is not strategy
+            game.learn(r, begin, end, player, discount, value, self.regret, strategy, restricted=held)
+
+        game.walk(player, push, pull, ways)
+        self._restrict()
+
+    def average(self) -> FloatArray:
+        """[slot] the average strategy; uniform where nobody has been."""
+        return self.game.normalised(self.total)
+
+    def current(self) -> FloatArray:
+        """[slot] what regret matching plays now."""
+        return self.strategy.copy()
