@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from kilt.errors import GameError
-from kilt.solve.cfr import VectorCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.device import DeviceCfr
+from kilt.solve.tables.memory import TreeTables
 from kilt.spots.spot import Spot
 from kilt.tree.device import DeviceGame
 from kilt.tree.device_compact import CompactGame
@@ -31,7 +32,7 @@ TURN = Spot(
 def test_iterations_are_those_of_the_cpu(spot):
     game = spot.tree()
     device = DeviceGame(game, np.float64)
-    ours, theirs = DeviceCfr(device, "dcfr+"), VectorCfr(game, "dcfr+")
+    ours, theirs = DeviceCfr(device, "dcfr+"), Cfr(TreeTables(game), "dcfr+")
     for solver in (ours, theirs):
         solver.step(6)
     average = theirs.average()

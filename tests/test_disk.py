@@ -306,7 +306,7 @@ def test_a_pass_that_was_interrupted_goes_on(tmp_path, monkeypatch, threads):
             with pytest.raises(KeyboardInterrupt):
                 disk(game, folder, size).step(4)
         if fatal == 13:
-            again = Cfr(WorkerTables(whole.subgames, LocalEngine(), 2, scale=SCALE))
+            again = Cfr(WorkerTables(whole.tables.subgames, LocalEngine(), 2, scale=SCALE))
             again.tables.open(folder)
         else:
             again = disk(game, folder, size)
@@ -369,7 +369,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     first = new_run("leduc", "cfr+disk:average", budget=Budget(iterations=3), folder=tmp_path / "run")
     first.finish()
     files = {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()}
-    store = first.solver.store
+    store = first.solver.tables.store
     with store.claimed(), pytest.raises(RunError, match="another process is at work"):
         continued_run(tmp_path / "run", budget=Budget(iterations=6)).finish()
     write, written = SubgameStore._write, []

@@ -172,3 +172,19 @@ def test_the_learning_rule_has_one_place_in_each_language():
     sources = (path for path in ROOT.rglob("*") if path.suffix in (".py", ".cu", ".cuh"))
     places = {path.relative_to(ROOT).as_posix() for path in sources if DISCOUNTED.search(path.read_text())}
     assert places == {"tree/rule.py", "tree/rule.cuh"}
+
+
+def test_one_loop_asks_for_discounts():
+    """Only `Cfr` says by which numbers an iteration discounts; all tables are handed them."""
+    called = re.compile(r"(?<![.\w])(?<!def )discounts\(")
+    places = {path.relative_to(ROOT).as_posix() for path in LIBRARY if called.search(_code(path))}
+    assert places == {"solve/cfr.py", "solve/device.py"}
+
+
+def _code(path):
+    """A module without its docstrings."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

@@ -368,10 +368,11 @@ COUNTERS: dict[str, Algorithm] = {
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     """An entry of the menu by name, or one of one's own.
 
-    ``cfr+:compact`` is CFR+ with tables of two bytes, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
+    ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk`` discounted CFR+ with tables on disk,
+    ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
     ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR by
-    joint tables, ``cfr+disk:average`` CFR+ on disk with an average, ``dbr:external`` a data-biased response by external
-    sampling, and so on. A `Variant` is CFR with discounts of one's own.
+    joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with
+    discounts of one's own.
     """
     if isinstance(name, Algorithm):
         return name
