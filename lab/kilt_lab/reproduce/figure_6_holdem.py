@@ -38,6 +38,7 @@ from kilt.solve.joint import JointGame
 from kilt.solve.problem import GPU
 from kilt.solve.tables.pairs import PairTables
 from kilt.strategy.model import OpponentModel
+from kilt.tree.vector_arrays import FOLLOW
 
 PLAN = "PR-PHS-PHS 5-5-5-5"
 ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within some 3 mbb/g
@@ -206,7 +207,7 @@ class OrangeHoldem:
     def met(self, answer: FloatArray, other: FloatArray) -> float:
         """What an answer wins from another strategy, mean over both seats, in chips per game."""
         pairs, where = ((answer, other), (other, answer)), self.game.arrays.where
-        return sum(self.game.expected_value(where(self.first, *pair), seat) for seat, pair in enumerate(pairs)) / 2
+        return sum(self.game.worth(seat, FOLLOW, where(self.first, *pair)) for seat, pair in enumerate(pairs)) / 2
 
     def model(self, setting: Setting) -> OpponentModel:
         """What Orange was seen to do in games against Probe or itself, half of them in each seat."""

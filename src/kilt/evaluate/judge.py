@@ -32,6 +32,7 @@ from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver, StrategyInParts
 from kilt.solve.tables.disk_strategy import DiskProblem, DiskStrategy
 from kilt.tree import best_response
+from kilt.tree.judged import excess
 from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE
 
@@ -100,8 +101,7 @@ class Judge(ABC, Generic[P]):
 
     def exploitability(self, strategy: Array) -> float:
         """What best responses win on average over both seats, in chips per game; at least 0."""
-        mean = sum(self.response_values(strategy)) / 2
-        return 0.0 if mean < 0 else mean
+        return excess(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
         """Value to player 0 and exploitability of a strategy, in chips per game."""
@@ -264,7 +264,7 @@ class AbstractJudge(Judge[AbstractProblem]):
                 return problem.joint.exploitability(strategy)
         if self.exact and walks_of(problem.bucketed) * problem.cost.seconds <= self.patience:
             table = problem.bucketed.table_of(problem.abstract, strategy)
-            return max(sum(abstract_responses(problem.bucketed, table)[1]) / 2, 0.0)
+            return excess(abstract_responses(problem.bucketed, table)[1])
         return nan
 
     def measure(self, solver: Solver) -> Figures:

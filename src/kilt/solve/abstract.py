@@ -20,8 +20,9 @@ from kilt.arrays import Array, IntArray, data_type
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import call_place, on_menu
+from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout, VectorTree
+from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 
 TOGETHER = 4096  # boards whose buckets are looked up at a time
 
@@ -45,7 +46,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 
 @dataclass(frozen=True)
-class BucketedGame:
+class BucketedGame(Judged):
     """A vector game with a card abstraction per player: (row, bucket) tables in place of (board, row) × hand tables."""
 
     game: VectorGame
@@ -123,18 +124,14 @@ class BucketedGame:
         """The number of information sets of the abstract game."""
         return sum(self.columns[position.actor][r] for r, _, position in self.game.decisions())
 
-    def response_values(self, strategy: Table) -> tuple[float, float]:
-        """What a best response that sees all cards wins in seats 0 and 1 against a strategy, in chips per game."""
-        first, second = (self.game.walk(self.walk(seat, RESPOND, strategy)) for seat in (0, 1))
-        return first, second
+    @property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        return self.game.uneven
 
-    def exploitability(self, strategy: Table) -> float:
-        """What best responses that see all cards win, mean over both seats, in chips per game; at least 0."""
-        return max(sum(self.response_values(strategy)) / 2, 0.0)
-
-    def expected_value(self, strategy: Table) -> float:
-        """What player 0 wins when both players follow a strategy, in chips per game."""
-        return self.game.walk(self.walk(0, FOLLOW, strategy))
+    def worth(self, player: int, task: int, strategy: Table) -> float:
+        """What a player wins, in chips per game, who follows a strategy, or responds to it and sees all cards."""
+        return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
         """A walk of a player who follows a strategy or responds to it; both players see buckets."""

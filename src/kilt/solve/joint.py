@@ -42,7 +42,9 @@ from kilt.games.game import CHANCE
 from kilt.solve import joint_kernels as kernels
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import SHOWN
+from kilt.tree.judged import Judged
 from kilt.tree.rule import Discount
+from kilt.tree.vector_arrays import FOLLOW
 
 MEMORY = 1 << 27  # bytes of the vectors of last-round blocks that are walked at once
 
@@ -59,7 +61,7 @@ class _Range(NamedTuple):
     parent: Any  # [opponent's sequence of the next round] that of this one; None where no round follows
 
 
-class JointGame:
+class JointGame(Judged):
     """An abstract game as betting tree × joint tables.
 
     Parameters
@@ -120,16 +122,17 @@ class JointGame:
         shares: Array = np.round(strategy * np.iinfo(kind).max).astype(kind)
         return shares
 
-    def expected_value(self, strategy: Array, player: int = 0) -> float:
-        """What a player wins when both follow a strategy, in chips per game."""
-        both = self.probabilities(strategy)
-        return self._worth(player, both, both, self.pull_values)
+    @property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0: tilted payoffs."""
+        return bool(self.abstract.game.tilts.any())
 
-    def response_values(self, strategy: Array) -> tuple[float, float]:
-        """What a best response that sees buckets wins in seats 0 and 1, in chips per game."""
+    def worth(self, player: int, task: int, strategy: Array) -> float:
+        """What a player wins who follows a strategy or responds to it, seeing buckets alone; in chips per game."""
         theirs = self.probabilities(strategy)
-        first, second = (self._worth(player, theirs.copy(), theirs, self.respond) for player in (0, 1))
-        return first, second
+        if task == FOLLOW:
+            return self._worth(player, theirs, theirs, self.pull_values)
+        return self._worth(player, theirs.copy(), theirs, self.respond)
 
     def responses(self, strategy: Array) -> FloatArray:
         """[slot] a strategy that takes a best response of the abstract game in each seat."""
@@ -138,13 +141,6 @@ class JointGame:
         for player in (0, 1):
             self._worth(player, answer, theirs, self.respond)
         return answer
-
-    def exploitability(self, strategy: Array) -> float:
-        """What best responses that see buckets win more than the strategy, mean over both seats, in chips per game."""
-        won = sum(self.response_values(strategy))
-        if self.abstract.game.tilts.any():  # what both win is not 0 then
-            won -= sum(self.expected_value(strategy, player) for player in (0, 1))
-        return max(won / 2, 0.0)
 
     def _worth(self, player: int, own: FloatArray, theirs: FloatArray, pull: Callable[..., None]) -> float:
         """What a player wins against the strategy `theirs`."""

@@ -7,7 +7,8 @@ over the two seats: zero for an equilibrium, never negative, in chips per game h
 that.
 
 >>> from kilt.games import load_game
->>> from kilt.tree.flat import flat_tree
+>>> from kilt.tree.judged import excess
+from kilt.tree.flat import flat_tree
 >>> kuhn = flat_tree(load_game("kuhn"))
 >>> round(2 * exploitability(kuhn, uniform(kuhn)), 7)  # NashConv
 0.9166667
@@ -23,6 +24,7 @@ from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.tree import walk_kernels as kernels
 from kilt.tree.flat import FlatTree
+from kilt.tree.judged import excess
 
 
 class Response(NamedTuple):
@@ -62,10 +64,8 @@ def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]
 
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
     """What best responses win more than the strategy on average over the seats, in chips per game."""
-    won = sum(response_values(tree, strategy))
-    if tree.uneven:
-        won -= sum(float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1))
-    return max(won / 2, 0.0)  # rounding may leave −1e-17
+    followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
+    return excess(response_values(tree, strategy), followed)
 
 
 def _values(tree: FlatTree, strategy: FloatArray, player: int, *, best: bool) -> tuple[FloatArray, kernels.Choice]:

@@ -32,8 +32,9 @@ from kilt.tree.device_arrays import (
     RoundWalk,
 )
 from kilt.tree.device_ranks import Ranks, holders_of, ranks_of
+from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Scope, Table, VectorTree
+from kilt.tree.vector_arrays import DECISION, FOLD, Scope, Table, VectorTree
 
 SOURCE = Path(__file__).with_name("device_kernels.cu")
 HANDS = 2  # of a thread that pushes reach down
@@ -317,7 +318,7 @@ class DeviceTree:
         return RoundWalk(put(nodes.view(np.uint8)), opened, reached, summed, slot.astype(np.int64))
 
 
-class DeviceGame(DeviceTree):
+class DeviceGame(Judged, DeviceTree):
     """The public tree of a poker game on the device, with all of its boards.
 
     Parameters
@@ -416,30 +417,16 @@ class DeviceGame(DeviceTree):
             for r in range(len(self.walks))
         ]
 
-    def _worth(self, player: int, task: int, strategy: Any) -> float:
+    @property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0."""
+        return self.game.uneven
+
+    def worth(self, player: int, task: int, strategy: Any) -> float:
         """What a player wins in chips per game who follows a strategy, or responds to it."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
-
-    def expected_value(self, strategy: Any) -> float:
-        """What player 0 wins when both follow a strategy, in chips per game."""
-        return self._worth(0, FOLLOW, strategy)
-
-    def expected_values(self, strategy: Any) -> tuple[float, float]:
-        """What players 0 and 1 win when both follow a strategy, in chips per game."""
-        return self._worth(0, FOLLOW, strategy), self._worth(1, FOLLOW, strategy)
-
-    def response_values(self, strategy: Any) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
-        return self._worth(0, RESPOND, strategy), self._worth(1, RESPOND, strategy)
-
-    def exploitability(self, strategy: Any) -> float:
-        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
-        won = sum(self.response_values(strategy))
-        if self.game.uneven:
-            won -= sum(self.expected_values(strategy))
-        return max(won / 2, 0.0)
 
     def _bytes(self, tables: int) -> int:
         """Bytes of device memory that vectors, and so many tables, take."""

@@ -22,8 +22,9 @@ from kilt.gpu import NUMBERS, by_value, free_memory, kernels
 from kilt.tree.device import DeviceTree
 from kilt.tree.device_arrays import IDLE, NODE, Pull
 from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
+from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, FOLD, FOLLOW, RESPOND, Table
+from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table
 
 SOURCE = Path(__file__).with_name("device_compact.cu")
 LANES, WARPS, RESIDENT = 32, 4, 4  # threads of a warp, warps of a block, blocks on a multiprocessor
@@ -39,7 +40,7 @@ class CompactTable(NamedTuple):
     powers: Any  # [board, decision] of the last round: entries in fixed point are multiples of 2^(this − 127)
 
 
-class CompactGame(DeviceTree):
+class CompactGame(Judged, DeviceTree):
     """The public tree of a poker game on the device, whose tables are compact in the last round.
 
     Parameters
@@ -177,22 +178,10 @@ class CompactGame(DeviceTree):
         self.up(self.rounds, player, pulls, (self._begin, last))
         return self.rounds[0].value[0, 0]
 
-    def _worth(self, player: int, task: int, strategy: CompactTable) -> float:
+    def worth(self, player: int, task: int, strategy: CompactTable) -> float:
         """What a player wins in chips per game who follows a strategy, or responds to it."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
-
-    def expected_value(self, strategy: CompactTable) -> float:
-        """What player 0 wins when both follow a strategy, in chips per game."""
-        return self._worth(0, FOLLOW, strategy)
-
-    def response_values(self, strategy: CompactTable) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
-        return self._worth(0, RESPOND, strategy), self._worth(1, RESPOND, strategy)
-
-    def exploitability(self, strategy: CompactTable) -> float:
-        """What best responses win, mean over both seats, in chips per game."""
-        return max(sum(self.response_values(strategy)) / 2, 0.0)
 
     def _scratch(self) -> int:
         """Bytes of shared memory of a warp: see `SCRATCH` in the CUDA file."""

@@ -39,11 +39,11 @@ from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.judged import Judged
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
     FOLLOW,
-    RESPOND,
     REVEAL,
     Policy,
     Scope,
@@ -87,7 +87,7 @@ class Walk(NamedTuple):
     their_layout: TableLayout | None = None
 
 
-class VectorGame:
+class VectorGame(Judged):
     """A game whose walks treat all hands at once.
 
     Parameters
@@ -431,19 +431,17 @@ class VectorGame:
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
-    def expected_value(self, strategy: Table) -> float:
-        """What player 0 wins when both follow a strategy, in chips per game."""
-        return self.walk(Walk(0, (FOLLOW,), strategy, strategy))
+    def worth(self, player: int, task: int, strategy: Table) -> float:
+        """What a player wins, in chips per game, who follows a strategy or responds to it.
 
-    def expected_values(self, strategy: Table) -> tuple[float, float]:
-        """What players 0 and 1 win when both follow a strategy, in chips per game."""
-        first, second = (self.walk(Walk(player, (FOLLOW,), strategy, strategy)) for player in (0, 1))
-        return first, second
-
-    def response_values(self, strategy: Table) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
-        first, second = (self.walk(Walk(player, (RESPOND,), strategy, strategy)) for player in (0, 1))
-        return first, second
+        Parameters
+        ----------
+        player, task : int
+            Whose winnings, and FOLLOW or RESPOND.
+        strategy : ndarray, shape `shape`
+            Entries of a decision are in proportion to its probabilities; negative ones count as 0.
+        """
+        return self.walk(Walk(player, (task,), strategy, strategy))
 
     def responses(self, strategy: Table) -> Table:
         """A strategy that takes a best response in each seat: 1 for an action that is best, 0 for the others."""
@@ -456,24 +454,6 @@ class VectorGame:
     def uneven(self) -> bool:
         """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
-
-    def exploitability(self, strategy: Table) -> float:
-        """What best responses win more than the strategy itself, mean over both seats [Johanson16 §2.4].
-
-        Parameters
-        ----------
-        strategy : ndarray, shape `shape`
-            Entries of a decision are in proportion to its probabilities; negative ones count as 0.
-
-        Returns
-        -------
-        float
-            Chips per game, at least 0; times 1000 over the big blind in mbb/g.
-        """
-        won = sum(self.response_values(strategy))
-        if self.uneven:
-            won -= sum(self.expected_values(strategy))
-        return max(won / 2, 0.0)  # rounding may leave −1e-17
 
     def look(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)

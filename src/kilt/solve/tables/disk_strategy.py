@@ -21,6 +21,7 @@ from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgam
 from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of
+from kilt.tree.judged import excess
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
@@ -107,7 +108,7 @@ class DiskStrategy:
     def exploitability(self) -> float:
         """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
         first, second, *responses = self._worth
-        return max((sum(responses) - (first + second if self.subgames.game.uneven else 0)) / 2, 0.0)
+        return excess(responses, (first, second) if self.subgames.game.uneven else ())
 
     def value_bounds(self) -> tuple[float, float]:
         """Bounds on what player 0 wins in an equilibrium, in chips per game: what best responses leave to either."""

@@ -43,9 +43,10 @@ from kilt.solve.tables.two_bytes_kernels import EVERY, read_entries, write_entri
 from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
+from kilt.tree.judged import Judged
 from kilt.tree.rule import Discount
 from kilt.tree.vector import CompiledWalk, VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
+from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 if TYPE_CHECKING:
     from kilt.tree.device_compact import CompactGame
@@ -78,7 +79,7 @@ def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
-class FixedPointGame:
+class FixedPointGame(Judged):
     """A game on its public tree, whose tables have two bytes an entry in all rounds but the first.
 
     Parameters
@@ -198,36 +199,23 @@ class FixedPointGame:
 
         return self._pool.map(do, self.parts)
 
-    def _values(self, task: int, table: FixedPointTable) -> tuple[float, float]:
-        """What each player wins who does a task against a strategy, in chips per game."""
+    @property
+    def uneven(self) -> bool:
+        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        return self.game.uneven
 
-        def worth(player: int) -> float:
-            def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
-                self.read(part, table, own)
-                walked = Walk(player, (task,), own, own, part.layout, part.layout)
-                return self.game.part(walked, part.number, self.count)
+    def worth(self, player: int, task: int, table: FixedPointTable) -> float:
+        """What a player wins who follows a strategy or responds to it, in chips per game."""
 
-            values, layout = np.zeros((len(self.game.tree.entry_node), self.game.shape[1])), self.game.layouts[0]
-            for found in self.over_parts(part_worth):
-                values += found
-            return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
+        def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
+            self.read(part, table, own)
+            walked = Walk(player, (task,), own, own, part.layout, part.layout)
+            return self.game.part(walked, part.number, self.count)
 
-        return worth(0), worth(1)
-
-    def expected_value(self, table: FixedPointTable) -> float:
-        """What player 0 wins when both follow a strategy, in chips per game."""
-        return self._values(FOLLOW, table)[0]
-
-    def response_values(self, table: FixedPointTable) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
-        return self._values(RESPOND, table)
-
-    def exploitability(self, table: FixedPointTable) -> float:
-        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
-        won = sum(self.response_values(table))
-        if self.game.uneven:
-            won -= sum(self._values(FOLLOW, table))
-        return max(won / 2, 0.0)
+        values, layout = np.zeros((len(self.game.tree.entry_node), self.game.shape[1])), self.game.layouts[0]
+        for found in self.over_parts(part_worth):
+            values += found
+        return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
 
 
 @dataclass(frozen=True)
