@@ -73,16 +73,18 @@ END GAMEDEF
 """
 
 
-@pytest.mark.parametrize(("trunk", "variant"), [(1, "cfr"), (1, "dcfr"), (2, "linear")])
+@pytest.mark.parametrize(("trunk", "variant"), [(1, "cfr"), (1, "dcfr"), (2, "linear"), (None, "dcfr"), (None, "cfr+")])
 def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
-    """Iterations are those with all boards in memory, to the last bit where no suits are drawn [Johanson16 §4.3]."""
+    """Iterations are those with all boards in memory, to the last bit where no suits are drawn [Johanson16 §4.3].
+
+    In CFR-BR with a trunk of some rounds, and in self-play by public chance sampling.
+    """
     rules = Holdem(GameDef.parse(THREE_ROUNDS))
     plan = Plan(tuple(RoundPlan(False, (BucketStep("ehs", 3),)) for _ in range(3)))
     cards = abstraction(tmp_path, rules, plan)
-    whole = Cfr(
-        TreeTables(BucketedGame.by(VectorGame(rules), cards), opponent="response", trunk=trunk, seed=3), variant
-    )
-    game = VectorGame(rules, threads=trunk, by_board=False)
+    how = {"opponent": "response", "trunk": trunk} if trunk else {"scheme": "pcs"}
+    whole = Cfr(TreeTables(BucketedGame.by(VectorGame(rules), cards), seed=3, **how), variant)
+    game = VectorGame(rules, threads=trunk or 1, by_board=False)
     drawn, later = (Cfr(DrawnTables(game, cards, trunk=trunk, seed=3), variant) for _ in range(2))
     for solver in (whole, drawn):
         solver.step(20)
@@ -92,7 +94,7 @@ def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
     for solver in (drawn, later):
         np.testing.assert_array_equal(solver.tables.regret, whole.tables.regret)
         np.testing.assert_array_equal(solver.tables.total, whole.tables.total)
-    assert len(drawn.tables.trunk) == sum(drawn.tables.where.rows[r] * n for r, n in enumerate((1, 9)[:trunk]))
+    assert len(drawn.tables.trunk) == sum(drawn.tables.where.rows[r] * n for r, n in enumerate((1, 9)[: trunk or 0]))
     for wrong in (0, 3):
         with pytest.raises(GameError, match="boards are drawn after 1 to 2 of them"):
             Cfr(DrawnTables(game, cards, trunk=wrong), "cfr")

@@ -37,9 +37,9 @@ from kilt.tree import device_compact, device_flops
 from kilt.tree.device import DeviceGame
 from kilt.tree.device_compact import CompactGame
 from kilt.tree.device_flops import DeviceFlops
+from kilt.tree.parts import flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
-from kilt.tree.vector_tree import flop_tree
 from kilt_lab.reproduce import abstracted, table_2_1
 from test_flops import Quiet
 from test_vector import holdable

@@ -14,9 +14,9 @@ from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.judge import judge_of
 from kilt.players.profile import Subject
+from kilt.tree.parts import drawn_tree, flop_tree
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW
-from kilt.tree.vector_tree import drawn_tree, flop_tree
 
 GAME = """GAMEDEF
 limit

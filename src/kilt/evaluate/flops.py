@@ -30,9 +30,9 @@ from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU, GPU, require_device
 from kilt.tree.cardless import CardlessWalk, looks_at_cards
+from kilt.tree.parts import flop_tree
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import flop_tree
 
 KIND = "best response in parts"
 OFTEN = 5.0  # seconds from one saving to the next, at least

@@ -40,6 +40,7 @@ from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.judged import Judged
+from kilt.tree.parts import entries_through, entries_tree
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
@@ -54,7 +55,7 @@ from kilt.tree.vector_arrays import (
     VectorTree,
     Workspace,
 )
-from kilt.tree.vector_tree import entries_through, entries_tree, vector_tree
+from kilt.tree.vector_tree import vector_tree
 
 # What a compiled walk is called with, beside its tables: what it covers, its workspace, [chance node of the first
 # round, hand] the values that parts of it exchange, and [hand] the result.

@@ -28,9 +28,9 @@ from kilt.solve.abstract_problem import dtype_of
 from kilt.solve.tables.disk_kernels import PartRows
 from kilt.solve.tables.disk_strategy import DiskStrategy
 from kilt.solve.tables.disk_subgames import FEWEST, SIZE, LoadedSubgame, Subgames, in_a_row
+from kilt.tree.parts import BettingPart, flops_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import BettingPart, flops_tree
 
 FINER = 8  # bits more than `FINENESS`: few of a bucket's hands find the most that one can, and numbers end at 2³¹
 KNOWN = 2  # sets of flops whose buckets stay looked up

@@ -25,9 +25,9 @@ from kilt.cards.hands_kernels import HandTables
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.solve.tables.disk_kernels import PartRows, count_hands
+from kilt.tree.parts import BettingPart, flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import BettingPart, flop_tree
 
 Values = FloatArray  # [chance node of the trunk, hand] what a subgame is worth
 

@@ -1,6 +1,6 @@
-"""CFR-BR in games whose boards do not fit into memory: some are drawn, and forgotten afterwards [Johanson16 §4.3].
+"""CFR-BR and sampling in games whose boards do not fit into memory: some are drawn, and forgotten [Johanson16 §4.3].
 
-An iteration takes these steps for each seat:
+An iteration of CFR-BR takes these steps for each seat:
 
     draw     a board for each round of the trunk's end, such as a flop and a turn after a trunk of two rounds; with all
              boards that follow it makes a small public tree, whose hands are sorted into buckets now
@@ -9,13 +9,14 @@ An iteration takes these steps for each seat:
     learn    the player, who sees buckets, learns against that; the responses are thrown away
 
 Of the opponent only the regrets of the trunk are kept. `TreeTables` do the same where all boards fit, which is quicker
-in small games; but for the suits of boards, which they draw where walks here take the mean over them.
+in small games; but for the suits of boards, which they draw where walks here take the mean over them. In self-play, by
+public chance sampling, each player learns on boards that are drawn in all rounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
-from kilt.solve.cfr import Turn
+from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, enter
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
@@ -33,10 +34,10 @@ from kilt.solve.tables.memory import learning_walk
 from kilt.solve.tables.parts import Learning, PartTables, Values
 from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.parts import drawn_tree
 from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTree
-from kilt.tree.vector_tree import drawn_tree
 
 
 class Draw(NamedTuple):
@@ -86,7 +87,10 @@ class Trunk(NamedTuple):
 
 
 class DrawnTables(TableState, PartTables):
-    """Tables of CFR-BR for players with card abstractions, with boards drawn at the end of the opponent's trunk.
+    """Tables of players with card abstractions, who look up the buckets of the boards that are drawn alone.
+
+    Against a best response, boards are drawn at the end of its trunk. In self-play, boards of all rounds are drawn:
+    public chance sampling.
 
     Parameters
     ----------
@@ -94,26 +98,28 @@ class DrawnTables(TableState, PartTables):
         The whole game, with tables that are not by board. Where it has threads, both seats learn side by side.
     cards : CardAbstraction or AsymmetricAbstraction
         Of both players, or of each.
-    trunk : int
-        Number of rounds in which the opponent learns: one at least, and not all.
+    trunk : int, optional
+        Number of rounds in which the opponent learns who then responds: one at least, and not all. Left out: self-play.
     seed : int
         What is drawn depends on it and on the number of iterations alone.
     """
 
-    KEPT = ("regret", "total", "trunk", "seed")
     sampled = True
-    groups = tuple((Turn(1 - seat, 2, seat, 1, seat), Turn(seat, seat, 2, 0, seat)) for seat in (0, 1))
 
-    def __init__(self, game: VectorGame, cards: PlayerAbstractions, *, trunk: int, seed: int = 0) -> None:
+    def __init__(self, game: VectorGame, cards: PlayerAbstractions, *, trunk: int | None = None, seed: int = 0) -> None:
         self.vectors, self.cards = game, cards
-        self.where = Trunk.of(game, trunk)
+        self.where = Trunk.of(game, len(game.tree.rows) - 1 if trunk is None else trunk)
+        self.self_play = trunk is None
+        against = tuple((Turn(1 - seat, 2, seat, 1, seat), Turn(seat, seat, 2, 0, seat)) for seat in (0, 1))
+        self.groups = (SELF_PLAY,) if self.self_play else against
+        self.KEPT = ("regret", "total", *["trunk"] * (not self.self_play), "seed")
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.bucketed = BucketedGame(
             game, self.draw(self.drawn_boards(0)).layouts, (cards.each[0].numbers, cards.each[1].numbers)
         )
         rounds = len(game.tree.rows)
         learn = np.full(rounds, FOLLOW)
-        self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [trunk, rounds - trunk])])
+        self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
         """Make tables of zeros: of the players, and of the opponent with the trunk's part of it."""
@@ -121,7 +127,7 @@ class DrawnTables(TableState, PartTables):
             raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
-        rows, hands = self.where.start[-1], self.vectors.shape[1]
+        rows, hands = 0 if self.self_play else self.where.start[-1], self.vectors.shape[1]
         self._other: Table = np.zeros((rows, hands), np.float32 if 8 * rows * hands > SINGLE else np.float64)
         self.dtype = self._other.dtype
 
@@ -158,8 +164,11 @@ class DrawnTables(TableState, PartTables):
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Draw boards for both seats, which then learn side by side where the game has threads."""
+        """Draw boards for both seats, which then learn side by side where they can and the game has threads."""
         self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
+        if self.self_play:
+            super().side_by_side(work)
+            return
         self._layouts = [self.where.layout(self.vectors.tree, draw) for draw in self._draws]
         self._grow(max(int(layout.start[-1]) for layout in self._layouts))
         self.vectors.both_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
@@ -181,25 +190,28 @@ class DrawnTables(TableState, PartTables):
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """The walk of a seat's player or opponent, whose boards are those that were drawn for the seat."""
-        seat, other = turn.offset, self._other
-        draw, tables = self._draws[seat], (self._regret, self._regret, self._total)
-        none = np.empty(0, np.int64), np.zeros((0, 0, 0), other.dtype)
-        mine = PlayerTables(draw.layouts[seat], *tables, True, self.bucketed.rows[seat], self._sums, self._regret[:0])
-        theirs = PlayerTables(self._layouts[seat], other, other, other, False, *none, other[:0])
-        own, against = (mine, theirs) if turn.own == seat else (theirs, mine)
-        walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, against, discount)
-        return Learning(walk, partial(self._enter, draw, seat, mine, discount, learning=own is mine))
+        """The walk of a turn over what was drawn for its seat."""
+        draw, noise = self._draws[turn.offset], self.vectors.tree.noise
+        own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
+        walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
 
-    def _enter(self, draw: Draw, seat: int, mine: PlayerTables, discount: Discount, *, learning: bool) -> None:
-        """Enter what a walk found for buckets: for those that it came to.
+        def entered() -> None:
+            for player, tables, learning in ((turn.own, own, True), (turn.theirs, theirs, False)):
+                # Where regrets below 0 are discounted, those of all buckets are, as where all boards are in memory.
+                everywhere = learning and discount.below not in (0, 1)
+                for r, rows in enumerate(self._rows[player] if player < 2 else ()):
+                    columns = np.arange(self._regret.shape[1]) if everywhere else draw.columns(player, r)
+                    enter(tables, rows, columns, learning, noise, discount)
 
-        Where negative regrets are discounted, those of all buckets are, as where all boards are in memory.
-        """
-        everywhere = learning and discount.below not in (0, 1)
-        for r, rows in enumerate(self._rows[seat]):
-            columns = np.arange(self._regret.shape[1]) if everywhere else draw.columns(seat, r)
-            enter(mine, rows, columns, learning, self.vectors.tree.noise, discount)
+        return Learning(walk, entered)
+
+    def _seat(self, number: int, seat: int) -> PlayerTables:
+        """The tables of a player, or of the opponent, 2, on what was drawn for a seat."""
+        if number < 2:
+            tables, layout = (self._regret, self._regret, self._total), self._draws[seat].layouts[number]
+            return PlayerTables(layout, *tables, True, self.bucketed.rows[number], self._sums, self._regret[:0])
+        other, none = self._other, (np.empty(0, np.int64), np.zeros((0, 0, 0), self._other.dtype))
+        return PlayerTables(self._layouts[seat], other, other, other, False, *none, other[:0])
 
     @cached_property
     def _rows(self) -> list[list[IntArray]]:
