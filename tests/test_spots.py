@@ -78,7 +78,8 @@ def test_a_spot_at_the_root_is_the_game(game, menu):
     start = whole(game)
     found, part = solved(game, menu, 20), solved(start, menu, 20)
     np.testing.assert_array_equal(part.average(), found.average())
-    assert part.game.expected_value(part.average()) == found.game.expected_value(found.average())
+    first, second = (one.tables.game.expected_value(one.average()) for one in (part, found))
+    assert first == second
 
 
 def test_a_spot_at_the_root_is_two_round_holdem():
@@ -157,13 +158,11 @@ def test_solved_spots_are_worth_what_open_spiel_says():
             hand.act("c")
             hand.act("c")
             states[first, second] = hand.state
-    for respond, found in (
-        (False, solver.tables.game.expected_values(table)),
-        (True, solver.tables.game.response_values(table)),
-    ):
+    walked = solver.tables.game
+    for respond, found in ((False, walked.expected_values(table)), (True, walked.response_values(table))):
         for player in (0, 1):
             values = spiel_values(tree, tree.start, table, states, spot.weights[1 - player], player, respond)
-            assert game.tree.norm * values @ spot.weights[player] == pytest.approx(found[player], abs=1e-9)
+            assert walked.tree.norm * values @ spot.weights[player] == pytest.approx(found[player], abs=1e-9)
 
 
 def test_hands_of_ranges_are_not_drawn_as_if_they_were_alike():

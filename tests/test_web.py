@@ -50,7 +50,7 @@ from kilt.web.runner import Runner
 from kilt.web.serve import serve
 from kilt.web.server import LONGEST, Guard, State, create_app
 from kilt.web.spot_views import spot_view
-from kilt.web.tables import Tables, WebTable
+from kilt.web.tables import WebTable, WebTables
 from kilt.web.views import abstraction_view, judged_view, strategy_view
 from kilt_lab.benchmarks import web as bench
 
@@ -502,7 +502,7 @@ def test_a_button_that_is_pressed_twice_counts_once(client):
 def test_tables_that_are_too_many_or_idle_are_given_up(monkeypatch):
     agent, game = load_player("always-call", load_holdem("leduc"))
     monkeypatch.setattr("kilt.web.tables.MOST_TABLES", 2)
-    tables = Tables()
+    tables = WebTables()
     names = [tables.add(WebTable.open("x", agent, game, seed)) for seed in range(4)]
     with pytest.raises(PlayError, match="not open any more"):
         tables[names[0]]

@@ -183,6 +183,9 @@ class RunPlan:
             kept = 2 * cost.table + regrets
             tables = cost.scratch + kept + cost.table + (responses if self.device == CPU else regrets)
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
+        if solver.algorithm.partition(":")[0] == "pcs" and cost.draws(1):
+            tables = cost.scratch + 3 * cost.table
+            return RunEstimate(self.size, tables, tables + beside, mapped, 4 * cost.table + slots, cards, None)
         if entry.disk:  # as if subgames were of the size that is aimed at: which they are is known with the cards
             abreast = subgames_abreast(solver.threads)
             maps = min(cost.maps, 2 * cost.maps // cost.boards[min(1, len(cost.boards) - 1)] * abreast)

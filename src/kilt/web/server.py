@@ -36,7 +36,7 @@ from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import SMALL, Library
 from kilt.web.runner import Runner
 from kilt.web.spot_views import spot_values, spot_view
-from kilt.web.tables import DEAL, Tables, WebTable
+from kilt.web.tables import DEAL, WebTable, WebTables
 from kilt.web.views import abstraction_view, read_board, strategy_view, values_view
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ class State:
 
     library: Library
     runner: Runner | None = None  # None where runs may not be started or stopped
-    tables: Tables = field(default_factory=Tables)
+    tables: WebTables = field(default_factory=WebTables)
 
 
 def create_app(state: State, guard: Guard | None = None) -> FastAPI:

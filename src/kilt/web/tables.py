@@ -272,7 +272,7 @@ def _rate(row: LogEstimate) -> dict[str, Any]:
     return {"mean": row.won.mean, "margin": margin if isfinite(margin) else None, "by": by}
 
 
-class Tables:
+class WebTables:
     """The tables that are open, by a name that nobody can guess."""
 
     def __init__(self) -> None:
