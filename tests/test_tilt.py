@@ -118,10 +118,10 @@ def test_samplers_learn_from_tilted_payoffs(lossless):
         solver.step(1)
         flat.append(sampled.regret[places].copy())
         external.append(solver.regrets.views[0][: 2 * int(abstract.first[1])].copy())
-    assert (abs(np.mean(flat, axis=0) - full.regret[places]) < 4 * np.std(flat, axis=0) / 1000**0.5).all()
+    assert (abs(np.mean(flat, axis=0) - full.tables.regret[places]) < 4 * np.std(flat, axis=0) / 1000**0.5).all()
     found = np.mean(external, axis=0).reshape(-1, 2, 2)[:, 0]  # [bucket, action]: regrets come before counts
     error = np.std(external, axis=0).reshape(-1, 2, 2)[:, 0] / 1000**0.5
-    wanted = sum(full.regret[slice(*tree.nodes.infoset_start[k : k + 2])] for k in kings(tree))
+    wanted = sum(full.tables.regret[slice(*tree.nodes.infoset_start[k : k + 2])] for k in kings(tree))
     assert any((abs(row - wanted) < 4 * wrong).all() for row, wrong in zip(found, error, strict=True))
 
 

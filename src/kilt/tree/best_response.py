@@ -7,8 +7,7 @@ over the two seats: zero for an equilibrium, never negative, in chips per game h
 that.
 
 >>> from kilt.games import load_game
->>> from kilt.tree.judged import excess
-from kilt.tree.flat import flat_tree
+>>> from kilt.tree.flat import flat_tree
 >>> kuhn = flat_tree(load_game("kuhn"))
 >>> round(2 * exploitability(kuhn, uniform(kuhn)), 7)  # NashConv
 0.9166667

@@ -13,8 +13,7 @@ keep what they have.
 >>> from kilt.engines import LocalEngine
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr
->>> from kilt.tree.rule import Discount
-from kilt.tree.vector import VectorGame
+>>> from kilt.tree.vector import VectorGame
 >>> cut, engine = Subgames(VectorGame(load_game("leduc"))), LocalEngine()
 >>> shared, alone = Cfr(WorkerTables(cut, engine, workers=2), "cfr+"), Cfr(DiskTables(cut), "cfr+")
 >>> shared.step(3)
