@@ -216,6 +216,9 @@ def test_bad_input():
         duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
 
 
+SIDES = ((2,), np.uint16), ((2,), np.uint16), ((2, 2), np.uint8), ((2, 3), np.float32)  # shapes and types of `Sides`
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_several_showdowns_at_once(dtype):
     """`LANES` reaches side by side give what each gives alone."""
@@ -237,6 +240,33 @@ def test_several_showdowns_at_once(dtype):
             close = {"atol": 1e-9 if dtype == np.float64 else 0.01}
             np.testing.assert_allclose((result - whole)[lane::LANES], value[live], **close)
             np.testing.assert_allclose(whole[lane::LANES], met[live], **close)
+
+
+def test_showdowns_between_ranges():
+    """Players who may hold other hands: what hands win and tie with is that of all hands whose reach is 0 elsewhere."""
+    rng, hands = np.random.default_rng(46), hand_list(FULL, 2)
+    tables, ranking = hand_tables(7, FULL), room_to_rank(FULL, 2, 5)
+    sides = kernels.Sides(*(np.empty((*shape, 1326), kind) for shape, kind in SIDES), np.empty(1326, np.uint16))
+    for share in (0.9, 0.2, 0.002):
+        groups = kernels.rank_board(rng.permutation(52)[:5].astype(np.int64), hands, tables, ranking)
+        held = rng.random((2, 1326)) < share
+        mine, theirs = kernels.share_out(ranking, groups, *held, False, sides)
+        live = ranking.order[: ranking.ends[groups - 1]]
+        own, other = (live[may[live]] for may in held)
+        assert np.array_equal(sides.order[0, :mine], own) and np.array_equal(sides.order[1, :theirs], other)
+        reach = np.where(held[1], rng.random((LANES, 1326)), 0.0)
+        lanes = np.append(reach[:, other], np.zeros((LANES, 1)), axis=1).T.ravel()
+        result, whole, tied = np.zeros((3, LANES * mine))
+        kernels.showdowns_between(sides, groups, False, lanes, np.zeros(LANES * 52), result, whole)
+        kernels.ties_between(sides, groups, False, lanes, np.zeros(LANES * 52), tied)
+        value, met = np.empty((2, 1326))
+        free, alike = hands.bits[own][:, None] & hands.bits == 0, ranking.strength[own][:, None] == ranking.strength
+        for lane in range(LANES):
+            kernels.showdown(ranking, groups, reach[lane], value)
+            kernels.compatible(live, hands.cards, reach[lane], ranking.by_card, met)
+            np.testing.assert_allclose((result - whole)[lane::LANES], value[own], atol=1e-9)
+            np.testing.assert_allclose(whole[lane::LANES], met[own], atol=1e-9)
+            np.testing.assert_allclose(tied[lane::LANES], (free & alike) @ reach[lane], atol=1e-9)
 
 
 @pytest.mark.parametrize("board", [(), (0, 7), (0, 7, 3), (0, 7, 3, 10)])

@@ -22,6 +22,8 @@ Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
 Moved: TypeAlias = npt.NDArray[np.int32]  # [suits renamed, hand] which hand each becomes
 Renamed: TypeAlias = npt.NDArray[np.int8]  # [suits renamed, card] which card each becomes
+Held: TypeAlias = npt.NDArray[np.bool_]  # [hand] whether a player may hold it
+NOWHERE = 2**16 - 1  # no place in an `Order`
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [hand] the first and the second card
 
 
@@ -54,6 +56,22 @@ class Ranking(NamedTuple):
     sums: FloatArray  # [2, …] scratch, in the order of `order`
     by_card: FloatArray  # [card] scratch, blanks included
     marks: IntArray  # scratch, zero between uses, with 65 entries for each 64 strengths
+
+
+class Sides(NamedTuple):
+    """The hands of one complete board that each of two players may hold: `share_out` fills it from a `Ranking`.
+
+    Side 0 is the player whose values are wanted, side 1 the opponent. Groups are those of the ranking; a side may have
+    no hand in some of them.
+    """
+
+    order: npt.NDArray[np.uint16]  # [side, …] hands by number, weakest first
+    ends: npt.NDArray[np.uint16]  # [side, group] where it ends in `order`
+    cards: npt.NDArray[np.uint8]  # [side, first or second, …] of the hands in `order`
+    times: npt.NDArray[np.float32]  # [side, 3, …] as in the ranking
+    same: npt.NDArray[
+        np.uint16
+    ]  # [… of side 0] where the hand is on side 1; if nowhere, the place after the last there
 
 
 @kernel
@@ -264,33 +282,105 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 
 
 @kernel
-def ties(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, tied: Floats) -> None:
-    """Write to `tied` what each hand ties with, for `LANES` reaches at once: arrays as in `showdowns`."""
-    ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
-    first, second = ranking.cards
-    by_card[:] = 0
-    nothing = load(by_card, np.uint64(0))
-    start = np.uint64(0)
+def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: Sides) -> tuple[int, int]:
+    """Share out the hands of a ranking to two players by the hands that they may hold; how many each has.
+
+    Where `every` is set, the first player has all of them.
+    """
+    order, ends, times = ranking.order, ranking.ends, ranking.times
+    own, others, start = 0, 0, 0
     for g in range(groups):
-        end, together = np.uint64(ends[g]), nothing
-        for i in range(start, end):
-            one, two, mine = lanes * np.uint64(first[i]), lanes * np.uint64(second[i]), load(reach, lanes * i)
-            mine_too = mine
-            if weighted:
-                together = add(together, scaled(mine, times[0, i]))
-                mine, mine_too = scaled(mine, times[1, i]), scaled(mine, times[2, i])
-            else:
-                together = add(together, mine)
-            store(by_card, one, add(load(by_card, one), mine))
-            store(by_card, two, add(load(by_card, two), mine_too))
+        for i in range(start, ends[g]):
+            hand = order[i]
+            if every or mine[hand]:
+                sides.order[0, own], sides.same[own] = hand, others if theirs[hand] else NOWHERE
+                sides.cards[0, 0, own], sides.cards[0, 1, own] = ranking.cards[0][i], ranking.cards[1][i]
+                sides.times[0, 0, own] = times[0, i]
+                own += 1
+            if theirs[hand]:
+                sides.order[1, others] = hand
+                sides.cards[1, 0, others], sides.cards[1, 1, others] = ranking.cards[0][i], ranking.cards[1][i]
+                for k in range(3):
+                    sides.times[1, k, others] = times[k, i]
+                others += 1
+        start, sides.ends[0, g], sides.ends[1, g] = ends[g], own, others
+    for i in range(own):
+        if sides.same[i] == NOWHERE:
+            sides.same[i] = others
+    return own, others
+
+
+@kernel
+def showdowns_between(
+    sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
+) -> None:
+    """`showdowns` where the players may hold other hands: `reach` is of the opponent's, the rest of the player's.
+
+    After the reach of the opponent's last hand there is a reach of 0, for hands that only the player may hold.
+    """
+    ends, same, times, lanes = sides.ends, sides.same, sides.times[1], np.uint64(LANES)
+    first, second = sides.cards[0, 0], sides.cards[0, 1]
+    their_first, their_second = sides.cards[1, 0], sides.cards[1, 1]
+    by_card[:] = 0
+    passed = load(by_card, np.uint64(0))
+    start, their_start = np.uint64(0), np.uint64(0)
+    for g in range(groups):
+        end, their_end = np.uint64(ends[0, g]), np.uint64(ends[1, g])
         for i in range(start, end):
             one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
-            alike = sub(sub(add(together, load(reach, lanes * i)), load(by_card, one)), load(by_card, two))
-            store(tied, lanes * i, alike)
+            store(result, lanes * i, sub(sub(passed, load(by_card, one)), load(by_card, two)))
+        for i in range(their_start, their_end):
+            one, two = lanes * np.uint64(their_first[i]), lanes * np.uint64(their_second[i])
+            there = load(reach, lanes * i)
+            there_too = there
+            if weighted:
+                passed = add(passed, scaled(there, times[0, i]))
+                there, there_too = scaled(there, times[1, i]), scaled(there, times[2, i])
+            else:
+                passed = add(passed, there)
+            store(by_card, one, add(load(by_card, one), there))
+            store(by_card, two, add(load(by_card, two), there_too))
         for i in range(start, end):
-            store(by_card, lanes * np.uint64(first[i]), nothing)
-            store(by_card, lanes * np.uint64(second[i]), nothing)
-        start = end
+            one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+            not_better = add(add(passed, load(result, lanes * i)), load(reach, lanes * np.uint64(same[i])))
+            store(result, lanes * i, sub(sub(not_better, load(by_card, one)), load(by_card, two)))
+        start, their_start = end, their_end
+    for i in range(np.uint64(0), start):
+        one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+        everything = add(passed, load(reach, lanes * np.uint64(same[i])))
+        store(whole, lanes * i, sub(sub(everything, load(by_card, one)), load(by_card, two)))
+
+
+@kernel
+def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats) -> None:
+    """Write to `tied` what each hand ties with, for `LANES` reaches at once: arrays as in `showdowns_between`."""
+    ends, same, times, lanes = sides.ends, sides.same, sides.times[1], np.uint64(LANES)
+    first, second = sides.cards[0, 0], sides.cards[0, 1]
+    their_first, their_second = sides.cards[1, 0], sides.cards[1, 1]
+    by_card[:] = 0
+    nothing = load(by_card, np.uint64(0))
+    start, their_start = np.uint64(0), np.uint64(0)
+    for g in range(groups):
+        end, their_end, together = np.uint64(ends[0, g]), np.uint64(ends[1, g]), nothing
+        for i in range(their_start, their_end):
+            one, two = lanes * np.uint64(their_first[i]), lanes * np.uint64(their_second[i])
+            there = load(reach, lanes * i)
+            there_too = there
+            if weighted:
+                together = add(together, scaled(there, times[0, i]))
+                there, there_too = scaled(there, times[1, i]), scaled(there, times[2, i])
+            else:
+                together = add(together, there)
+            store(by_card, one, add(load(by_card, one), there))
+            store(by_card, two, add(load(by_card, two), there_too))
+        for i in range(start, end):
+            one, two = lanes * np.uint64(first[i]), lanes * np.uint64(second[i])
+            own = load(reach, lanes * np.uint64(same[i]))
+            store(tied, lanes * i, sub(sub(add(together, own), load(by_card, one)), load(by_card, two)))
+        for i in range(their_start, their_end):
+            store(by_card, lanes * np.uint64(their_first[i]), nothing)
+            store(by_card, lanes * np.uint64(their_second[i]), nothing)
+        start, their_start = end, their_end
 
 
 @kernel

@@ -59,11 +59,11 @@ def walk(
 
     Where `tasks` [round] says ANSWER in place of FOLLOW, the player does not learn but takes a best response there.
     """
-    nodes, vectors, order = tree.nodes, work.vectors, work.ranking.order
+    nodes, vectors, sides = tree.nodes, work.vectors, work.sides
     policy, coin = Policy(own.layout, own.strategy), theirs.coin
     at_leaves = vectors.blended if coin > 0 else vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, scope, 0, work, own.layout.apart)
+    visit = arrive(tree, player, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)  # once, if there are parts
         task = tasks[visit.depth]
@@ -71,7 +71,7 @@ def walk(
             block, row, comes = tree.entry_block[entry], first_row(tree, theirs.layout, visit, entry), True
             for second in range(2 if coin > 0 else 1):  # the coin of an opponent may choose another strategy
                 reach, table = vectors.second if second else vectors.reach, theirs.fixed if second else theirs.strategy
-                comes = reached(tree, player, scope, visit, entry, order, vectors, reach)
+                comes = reached(tree, player, scope, visit, entry, sides, vectors, reach)
                 if comes and visit.arriving:
                     their_policy = Policy(theirs.layout, table)
                     push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
@@ -86,7 +86,7 @@ def walk(
             if visit.leaving:
                 row = first_row(tree, own.layout, visit, entry)
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)
-                pass_up(tree, scope, visit, entry, work.ranking, vectors.value, result)
+                pass_up(tree, scope, visit, entry, sides, vectors.value, result)
                 if task == FOLLOW:
                     add_regrets(nodes, tree.noise, block, row, player, scope, visit, own, discount, vectors)
         visit = next_visit(tree, player, scope, work, sums, visit)

@@ -161,7 +161,7 @@ def add_average(
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
-    begin, end = on_board(visit, scope.theirs)
+    begin, end = on_board(visit, scope.theirs, visit.theirs)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] != player:
@@ -205,7 +205,7 @@ def add_regrets(
     """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
-    begin, end = on_board(visit, scope.mine)
+    begin, end = on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] == player:

@@ -3,7 +3,8 @@
 Hands that differ only by suits which their board does not tell apart are played alike: on a flop, 733 of 1,326 are
 apart in the mean, those that hold a card of the flop left out. Where a layout says `TableLayout.apart`, the first
 columns of a row of the last round are these hands, weakest first, as `cards.equity_kernels` ranks them: a walk comes by
-half of the numbers, and finds them in the order in which it adds up showdowns. Tables that others see are by hand.
+half of the numbers, and finds them in the order in which it adds up showdowns. A row has the hands that its player may
+hold, and no others. Tables that others see are by hand.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kilt.arrays import IntArray
 from kilt.cards.equity_kernels import keep_apart, rank_board
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import Table
+from kilt.tree.vector_arrays import DECISION, Table
 
 
 def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
@@ -29,28 +31,42 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
     apart : bool
         Whether columns are to be the hands that are apart, weakest first: of those that are alike, the one with the
         lowest number. What follows them in a row is left as it is. Otherwise columns are all hands by number, and those
-        that hold a card of the board get 0.
+        that hold a card of the board, or that the row's player may not hold, get 0.
     """
     tree, hands = game.tree, table.shape[1]
-    first = int(tree.board_start[-2])
+    first, owned = int(tree.board_start[-2]), rows_of_players(game)
 
     def arrange_board(board: int) -> None:
         with game.workspace() as work:
             ranking = work.ranking
             groups = rank_board(tree.board[board].astype(np.int64), tree.deck, tree.strengths, ranking)
             keep_apart(ranking, groups, int(tree.symmetry[board]), tree.moved, tree.renamed)
-            order = ranking.order[: ranking.ends[groups - 1] if groups else 0].copy()
+            every = ranking.order[: ranking.ends[groups - 1] if groups else 0].copy()
         rows = table[tree.table_start[-2] + (board - first) * tree.rows[-1] :][: tree.rows[-1]]
-        if apart:
-            rows[:, : len(order)] = rows[:, order]
-            return
-        column = np.full(hands, len(order))  # [hand] of the one that stands for it, or a zero after the last
-        for p in range(len(tree.moved)):
-            if tree.symmetry[board] >> p & 1:
-                column[tree.moved[p, order]] = np.arange(len(order))
-        rows[:] = np.pad(rows[:, : len(order)], ((0, 0), (0, 1)))[:, column]
+        for own, held in zip(owned, tree.held, strict=True):
+            order = every[held[every]]
+            if apart:
+                rows[own, : len(order)] = rows[own][:, order]
+                continue
+            column = np.full(hands, len(order))  # [hand] of the one that stands for it, or a zero after the last
+            for p in range(len(tree.moved)):
+                if tree.symmetry[board] >> p & 1:
+                    column[tree.moved[p, order]] = np.arange(len(order))
+            rows[own] = np.pad(rows[own, : len(order)], ((0, 0), (0, 1)))[:, column]
 
     game.spread(arrange_board, range(first, int(tree.board_start[-1])))
+
+
+def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
+    """The rows of both players' decisions among those of a board of the last round."""
+    tree, nodes = game.tree, game.tree.nodes
+    rows: tuple[list[int], list[int]] = [], []
+    for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
+        begin, end = nodes.block[tree.entry_block[entry] :][:2]
+        for node in (begin + np.flatnonzero(nodes.kind[begin:end] == DECISION)).tolist():
+            first = int(tree.entry_row[entry] + nodes.row[node])
+            rows[nodes.actor[node]].extend(range(first, first + int(nodes.children[node])))
+    return np.array(rows[0], np.int64), np.array(rows[1], np.int64)
 
 
 class ArrangedTables:

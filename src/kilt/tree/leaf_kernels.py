@@ -6,7 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Columns, HandList, Order, board_strengths, compatible, showdowns, ties
+from kilt.cards.equity_kernels import (
+    Columns,
+    HandList,
+    Order,
+    board_strengths,
+    compatible,
+    showdowns_between,
+    ties_between,
+)
 from kilt.cards.hands_kernels import HandTables, look_up
 from kilt.jit import spliced, subkernel
 from kilt.lanes import LANES
@@ -40,10 +48,13 @@ def in_order(visit: Visit) -> bool:
 
 
 @spliced
-def on_board(visit: Visit, hands: IntArray) -> tuple[Hand, Hand]:
-    """The part of a vector that counts on the board of a visit, from … to …, for a player with these `hands`."""
+def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
+    """The part of a vector that counts on the board of a visit, from … to …, for a player with these `hands`.
+
+    There are `live` of them where they are in order.
+    """
     if in_order(visit):
-        return np.uint64(0), np.uint64(visit.live)
+        return np.uint64(0), np.uint64(live)
     return np.uint64(hands[visit.depth, 0]), np.uint64(hands[visit.depth, 1])
 
 
@@ -75,7 +86,7 @@ def values_of_leaves(
     elif visit.leaving:
         showdown_values(tree.nodes, block, player, visit, work, reach)
     else:
-        live, by_card = work.order[: visit.live], work.ranking.by_card
+        live, by_card = work.order[: visit.mine], work.ranking.by_card
         fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors, reach)
     if len(tree.pair_values) > 0:
         continued_values(tree.nodes, tree.pair_values, block, player, work.vectors, reach)
@@ -229,8 +240,10 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Write the reaches that are `wanted` side by side, weakest hand first; other lanes get anything."""
+    """Write the reaches that are `wanted` side by side, weakest hand first, then a 0; other lanes get anything."""
     lanes = np.uint64(LANES)
+    for end in range(lanes * live, lanes * live + lanes):
+        reach[end] = 0
     if sorted_already:
         a, b, c, d = wanted[0], wanted[min(1, found - 1)], wanted[min(2, found - 1)], wanted[found - 1]
         for i in range(np.uint64(0), live):
@@ -302,7 +315,9 @@ def showdown_values(
 
     What was found out on this board about reaches of rounds before serves other blocks as well.
     """
-    order, live, lanes = work.ranking.order, np.uint64(visit.live), np.uint64(LANES)
+    sides, weighted, lanes = work.sides, work.ranking.weighted[0], np.uint64(LANES)
+    order, their_order = sides.order[0], sides.order[1]
+    live, their_live = np.uint64(visit.mine), np.uint64(visit.theirs)
     groups, sorted_already = visit.groups, in_order(visit)
     kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
@@ -331,10 +346,10 @@ def showdown_values(
         if not known:
             for k in range(found):
                 lane_source[k] = wanted[k]
-            take_lanes(node_reach, wanted, found, order, live, sorted_already, reach)
-            showdowns(work.ranking, groups, reach, work.lanes.cards, result, whole)
+            take_lanes(node_reach, wanted, found, their_order, their_live, sorted_already, reach)
+            showdowns_between(sides, groups, weighted, reach, work.lanes.cards, result, whole)
             if tilted:
-                ties(work.ranking, groups, reach, work.lanes.cards, tied)
+                ties_between(sides, groups, weighted, reach, work.lanes.cards, tied)
             ready[0] = found if lasting else 0
         lane, current = np.uint64(0), lane_source[0]
         for leaf in range(begin, node):

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, data_type
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
+from kilt.cards.equity_kernels import Sides
 from kilt.config import MOST_THREADS
 from kilt.errors import GameError, shortened
 from kilt.games.game import CHANCE, Game, Position
@@ -158,11 +159,18 @@ class VectorGame(Judged):
             cards=np.zeros(self.tree.board.shape[1], dtype=np.int64),
             order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
+            sides=Sides(
+                order=np.empty((2, hands), np.uint16),
+                ends=np.empty((2, hands), np.uint16),
+                cards=np.empty((2, 2, hands), np.uint8),
+                times=np.ones((2, 3, hands), np.float32),
+                same=np.empty(hands, np.uint16),
+            ),
             lanes=ShowdownLanes(
                 source=np.zeros(LANES, dtype=np.int64),
                 wanted=np.zeros(LANES, dtype=np.int64),
                 ready=np.zeros(1, dtype=np.int64),
-                reach=np.zeros(LANES * hands, dtype),
+                reach=np.zeros(LANES * (hands + 1), dtype),
                 result=np.zeros(LANES * hands, dtype),
                 whole=np.zeros(LANES * hands, dtype),
                 tied=np.zeros(LANES * hands, dtype),

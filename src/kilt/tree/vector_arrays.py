@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Ranking
+from kilt.cards.equity_kernels import HandList, Ranking, Sides
 from kilt.cards.hands_kernels import HandTables
 
 Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as a `TableLayout` says
@@ -31,7 +31,7 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] where the rows of a round begin
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision that begins there is given; empty where none is
-    # Whether columns of last boards are the hands that are apart there, weakest first: see `apart`.
+    # Whether columns of last boards are the actor's hands that are apart there, weakest first: see `apart`.
     apart: bool = False
 
 
@@ -105,6 +105,7 @@ class VectorTree(NamedTuple):
     poker: bool  # whether hands are cards, which may be on the board or in the other hand
     hands: npt.NDArray[np.int32]  # [player] how many
     prior: FloatArray  # [player, hand] the reach with which a hand is dealt
+    held: Flags  # [player, hand] whether the player may hold it at all
     rivals: float  # the prior reach of all hands that one hand may meet
     norm: float  # what sums of prior × value are multiplied by
     noise: float  # values that differ by less are equal but for rounding
@@ -137,8 +138,10 @@ class Visit(NamedTuple):
     arriving: bool  # reach goes down
     leaving: bool  # values come up
     groups: int  # of hands with equal strength, on a last board
-    live: int  # how many hands the board leaves, on other boards; where hands are apart, how many are on this one
-    apart: bool  # whether walks have only those hands on last boards that are apart there, weakest first
+    # How many hands of the player it leaves, and of the opponent. On last boards: how many are on that side of `Sides`.
+    mine: int
+    theirs: int
+    apart: bool  # whether vectors have only hands on last boards that are apart and may be held there, weakest first
     held: np.int64  # the cards of the board, as a set of bits
     weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
 
@@ -180,4 +183,5 @@ class Workspace(NamedTuple):
     cards: IntArray  # of the board
     order: npt.NDArray[np.uint16]  # the hands that the board leaves
     ranking: Ranking
+    sides: Sides
     lanes: ShowdownLanes

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Order, Ranking, keep_apart, rank_board
+from kilt.cards.equity_kernels import Sides, keep_apart, rank_board, share_out
 from kilt.jit import kernel, spliced, subkernel, trailing_zeros
 from kilt.tree.leaf_kernels import fill, hands_left, in_order, on_board, one_hand, strengths_of_few, values_of_leaves
 from kilt.tree.rule import match_columns
@@ -184,13 +184,14 @@ def average_over_suits(
 
 
 @subkernel
-def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
+def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
     """Come to the board `work.board[depth]`: rank its hands, or find out which of them it leaves.
 
-    Where hands are to be `apart`, only those are ranked that differ by more than suits which the board leaves alike.
+    Where hands are to be `apart`, only those are ranked that differ by more than suits which the board leaves alike,
+    and each player has those alone that he may hold. The opponent has them alone in any case.
     """
     board, last = work.board[depth], depth == len(tree.rows) - 1
-    groups, live, held = 0, 0, np.int64(0)
+    groups, mine, theirs, held = 0, 0, 0, np.int64(0)
     if tree.poker:
         cards = work.cards[: tree.board_size[depth]]
         for k in range(len(cards)):
@@ -204,16 +205,16 @@ def arrive(tree: VectorTree, scope: Scope, depth: int, work: Workspace, apart: b
             work.lanes.ready[0] = 0
             if apart:
                 keep_apart(work.ranking, groups, tree.symmetry[board], tree.moved, tree.renamed)
-            if groups > 0:  # cards to come may leave no hand of small ranges
-                live = int(work.ranking.ends[groups - 1])
+            own, other = tree.held[player], tree.held[1 - player]
+            mine, theirs = share_out(work.ranking, groups, own, other, not apart, work.sides)
         else:
-            live = hands_left(tree.deck.bits, held, work.order)
+            mine = theirs = hands_left(tree.deck.bits, held, work.order)
     weight = 1.0
     if depth > 0:
         drawn = scope.board[depth] >= 0
         weight = work.weight[depth - 1] * (scope.chance[depth] if drawn else tree.chance[depth] * tree.weight[board])
     work.weight[depth] = weight
-    return Visit(depth, board, True, last, groups, live, apart, held, weight)
+    return Visit(depth, board, True, last, groups, mine, theirs, apart, held, weight)
 
 
 @subkernel
@@ -226,7 +227,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
     if depth < 0:
-        return Visit(depth, visit.board, False, False, 0, 0, visit.apart, visit.held, 0.0)
+        return Visit(depth, visit.board, False, False, 0, 0, 0, visit.apart, visit.held, 0.0)
     board = work.board[depth]
     end, drawn = tree.first_board[board + 1], scope.board[depth + 1] >= 0
     entries = range(tree.entry_start[depth + 1], tree.entry_start[depth + 2])
@@ -243,7 +244,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     if work.following[depth] < end:
         work.board[depth + 1] = work.following[depth]
         work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == trunk else 1)
-        return arrive(tree, scope, depth + 1, work, visit.apart)
+        return arrive(tree, player, scope, depth + 1, work, visit.apart)
 
     if depth == trunk and scope.parts != 1:
         k = (board - tree.board_start[depth]) * len(entries)
@@ -264,7 +265,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
                 average_over_suits(
                     tree.moved, tree.symmetry[board], tree.hands[player], work.vectors.scale, value, below
                 )
-    return Visit(depth, board, False, True, 0, 0, visit.apart, visit.held, work.weight[max(depth, 0)])
+    return Visit(depth, board, False, True, 0, 0, 0, visit.apart, visit.held, work.weight[max(depth, 0)])
 
 
 @spliced
@@ -285,21 +286,21 @@ def reached(
     scope: Scope,
     visit: Visit,
     entry: int,
-    order: Order,
+    sides: Sides,
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
     """Whether the opponent comes to a block; on arrival, bring the `reach` there from the chance node that opens it.
 
-    Where hands are apart on a last board, they stand there in their `order` of strength.
+    Where hands are apart on a last board, those of the opponent stand there in order of strength, as in `sides`.
     """
-    depth, block, hands = visit.depth, tree.entry_block[entry], scope.theirs
+    depth, block, hands, order = visit.depth, tree.entry_block[entry], scope.theirs, sides.order[1]
     begin, end = tree.nodes.block[block], tree.nodes.block[block + 1]
     root = tree.nodes.place[begin]
     if depth == 0:
         vectors.source[root], vectors.alive[root] = root, True
         if in_order(visit):
-            for i in range(visit.live):
+            for i in range(visit.theirs):
                 reach[root, i] = tree.prior[1 - player, order[i]]
         elif visit.arriving:
             drawn = scope.reach[0]
@@ -317,7 +318,7 @@ def reached(
         vectors.source[root], vectors.alive[root] = source, True
         if in_order(visit):
             vectors.source[root] = root
-            for i in range(visit.live):
+            for i in range(visit.theirs):
                 reach[root, i] = reach[source, order[i]]
         elif scope.board[depth] >= 0:
             vectors.source[root] = root
@@ -348,8 +349,8 @@ def push_reach(
     source, alive, scale = vectors.source, vectors.alive, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
     bucketed = len(bucket) > 0
-    begin, end = on_board(visit, scope.theirs)
-    mine, mine_end = on_board(visit, scope.mine)
+    begin, end = on_board(visit, scope.theirs, visit.theirs)
+    mine, mine_end = on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
@@ -424,7 +425,7 @@ def pull_values(
     Where a strategy is given, the player follows it whatever the task.
     """
     value, table, bucket, given = vectors.value, policy.table, policy.layout.bucket, policy.layout.given
-    begin, end = on_board(visit, scope.mine)
+    begin, end = on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
         if nodes.kind[node] != DECISION:
@@ -451,7 +452,7 @@ def pass_up(
     scope: Scope,
     visit: Visit,
     entry: int,
-    ranking: Ranking,
+    sides: Sides,
     value: FloatArray,
     result: FloatArray,
 ) -> None:
@@ -460,15 +461,15 @@ def pass_up(
     After a board that was drawn, hands have other numbers than before it. Where hands are apart, each adds for all that
     it stands for: what suits do not tell apart is shared out at the chance node.
     """
-    depth = visit.depth
+    depth, order = visit.depth, sides.order[0]
     root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]
     if in_order(visit) and depth == 0:
         for hand in range(len(result)):
             result[hand] = 0
-        for i in range(visit.live):
+        for i in range(visit.mine):
             left = np.int64(tree.symmetry[visit.board])
             while left:
-                result[tree.moved[trailing_zeros(left), ranking.order[i]]] = value[root, i]
+                result[tree.moved[trailing_zeros(left), order[i]]] = value[root, i]
                 left &= left - 1
         return
     if depth == 0:
@@ -479,8 +480,8 @@ def pass_up(
     above = tree.nodes.place[tree.entry_node[entry]]
     if in_order(visit):
         factor = value.dtype.type(tree.chance[depth] * tree.weight[visit.board])
-        for i in range(visit.live):
-            value[above, ranking.order[i]] += factor * (ranking.times[0, i] * value[root, i])
+        for i in range(visit.mine):
+            value[above, order[i]] += factor * (sides.times[0, 0, i] * value[root, i])
     elif scope.board[depth] < 0:
         factor = value.dtype.type(tree.chance[depth] * tree.weight[visit.board])
         for hand in range(begin, end):
@@ -512,10 +513,10 @@ def walk(
         prune = prune and task != ANSWER  # a response is written down wherever it might be asked for
     nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, scope, 0, work, own.layout.apart)
+    visit = arrive(tree, player, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, work.ranking.order, vectors, reach):
+            if not reached(tree, player, scope, visit, entry, work.sides, vectors, reach):
                 continue
             block = tree.entry_block[entry]
             if visit.arriving:
@@ -526,5 +527,5 @@ def walk(
                 row = first_row(tree, own.layout, visit, entry)
                 task = tasks[visit.depth]
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, own, vectors)
-                pass_up(tree, scope, visit, entry, work.ranking, vectors.value, result)
+                pass_up(tree, scope, visit, entry, work.sides, vectors.value, result)
         visit = next_visit(tree, player, scope, work, sums, visit)

@@ -144,6 +144,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         chance=deal.chance,
         odds=deal.odds,
         prior=deal.prior,
+        held=deal.prior > 0,
         rivals=deal.rivals,
         norm=deal.norm,
         pair_values=NO_PAIR_VALUES if (known := _continued(game)) is None else known.values,
