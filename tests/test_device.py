@@ -23,14 +23,14 @@ from kilt.solve import abstract_problem, drawn_device, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Restriction
-from kilt.solve.device import CompactCfr, DeviceCfr
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointGame
-from kilt.solve.opponents import SCHEMES
 from kilt.solve.problem import VectorProblem
 from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.gpu import CompactTables, DeviceTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
+from kilt.spots import spot
 from kilt.strategy.fixed import public_table
 from kilt.tree import device as module
 from kilt.tree import device_compact, device_flops
@@ -94,7 +94,7 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, table_2_1):
+        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, spot, table_2_1):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, device_flops, joint_device):
@@ -115,7 +115,7 @@ def leduc():
 @pytest.mark.parametrize("variant", ["cfr", "cfr+", "linear", "dcfr", "dcfr+", "pcfr+"])
 def test_iterations_are_those_of_the_cpu(leduc, variant):
     game, device = leduc
-    ours, theirs = DeviceCfr(device, variant), Cfr(TreeTables(game), variant)
+    ours, theirs = Cfr(DeviceTables(device), variant), Cfr(TreeTables(game), variant)
     ours.step(3)
     ours.step(2)
     theirs.step(5)
@@ -131,10 +131,13 @@ def test_iterations_are_those_of_the_cpu(leduc, variant):
 def test_boards_that_are_drawn(leduc, variant):
     """Public chance sampling: on the boards that the CPU draws, iterations are those of the CPU; either goes on."""
     game, device = leduc
-    ours, theirs = DeviceCfr(device, variant, SCHEMES["pcs"], 3), Cfr(TreeTables(game, scheme="pcs", seed=3), variant)
+    ours, theirs = (
+        Cfr(DeviceTables(device, scheme="pcs", seed=3), variant),
+        Cfr(TreeTables(game, scheme="pcs", seed=3), variant),
+    )
     for solver in (ours, theirs):
         solver.step(40)
-    again = DeviceCfr(device, variant, SCHEMES["pcs"])
+    again = Cfr(DeviceTables(device, scheme="pcs"), variant)
     again.restore(theirs.state())
     for solver in (ours, theirs, again):
         solver.step(10)
@@ -143,12 +146,12 @@ def test_boards_that_are_drawn(leduc, variant):
         for found in (ours, again):
             np.testing.assert_allclose(found.state()[name], table, rtol=0, atol=1e-9)
     with pytest.raises(RunError, match="a GPU walks all hands: draw nothing, or boards by pcs"):
-        DeviceCfr(device, variant, SCHEMES["cs"])
+        DeviceTables(device, scheme="cs")
 
 
 def test_what_was_kept_goes_on_here_and_there(leduc):
     game, device = leduc
-    ours, resumed, theirs = DeviceCfr(device), DeviceCfr(device), Cfr(TreeTables(game), "cfr+")
+    ours, resumed, theirs = Cfr(DeviceTables(device)), Cfr(DeviceTables(device)), Cfr(TreeTables(game), "cfr+")
     ours.step(2)
     state = ours.state()
     for other in (resumed, theirs):
@@ -163,7 +166,7 @@ def test_what_was_kept_goes_on_here_and_there(leduc):
 
 def test_single_precision(leduc):
     game, _ = leduc
-    ours, theirs = DeviceCfr(DeviceGame(game)), Cfr(TreeTables(game), "cfr+")
+    ours, theirs = Cfr(DeviceTables(DeviceGame(game))), Cfr(TreeTables(game), "cfr+")
     ours.step(5)
     theirs.step(5)
     np.testing.assert_allclose(ours.state()["total"] * holdable(game), theirs.tables.total, atol=1e-5)
@@ -174,11 +177,11 @@ def test_hands_of_two_cards(tmp_path):
     path = tmp_path / "small.game"
     path.write_text(TWO_CARDS)
     game = VectorGame(load_game(str(path)))
-    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), Cfr(TreeTables(game), "cfr+")
+    ours, theirs = Cfr(DeviceTables(DeviceGame(game, np.float64))), Cfr(TreeTables(game), "cfr+")
     ours.step(3)
     theirs.step(3)
     np.testing.assert_allclose(ours.state()["regret"], theirs.tables.regret, rtol=0, atol=1e-10)
-    ours, theirs = DeviceCfr(ours.game, "cfr", SCHEMES["pcs"]), Cfr(TreeTables(game, scheme="pcs"), "cfr")
+    ours, theirs = Cfr(DeviceTables(ours.tables.game, scheme="pcs"), "cfr"), Cfr(TreeTables(game, scheme="pcs"), "cfr")
     ours.step(30)
     theirs.step(30)
     np.testing.assert_allclose(ours.state()["regret"], theirs.tables.regret, rtol=0, atol=1e-9)
@@ -218,7 +221,7 @@ def test_no_gpu():
 @pytest.mark.skipif(bool(MISSING), reason="there is no GPU: `make test-gpu` where there is one")
 def test_a_larger_game_on_a_gpu():
     game = VectorGame(load_game("holdem.2-1"))
-    ours, theirs = DeviceCfr(DeviceGame(game, np.float64)), Cfr(TreeTables(game), "cfr+")
+    ours, theirs = Cfr(DeviceTables(DeviceGame(game, np.float64))), Cfr(TreeTables(game), "cfr+")
     ours.step(5)
     theirs.step(5)
     state = ours.state()
@@ -347,11 +350,11 @@ def test_compact_tables(stored, tmp_path):
     path.write_text(TWO_CARDS)
     game = VectorGame(load_game(str(path)))
     device = CompactGame(game, np.float64, stored)
-    ours, theirs = CompactCfr(device), Cfr(TreeTables(game), "cfr+")
+    ours, theirs = Cfr(CompactTables(device)), Cfr(TreeTables(game), "cfr+")
     ours.step(2)
     theirs.step(2)
     lost = 0.0 if stored == np.float64 else 2 * 2.0**-15
-    for mine, table in ((ours.regret, theirs.tables.regret), (ours.average(), theirs.tables.total)):
+    for mine, table in ((ours.tables.regret, theirs.tables.regret), (ours.average(), theirs.tables.total)):
         found = device.on_host(mine)
         left = (found != 0) & holdable(game)
         np.testing.assert_allclose(found[left], table[left], rtol=0, atol=1e-10 + lost * table.max())
@@ -360,14 +363,14 @@ def test_compact_tables(stored, tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 + lost)
     value = game.expected_value(theirs.average())
     assert device.expected_value(ours.average()) == pytest.approx(value, abs=1e-10 + lost)
-    again = CompactCfr(device)
+    again = Cfr(CompactTables(device))
     again.restore(ours.state())
     for solver in (ours, again):
         solver.step(1)
     for name, array in ours.state().items():
         np.testing.assert_array_equal(again.state()[name], array)
     with pytest.raises(RunError, match=r"without negative regrets and discounts: use cfr\+"):
-        CompactCfr(device, "dcfr")
+        Cfr(CompactTables(device), "dcfr")
 
 
 def test_runs_with_compact_tables(tmp_path):

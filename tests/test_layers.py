@@ -178,7 +178,7 @@ def test_one_loop_asks_for_discounts():
     """Only `Cfr` says by which numbers an iteration discounts; all tables are handed them."""
     called = re.compile(r"(?<![.\w])(?<!def )discounts\(")
     places = {path.relative_to(ROOT).as_posix() for path in LIBRARY if called.search(_code(path))}
-    assert places == {"solve/cfr.py", "solve/device.py"}
+    assert places == {"solve/cfr.py"}
 
 
 def _code(path):

@@ -18,8 +18,9 @@ from kilt.errors import RunError, shortened
 from kilt.evaluate.flops import DeviceFlopWalks, rivers_of
 from kilt.games import load_game
 from kilt.gpu import require_gpu
-from kilt.solve.device import CompactCfr, DeviceCfr
+from kilt.solve.cfr import Cfr
 from kilt.solve.problem import big_blind_of
+from kilt.solve.tables.gpu import CompactTables, DeviceTables
 from kilt.solve.variants import Variant
 from kilt.tree.device import DeviceGame
 from kilt.tree.device_arrays import NODE, DeviceRound
@@ -66,7 +67,7 @@ def _two_four(*, long: bool) -> list[Figure]:
     device = DeviceGame(VectorGame(load_game(GAME)))
     cupy.cuda.Device().synchronize()
     prepared = perf_counter() - begun
-    DeviceCfr(device).step(1)  # compiles
+    Cfr(DeviceTables(device)).step(1)  # compiles
     found = [_solve(device) for _ in range(3 if long else 1)]
     seconds, iterations, exploitability = sorted(found)[len(found) // 2]
     share, limit = _bandwidth(device)
@@ -83,7 +84,7 @@ def _two_four(*, long: bool) -> list[Figure]:
 def _solve(device: DeviceGame) -> tuple[float, int, float]:
     """Seconds, iterations and exploitability in mbb/g."""
     scale = 1000 / (big_blind_of(device.game.game) or 1)
-    begun, solver = perf_counter(), DeviceCfr(device, QUADRATIC)
+    begun, solver = perf_counter(), Cfr(DeviceTables(device), QUADRATIC)
     while True:
         solver.step(PERIOD)
         left = scale * device.exploitability(solver.average())
@@ -96,9 +97,9 @@ def _royal(*, long: bool) -> list[Figure]:
     cupy = require_gpu()
     device = CompactGame(VectorGame(load_game(ROYAL)))
     mbb = 1000 / (big_blind_of(device.game.game) or 1)
-    CompactCfr(device).step(1)  # compiles
+    Cfr(CompactTables(device)).step(1)  # compiles
     cupy.get_default_memory_pool().free_all_blocks()
-    solver, curve, spent = CompactCfr(device, QUADRATIC), dict[int, float](), 0.0
+    solver, curve, spent = Cfr(CompactTables(device), QUADRATIC), dict[int, float](), 0.0
     begun = perf_counter()
     while not curve or min(curve.values()) >= TARGET:
         before = perf_counter()
@@ -166,7 +167,7 @@ def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:
 
         return call
 
-    solver = DeviceCfr(device)
+    solver = Cfr(DeviceTables(device))
     solver.step(1)
     device.kernel = timed
     solver.step(TIMED)

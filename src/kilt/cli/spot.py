@@ -103,6 +103,14 @@ def solve(
     ] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="Stop after S seconds.")] = None,
     threads: Annotated[int, typer.Option("--threads", metavar="T", help="That share the boards to come.")] = 1,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="D",
+            help="`gpu` for an NVIDIA graphics card, or `cpu`. [default: cpu, or where the spot was solved so far]",
+        ),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option("--save", "-o", metavar="FOLDER", help="A new folder for the solution: see `kilt spot show`."),
@@ -152,7 +160,7 @@ def solve(
     begun = RunFolder.open(resume) if resume else None
     budget = SpotBudget(target, iterations, seconds)
     with waiting("writing out the tree …"):
-        run = spot.begin(budget, threads=threads, save=save, begun=begun)
+        run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     estimate = estimate_of_run(run)
     say(_words(spot, estimate, threads))
     steps, stopped = _solve(spot, run)
@@ -168,9 +176,12 @@ def solve(
 def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
     """What a spot takes, in a line."""
     first, second = spot.hands
+    needs = f"{in_bytes(estimate.memory)}, {_time(estimate.seconds / threads)}"
+    if estimate.device:
+        needs = f"{in_bytes(estimate.memory)}, {in_bytes(estimate.device)} of the GPU"
     return (
         f"{first} and {second} hands, {estimate.nodes:,} nodes, {estimate.boards:,} boards up to suits: "
-        f"{estimate.cells:,} infoset-actions, {in_bytes(estimate.memory)}, {_time(estimate.seconds / threads)}"
+        f"{estimate.cells:,} infoset-actions, {needs}"
     )
 
 
@@ -234,6 +245,7 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: Spot
                 "actions": frequencies,
                 "memory": estimate.memory,
             }
+            | ({"device_bytes": estimate.device} if estimate.device else {})
             | ({} if folder is None else {"folder": str(folder.path)})
         )
         return

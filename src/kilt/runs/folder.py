@@ -25,7 +25,7 @@ from kilt.errors import ArtifactError, RunError
 from kilt.machine import is_locked, locked
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
-from kilt.solve.problem import Problem
+from kilt.solve.problem import CPU, DEVICES, Problem
 from kilt.solve.solver import InParts, Solver, StrategyInParts, on_disk, with_workers
 from kilt.strategy.blueprint import CARDS, STRATEGY
 from kilt.strategy.model import OpponentModel
@@ -79,20 +79,27 @@ class RunFolder:
     identity: RunIdentity
     budget: Budget
     run_id: str = ""  # random, in the manifests of all that the run writes; runs of kilt's older formats have none
+    device: str = CPU  # where a spot is solved: it resumes there
     _log: BinaryIO | None = field(default=None, init=False)
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
     @classmethod
     def create(
-        cls, path: Path, identity: RunIdentity, budget: Budget, room: int, model: OpponentModel | None = None
+        cls,
+        path: Path,
+        identity: RunIdentity,
+        budget: Budget,
+        room: int,
+        model: OpponentModel | None = None,
+        device: str = CPU,
     ) -> RunFolder:
         """Begin a run in a new or empty folder, on a disk with `room` for it in bytes: see `room_for`.
 
-        A `model` that the run answers is kept there too.
+        A `model` that the run answers is kept there too, and the `device` that it runs on.
         """
         cls._require_new(path)
         artifact.require_room(path, room)
-        folder = cls(path, identity, budget, token_hex(8))
+        folder = cls(path, identity, budget, token_hex(8), device)
         with cls.claimed(path):
             cls._require_new(path)  # somebody else may have begun one meanwhile
             if model:
@@ -122,14 +129,16 @@ class RunFolder:
         """A run that was begun before."""
         try:
             said = json.loads((path / artifact.RUN).read_text(encoding="utf-8"))
-            known = {"tilt": "", "against": "", "id": ""} | said  # runs of kilt 0.1.0 may lack them
+            known = {"tilt": "", "against": "", "id": "", "device": CPU} | said  # older runs may lack them
             identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
             for what, value in (identity._asdict() | {"id": known["id"]}).items():
                 if not isinstance(value, int if what == "seed" else str):
                     raise TypeError(what)
             if artifact.RECORD in said and artifact.recorded(path / STRATEGY) is None:
                 raise TypeError(artifact.RECORD)
-            return cls(path, identity, Budget(**said["budget"]), known["id"])
+            if known["device"] not in DEVICES:
+                raise ValueError("device")
+            return cls(path, identity, Budget(**said["budget"]), known["id"], known["device"])
         except OSError:
             raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -143,6 +152,7 @@ class RunFolder:
             with suppress(ArtifactError):
                 names = [artifact.checksum_of(self.path / STRATEGY)]
         said = self.identity._asdict() | {"id": self.run_id, "budget": asdict(self.budget)}
+        said |= {"device": self.device} if self.device != CPU else {}
         said[artifact.RECORD] = {STRATEGY: names}
         with artifact.os_errors(f"{self.path} cannot be written"):
             self.path.mkdir(parents=True, exist_ok=True)

@@ -72,7 +72,7 @@ class RunEstimate(NamedTuple):
     disk: int  # bytes of two checkpoints and a strategy
     cards: BuildEstimate | None  # to build the card abstractions; None where they are there
     seconds: float | None  # of an iteration, for algorithms that walk the whole game; others are probed
-    device: int = 0  # bytes of a device, for external sampling there
+    device: int = 0  # bytes of a GPU, for external sampling or joint tables there
 
     @property
     def peak(self) -> int:
@@ -161,8 +161,10 @@ class RunPlan:
         beside = machine.PROCESS + PER_NODE * self.size.nodes + slots // 2 + mapped
         if self.algorithm.joint:
             kept = 2 * self.algorithm.tables * slots
-            tables = kept + MEMORY + 40 * max(map(max, self.size.buckets)) ** 2
-            return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
+            pairs = 40 * max(map(max, self.size.buckets)) ** 2
+            device = self._pairs_there(kept + pairs) if self.device != CPU else 0
+            tables = pairs + (kept if device else kept + MEMORY)
+            return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None, device)
         if not self.algorithm.walks:
             tables = slots * (2 if solver.average else 1)
             if self.device != CPU:
@@ -222,6 +224,12 @@ class RunPlan:
         held = self.parts(asked.levels)
         return held.head.process if asked.address else held.here(one_process=asked.name == "local")
 
+    def _pairs_there(self, tables: int) -> int:
+        """Bytes of a GPU that joint tables and those of a solver take there, with vectors over sequences."""
+        from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
+
+        return tables + min(AT_ONCE, 8 * self.size.nodes * sum(map(max, self.size.buckets)))
+
     def pace(self) -> Pace:
         """How quickly external sampling goes, from a walk of some seconds with synthetic buckets."""
         if self.device != CPU:
@@ -270,10 +278,16 @@ class RunPlan:
         """The plan on a device that may be on another machine; RunError where that is not for its algorithm."""
         if require_device(device) != CPU:
             sampled = self.config.solver.algorithm == EXTERNAL
-            if not (sampled or (self.algorithm.opponent and self.algorithm.trunk)):
+            joint = self.algorithm.joint
+            if not (sampled or joint or (self.algorithm.opponent and self.algorithm.trunk)):
                 raise RunError(
                     f"{self.config.solver.algorithm} on an abstract game runs on the CPU alone: leave out "
-                    f"`--device {device}`, or use external, or cfr-br:2"
+                    f"`--device {device}`, or use external, joint, or cfr-br:2"
+                )
+            if joint and not all(later.recall for one in self.specs for later in one.plan.rounds[1:]):
+                raise RunError(
+                    f"{self.config.solver.algorithm} on a GPU is for cards with perfect recall: use cards such as "
+                    "PR-KE-KO, or leave out `--device gpu`"
                 )
             if sampled and self.config.engine.name:
                 raise RunError("blades share deals on CPUs: leave out the engine, or `--device gpu`")

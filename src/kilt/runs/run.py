@@ -154,7 +154,8 @@ class Run:
     def begin(self, folder: Path) -> RunFolder:
         """Make the folder of a run on a game as it is, with the model that it answers."""
         model = self.problem.against.model if self.problem.against else None
-        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
+        device = self.problem.device if isinstance(self.problem, VectorProblem) else CPU
+        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model, device)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:

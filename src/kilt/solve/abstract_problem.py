@@ -147,7 +147,7 @@ class AbstractProblem(Problem):
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, where it is open already
     against: Against | None = None  # the opponent that a counter-strategy is for
-    device: str = CPU  # where CFR-BR or external sampling walks
+    device: str = CPU  # where CFR-BR, CFR by joint tables, or external sampling walks
 
     @property
     def name(self) -> str:
@@ -217,6 +217,15 @@ class AbstractProblem(Problem):
         """How a player is held to the model that the problem is `against`, by a table over rows × buckets."""
         found = self.restriction(player)
         return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
+
+    @cached_property
+    def pairs(self) -> JointGame:
+        """The abstract game by joint tables, where its solver walks it: here, or on a GPU."""
+        if self.device == CPU:
+            return self.joint
+        from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
+
+        return DeviceJointGame(self.abstract, self.joint.joint)
 
     def shares_by(self, game: BucketedGame | JointGame) -> Callable[[Any], Array]:
         """What turns tables of a game into strategies of a blueprint: [slot] in whole numbers."""

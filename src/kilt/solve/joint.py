@@ -116,10 +116,15 @@ class JointGame(Judged):
         whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
         return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
 
+    def on_host(self, table: Any) -> Array:
+        """A table of this game as an array of NumPy, which it is."""
+        found: Array = table
+        return found
+
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
         """[slot] probabilities as a blueprint has them, in whole numbers; `iinfo(dtype).max` stands for 1."""
         kind = data_type(dtype)
-        shares: Array = np.round(strategy * np.iinfo(kind).max).astype(kind)
+        shares: Array = np.round(self.on_host(strategy) * np.iinfo(kind).max).astype(kind)
         return shares
 
     @property

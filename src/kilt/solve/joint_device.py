@@ -32,8 +32,8 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 class DeviceJointGame(JointGame):
     """An abstract game as betting tree × joint tables, on a GPU.
 
-    `PairTables` take it as they take a `JointGame`, but for checkpoints: what it keeps stays on the device. Strategies
-    that come from the device are probabilities; those of the host are made so.
+    `PairTables` take it as they take a `JointGame`, and keep their tables on the device. Strategies that come from the
+    device are probabilities; those of the host are made so.
 
     Parameters
     ----------
@@ -71,6 +71,11 @@ class DeviceJointGame(JointGame):
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
+        return found
+
+    def on_host(self, table: Any) -> Array:
+        """A table as an array of NumPy."""
+        found: Array = self.arrays.asnumpy(table)
         return found
 
     def _put(self, table: Array) -> FloatArray:

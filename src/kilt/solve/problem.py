@@ -162,6 +162,7 @@ class VectorProblem(Problem):
     game: VectorGame
     dtype: npt.DTypeLike = np.float64  # of the tables of solvers
     device: str = CPU  # where walks run
+    tables: int = 3  # that a GPU must have room for
     against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
@@ -185,7 +186,7 @@ class VectorProblem(Problem):
             return self.game
         from kilt.tree.device import DeviceGame  # imports the GPU library
 
-        return DeviceGame(self.game, self.dtype)
+        return DeviceGame(self.game, self.dtype, self.tables)
 
     @property
     def name(self) -> str:

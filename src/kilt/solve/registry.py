@@ -16,7 +16,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import CounterSolver
 from kilt.solve.external import External
-from kilt.solve.opponents import SCHEMES
+from kilt.solve.opponents import RESPONSE, SCHEMES, Opponent
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
 from kilt.solve.solver import Solver
@@ -29,7 +29,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
 from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
-from kilt.tree.vector import FULL_WIDTH, Scheme
+from kilt.tree.vector import FULL_WIDTH
 
 EXTERNAL, JOINT, DEFAULT_BASE = "external", "joint", "cfr+"
 UNSIGNED = tuple(name for name, row in VARIANTS.items() if row.unsigned)
@@ -88,16 +88,18 @@ def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> S
 def _pairs(problem: AbstractProblem, variant: str, held: int | None = None) -> Solver:
     """The CFR family on an abstract game by joint tables, with a player who is held to the problem's model."""
     restriction = None if held is None else problem.restriction(held)
-    return Cfr(PairTables(problem.joint, restriction), variant, problem.shares_by(problem.joint))
+    return Cfr(PairTables(problem.pairs, restriction), variant, problem.shares_by(problem.pairs))
 
 
-def _on_gpu(problem: VectorProblem, variant: str | Variant, scheme: str | Scheme = FULL_WIDTH, seed: int = 0) -> Solver:
-    """CFR and its variants with tables on a GPU."""
-    from kilt.solve.device import DeviceCfr  # imports the GPU library
+def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solver:
+    """CFR and its variants with tables on a GPU; `how` are arguments of `DeviceTables`."""
+    from kilt.solve.tables.gpu import DeviceTables, require_walkable  # imports the GPU library
     from kilt.tree.device import DeviceGame
 
+    whom = how.get("opponent", "abstract"), how.get("scheme", FULL_WIDTH), how.get("trunk", 0)
+    require_walkable(problem.game, Opponent.of(problem.game, *whom, hands=True).scheme)
     assert isinstance(problem.walker, DeviceGame)
-    return DeviceCfr(problem.walker, variant, SCHEMES[scheme] if isinstance(scheme, str) else scheme, seed)
+    return Cfr(DeviceTables(problem.walker, **how), variant)
 
 
 def _compact(variant: str) -> dict[str, Make]:
@@ -106,9 +108,9 @@ def _compact(variant: str) -> dict[str, Make]:
     def vector(problem: FixedPointProblem, seed: int) -> Solver:
         if isinstance(problem.walker, FixedPointGame):
             return Cfr(TwoByteTables(problem.walker), variant)
-        from kilt.solve.device import CompactCfr  # imports the GPU library
+        from kilt.solve.tables.gpu import CompactTables  # imports the GPU library
 
-        return CompactCfr(problem.walker, variant)
+        return Cfr(CompactTables(problem.walker), variant)
 
     return {VECTOR: vector}
 
@@ -118,7 +120,7 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
         if problem.device != CPU:
-            return _on_gpu(problem, variant, scheme, seed)
+            return _on_gpu(problem, variant, scheme=scheme, seed=seed)
         return Cfr(TreeTables(problem.game, problem.dtype, scheme=scheme, seed=seed), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
@@ -199,8 +201,10 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
         return Cfr(FlatTables(problem.tree.nodes, responds=True), "cfr")
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
-        tables = TreeTables(problem.game, problem.dtype, opponent="response", trunk=trunk, seed=seed)
-        return Cfr(tables, variant)
+        how: dict[str, Any] = {"opponent": RESPONSE, "trunk": trunk, "seed": seed}
+        if problem.device != CPU:
+            return _on_gpu(problem, variant, **how)
+        return Cfr(TreeTables(problem.game, problem.dtype, **how), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if problem.device != CPU:
@@ -301,6 +305,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         _full_width("sapcfr+"),
         tables=3,
         threads=True,
+        gpu=True,
     ),
     "pdcfr+": Algorithm(
         "predictive discounted CFR+ (2.3, −∞, 5)", _full_width("pdcfr+"), tables=3, threads=True, gpu=True
@@ -319,6 +324,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         tables=3,
         threads=True,
         opponent=True,
+        gpu=True,
     ),
     "cs": Algorithm(
         "Monte Carlo CFR with chance sampling: boards and both hands are drawn", _chance_sampled("cs"), samples=True
@@ -380,7 +386,9 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     if isinstance(name, Algorithm):
         return name
     if isinstance(name, Variant):
-        return Algorithm(f"cfr{tuple(name)}", _full_width(name), tables=2 + (name.predictive > 0), threads=True)
+        return Algorithm(
+            f"cfr{tuple(name)}", _full_width(name), tables=2 + (name.predictive > 0), threads=True, gpu=True
+        )
     plain, _, more = name.partition(":")
     trunk, colon, variant = more.partition(":")
     if (

@@ -51,8 +51,9 @@ from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
-from kilt.solve.cfr import Cfr
+from kilt.solve.cfr import Cfr, Tables
 from kilt.solve.learning_kernels import RootChoice
+from kilt.solve.problem import CPU, VectorProblem, require_device
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.betting import Menu, betting_tree
@@ -119,6 +120,7 @@ def resolve(
     dtype: npt.DTypeLike = np.float32,
     trust: float = 0.0,
     continued: LeafValues | None = None,
+    device: str = CPU,
 ) -> Resolved:
     """Solve a subgame anew for one player.
 
@@ -169,7 +171,10 @@ def resolve(
         range is; 1 is ``unsafe``.
     continued : callable, optional
         A depth limit: the subgame ends with its first round, and this tells, of the subgame and of the positions where
-        it ends, what they are worth. See `kilt.search.continuations`.
+        it ends, what they are worth. See `kilt.search.continuations`. Not on a GPU.
+    device : str
+        Where walks run: "cpu", or "gpu" for an NVIDIA graphics card. What the opponent chooses before the subgame is
+        learnt on the CPU.
 
     Returns
     -------
@@ -179,6 +184,8 @@ def resolve(
     weights = np.array(ranges, dtype=np.float64)
     if method not in RESOLVE_METHODS:
         raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(RESOLVE_METHODS)}")
+    if require_device(device) != CPU and continued is not None:
+        raise GameError("walks on a GPU know no depth limit: leave out `continued`, or the device")
     if method == UNSAFE:
         found, own, root = subgame(game, position, board, weights), None, None
     else:
@@ -186,12 +193,24 @@ def resolve(
     if continued is not None:
         found = with_depth_limit(found, menu, continued)
     tree = VectorGame(found, menu, threads)
-    solver = Cfr(TreeTables(tree, dtype, root=root), "dcfr+")
+    problem = VectorProblem(tree, dtype, device, tables=2)
+    solver = Cfr(_tables(problem, root), "dcfr+")
     if seconds is None:
         solver.step(ITERATIONS if iterations is None else iterations)
     else:
         _step_until(solver, begun + seconds, inf if iterations is None else iterations)
-    return Resolved(tree, solver.average(), player, own, solver.iterations, monotonic() - begun)
+    return Resolved(tree, problem.walker.on_host(solver.average()), player, own, solver.iterations, monotonic() - begun)
+
+
+def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
+    """The tables of a subgame, on the CPU or a GPU."""
+    if problem.device == CPU:
+        return TreeTables(problem.game, problem.dtype, root=root)
+    from kilt.solve.tables.gpu import DeviceTables  # imports the GPU library
+    from kilt.tree.device import DeviceGame
+
+    assert isinstance(problem.walker, DeviceGame)
+    return DeviceTables(problem.walker, root=root)
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:

@@ -29,12 +29,13 @@ from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
+from kilt.gpu import require_gpu
 from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
 from kilt.solve.cfr import Cfr
-from kilt.solve.problem import VectorProblem
+from kilt.solve.problem import CPU, VectorProblem, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
@@ -306,7 +307,13 @@ class Spot(Record):
         return game
 
     def begin(
-        self, budget: SpotBudget, *, threads: int = 1, save: Path | None = None, begun: RunFolder | None = None
+        self,
+        budget: SpotBudget,
+        *,
+        threads: int = 1,
+        save: Path | None = None,
+        begun: RunFolder | None = None,
+        device: str | None = None,
     ) -> Run:
         """A run that solves the spot: new, kept in a folder or not, or one to go on with.
 
@@ -320,24 +327,42 @@ class Spot(Record):
             A new folder for the spot, a log, checkpoints and the strategy.
         begun : RunFolder, optional
             Of a run on the same spot, to go on with.
+        device : str, optional
+            Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card. Left out: where `begun` was solved,
+            or "cpu".
 
         Raises
         ------
         RunError
-            The tables do not fit into memory, or the folder holds something else.
+            The tables do not fit into memory, the folder holds something else, or there is no GPU.
         """
+        device = require_device(device or (begun.device if begun else CPU))
+        if device != CPU:
+            self._require_device()
         game = self.tree(threads, kept=begun is not None)
         compact = self.compact and len(game.tree.rows) > 1  # one round is small
-        estimate_of(game, compact=compact, kept=bool(save or begun)).require_memory()
-        problem, solver = _problem(game, compact=compact)
+        estimate_of(game, compact=compact, kept=bool(save or begun), device=device).require_memory()
+        problem, solver = _problem(game, compact=compact, device=device)
         identity = RunIdentity(self.name, ALGORITHM, 0, problem.form, artifact.fingerprint(self.toml()))
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
         run = Run(problem, solver, identity, limits, begun, schedule=measured)
         run.judge = SpotJudge(problem)
+        if begun and begun.device != device:
+            begun.device = device
+            begun.describe()
         if save:
-            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver))
+            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver), device=device)
             self.keep(save)
         return run
+
+    def _require_device(self) -> None:
+        """Raise RunError if the spot cannot be solved on a GPU: before its tree is made."""
+        if self.compact:
+            raise RunError(
+                "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
+                "not have: leave out `compact`, or `--device gpu`"
+            )
+        require_gpu()
 
     def keep(self, folder: Path) -> None:
         """Write the spot beside its run."""
@@ -352,6 +377,7 @@ class Spot(Record):
         threads: int = 1,
         save: str | Path | None = None,
         on_step: Callable[[Step], object] = lambda step: None,
+        device: str = CPU,
     ) -> SpotSolution:
         """Solve the spot: find strategies of both players that neither can improve on.
 
@@ -367,13 +393,15 @@ class Spot(Record):
             A new folder for the solution, which `open_spot` opens again.
         on_step : callable
             Hears of each measurement.
+        device : str
+            Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card.
 
         Returns
         -------
         SpotSolution
         """
         budget = SpotBudget(target, iterations, seconds)
-        run = self.begin(budget, threads=threads, save=Path(save) if save else None)
+        run = self.begin(budget, threads=threads, save=Path(save) if save else None, device=device)
         steps = []
         for step in run.steps():
             steps.append(step)
@@ -415,6 +443,7 @@ class SpotEstimate(NamedTuple):
     cells: int  # infoset-actions: entries of a table
     memory: int  # bytes at the peak
     seconds: float  # a guess: for `USUAL` iterations on one thread
+    device: int = 0  # bytes of a GPU, where the spot is solved there
 
     def require_memory(self) -> None:
         """Raise RunError where memory does not suffice."""
@@ -426,7 +455,7 @@ class SpotEstimate(NamedTuple):
             )
 
 
-def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False) -> SpotEstimate:
+def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> SpotEstimate:
     """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces.
 
     Parameters
@@ -436,7 +465,9 @@ def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False) 
     compact : bool
         Whether tables have two bytes an entry after the first round.
     kept : bool
-        Whether the solution is written to a folder: compact tables are read out for that.
+        Whether the solution is written to a folder: compact tables are read out for that, and so are those of a GPU.
+    device : str
+        Where the spot is solved. On a GPU, memory here is for what is read out, and for walks over the solution.
     """
     tree, (rows, hands) = game.tree, game.shape
     whole = rows * hands * np.dtype(TABLES).itemsize
@@ -444,6 +475,8 @@ def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False) 
     if compact:
         parts = int(np.diff(tree.board_start)[1])
         tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
+    elif device != CPU:
+        tables = whole * (4 if kept else 1)  # a checkpoint is written from copies, and measured before
     places = int(tree.nodes.place.max()) + 1
     workspaces = game.threads * 2 * places * hands * (8 + np.dtype(TABLES).itemsize)
     seconds = USUAL * (COMPACT_SECONDS if compact else SECONDS) * rows * hands
@@ -453,17 +486,23 @@ def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False) 
 def estimate_of_run(run: Run) -> SpotEstimate:
     """What a run takes that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
-    compact = isinstance(run.problem, FixedPointProblem)
-    return estimate_of(run.problem.game, compact=compact, kept=run.folder is not None)
+    problem, kept = run.problem, run.folder is not None
+    found = estimate_of(problem.game, compact=isinstance(problem, FixedPointProblem), kept=kept, device=problem.device)
+    if problem.device == CPU:
+        return found
+    from kilt.tree.device import DeviceGame  # imports the GPU library
+
+    assert isinstance(problem.walker, DeviceGame)
+    return found._replace(device=problem.walker.wanted)
 
 
-def _problem(game: VectorGame, *, compact: bool) -> tuple[VectorProblem, Solver]:
-    """The tree of a spot as a problem, and its solver: with compact tables or not."""
+def _problem(game: VectorGame, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
+    """The tree of a spot as a problem, and its solver: with compact tables or not, on the CPU or a GPU."""
     if compact:
         fixed = FixedPointProblem(game, TABLES)
         assert isinstance(fixed.walker, FixedPointGame)
         return fixed, Cfr(TwoByteTables(fixed.walker), ALGORITHM)
-    problem = VectorProblem(game, TABLES)
+    problem = VectorProblem(game, TABLES, device, tables=2)
     return problem, make_solver(problem, ALGORITHM)
 
 
@@ -488,9 +527,9 @@ class SpotJudge(VectorJudge):
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
     """What a run has found, after some steps; a run with compact tables is over then, and cannot go on."""
     assert isinstance(run.problem, VectorProblem)
-    tables = run.solver.tables if isinstance(run.solver, Cfr) else None
-    table = tables.release() if isinstance(tables, TwoByteTables) else run.strategy()
-    return SpotSolution(run.problem.game, table, tuple(map(in_chips, steps)))
+    problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
+    table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.strategy())
+    return SpotSolution(problem.game, table, tuple(map(in_chips, steps)))
 
 
 def in_chips(step: Step) -> Step:

@@ -49,9 +49,15 @@ class PairTables(TableState, Tables):
             self.game.arrays.multiply(self._free, self.strategy, out=self._played)
             self._played += self._fixed
 
+    def state(self) -> dict[str, Array]:
+        """Return the state for a checkpoint, on the host: a run resumes on the CPU or a GPU, wherever it began."""
+        tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
+        return {**tables, "iterations": np.asarray(self.iterations)}
+
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from what `state` returned."""
-        super().restore(state)
+        put = self.game.arrays.asarray
+        super().restore({**state, **{name: put(state[name]) for name in self.KEPT}})
         self._restrict()
 
     def learn(self, turn: Turn, discount: Discount) -> None:

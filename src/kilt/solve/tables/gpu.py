@@ -1,0 +1,240 @@
+"""Tables on a GPU: the iterations of `tables.memory` for hands, on all boards of a round or one that is drawn."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt.arrays import Array, FloatArray
+from kilt.errors import ArtifactError, RunError
+from kilt.solve.cfr import Tables, Turn
+from kilt.solve.learning_kernels import NO_CHOICE, RootChoice, begin_game, learn_root
+from kilt.solve.opponents import ABSTRACT, Opponent
+from kilt.solve.variants import Variant
+from kilt.tree.device import DeviceGame
+from kilt.tree.device_arrays import learning_of
+from kilt.tree.device_compact import CompactGame, CompactTable
+from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.rule import Discount
+from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
+from kilt.tree.vector_arrays import FOLLOW, Scope
+
+TOGETHER = 1024  # rows, or boards, of a table that are put on the device at a time
+
+
+def require_walkable(game: VectorGame, scheme: Scheme) -> None:
+    """Raise RunError if a GPU cannot walk what a scheme draws: before the game is put on the device."""
+    last = len(game.tree.rows) - 1
+    if scheme.mine or scheme.theirs:
+        raise RunError("a GPU walks all hands: draw nothing, or boards by pcs")
+    if scheme.rounds not in (None, last):
+        raise RunError(
+            f"a GPU draws the boards of all rounds or of none, not those after a trunk of {scheme.rounds} rounds of "
+            f"{last + 1}: use a trunk of {last} or of 0, or leave out `--device gpu`"
+        )
+
+
+class Learnt(NamedTuple):
+    """What is learnt of the decisions of a player, or of an opponent who sees all cards: tables on the device."""
+
+    strategy: Any  # what the next strategy is in proportion to: the regrets, or those that are predicted
+    regret: Any
+
+
+class DeviceTables(Tables):
+    """Regrets and averages of hands on a GPU; checkpoints are those of `TreeTables`, so that runs resume on either.
+
+    Parameters
+    ----------
+    game : DeviceGame
+        The game on the device.
+    scheme : str or Scheme
+        What is drawn for a walk: nothing, or boards.
+    opponent : str
+        One of `opponents.OPPONENTS`.
+    trunk : int
+        Number of rounds in which the opponent ``response`` learns: none, or all but the last.
+    seed : int
+        What is drawn depends on it and on the number of iterations alone, as on the CPU.
+    root : RootChoice, optional
+        What a player decides before the game begins: see `resolve`. It is learnt on the host.
+    """
+
+    def __init__(
+        self,
+        game: DeviceGame,
+        *,
+        scheme: str | Scheme = FULL_WIDTH,
+        opponent: str = ABSTRACT,
+        trunk: int = 0,
+        seed: int = 0,
+        root: RootChoice | None = None,
+    ) -> None:
+        self.game, tree = game, game.tree
+        self.opponent = Opponent.of(game.game, opponent, scheme, trunk, hands=True)
+        self.scheme, self.groups = self.opponent.scheme, self.opponent.groups
+        require_walkable(game.game, self.scheme)
+        rounds = len(tree.rows)
+        self.sampled = self.scheme.boards
+        self.seed = np.array(seed % 2**64, dtype=np.uint64)
+        self._tasks = [FOLLOW] * rounds, self.opponent.tasks.tolist()
+        self._root, self._begun = root or NO_CHOICE, tree.prior.copy()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Put the reach on the device with which hands begin the game, by what was learnt of that."""
+        if self._root.player >= 0:
+            begin_game(self._root, self._begun)
+        self._prior = self.game.cupy.asarray(self._begun.astype(self.game.dtype))
+
+    def prepare(self, variant: Variant) -> None:
+        """Make the tables, of zeros, for what a variant keeps."""
+        table, apart, predictive = self.game.table, self.opponent.apart, variant.predictive > 0
+        self.regret, self.total = table(), table()
+        self.next = table() if predictive else self.regret
+        self.other = table() if apart else self.regret
+        self.other_next = table() if apart and predictive else self.other
+        self._kept = (
+            "regret",
+            *["next"] * predictive,
+            "total",
+            *["other"] * apart,
+            *["other_next"] * (apart and predictive),
+        )
+
+    def _learnt(self, number: int) -> Learnt:
+        """The tables of a turn, by their number."""
+        return Learnt(self.next, self.regret) if number < 2 else Learnt(self.other_next, self.other)
+
+    def run(self, rows: FloatArray, predictive: float) -> None:
+        """Run an iteration for each row of discounts, and wait: who measures time counts what was done."""
+        super().run(rows, predictive)
+        self.total[0, 0].item()
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Walk the game once on the device; what a player decides before it is learnt on the host."""
+        game, player = self.game, turn.player
+        own, theirs = self._learnt(turn.own), self._learnt(turn.theirs)
+        learning = learning_of(discount, game.tree.noise, regrets=True, averages=turn.theirs < 2)
+        scope = self._draw(turn) if self.sampled else None
+        values = game.sweep(
+            player,
+            self._tasks[turn.task],
+            own.strategy,
+            theirs.strategy,
+            learning,
+            own.regret,
+            self.total,
+            scope,
+            self._prior[1 - player],
+        )
+        if player == self._root.player:
+            learn_root(self._root, game.cupy.asnumpy(values).astype(np.float64), discount, self._begun)
+            self._prior = game.cupy.asarray(self._begun.astype(game.dtype))
+
+    def _draw(self, turn: Turn) -> Scope:
+        """The boards of a turn, which are those that the CPU draws."""
+        game, number = self.game.game, self.opponent.stride * self.iterations + turn.offset
+        scope, rounds = game.scope(turn.player), game.rounds_drawn(self.scheme)
+        draw_scope(game.tree, turn.player, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
+        return scope
+
+    def average(self) -> Any:
+        """Return the average strategy: a table on the device."""
+        return self.total
+
+    def current(self) -> Any:
+        """Return the strategy that the next iteration starts from: a table on the device."""
+        return self.next
+
+    def _rows(self, name: str) -> int:
+        """How many rows of a table are kept: an opponent who responds needs none of those of a last round."""
+        return int(self.opponent.layout.start[-1]) if name.startswith("other") else len(self.regret)
+
+    def state(self) -> dict[str, Array]:
+        """Return the state for a checkpoint: the arrays of `TreeTables`."""
+        found = {name: self.game.cupy.asnumpy(getattr(self, name)[: self._rows(name)]) for name in self._kept}
+        found |= {"seed": self.seed} if self.sampled else {}
+        found |= {"root_regret": self._root.regret} if self._root.player >= 0 else {}
+        return {**found, "iterations": np.asarray(self.iterations)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from what `state` returned, here or on the CPU: older versions had another name for `other`."""
+        state = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {}), **state}
+        for name in self._kept:
+            mine = getattr(self, name)[: self._rows(name)]
+            if mine.shape != state[name].shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")
+            _copy(self.game, state[name].astype(self.game.dtype, copy=False), mine)
+        if self.sampled:
+            self.seed[...] = state["seed"]
+        if self._root.player >= 0:
+            self._root.regret[...] = state["root_regret"]
+            self._begin()
+        self.iterations = int(state["iterations"])
+
+
+class CompactTables(Tables):
+    """Regrets and averages on a GPU, with two bytes an entry in the last round: see `tree.device_compact`.
+
+    Parameters
+    ----------
+    game : CompactGame
+        The game on the device. Where it is not averaged, the current strategy is the result.
+    """
+
+    def __init__(self, game: CompactGame) -> None:
+        self.game = game
+
+    def prepare(self, variant: Variant) -> None:
+        """Make the tables, of zeros. RunError is raised for variants with negative regrets, or discounts of others."""
+        if (variant.alpha, variant.beta, variant.predictive) != (inf, -inf, 0):
+            raise RunError("compact tables are for variants without negative regrets and discounts: use cfr+")
+        self.regret = self.game.table()
+        self.total = self.game.table() if self.game.averaged else self.regret
+
+    def learn(self, turn: Turn, discount: Discount) -> None:
+        """Walk the game once on the device."""
+        game, number = self.game, 2 * self.iterations + turn.offset
+        learning = learning_of(discount, game.tree.noise, regrets=True, averages=game.averaged)
+        game.sweep(turn.player, FOLLOW, self.regret, learning, self.total, number)
+
+    def average(self) -> Any:
+        """Return the average strategy, a `CompactTable`; the current one where no average is kept."""
+        return self.total
+
+    def current(self) -> Any:
+        """Return the strategy that the next iteration starts from: a `CompactTable`."""
+        return self.regret
+
+    def _kept(self) -> dict[str, Any]:
+        """The arrays on the device that make up the state, by name."""
+        tables = {"regret": self.regret} | ({"total": self.total} if self.game.averaged else {})
+        return {
+            f"{name}_{field}": array
+            for name, table in tables.items()
+            for field, array in zip(CompactTable._fields, table, strict=True)
+        }
+
+    def state(self) -> dict[str, Array]:
+        """Return the state for a checkpoint, on the host."""
+        arrays = {name: self.game.cupy.asnumpy(array) for name, array in self._kept().items()}
+        return {**arrays, "iterations": np.asarray(self.iterations)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from what `state` returned, on a GPU: tables of the CPU are cut in other ways."""
+        if "regret" in state:
+            raise ArtifactError("its tables of two bytes are those of the CPU: go on without `--device gpu`")
+        for name, mine in self._kept().items():
+            if mine.shape != state[name].shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")
+            _copy(self.game, state[name], mine)
+        self.iterations = int(state["iterations"])
+
+
+def _copy(game: DeviceGame | CompactGame, source: Array, to: Any) -> None:
+    """Copy an array to one on the device, some rows at a time: a second one may not fit."""
+    for first in range(0, len(to), TOGETHER):
+        to[first : first + TOGETHER] = game.cupy.asarray(source[first : first + TOGETHER])
