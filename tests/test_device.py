@@ -379,7 +379,7 @@ def test_runs_with_compact_tables(tmp_path):
     path.write_text(TWO_CARDS)
     real = Cfr(TreeTables(VectorGame(load_game(str(path)))))
     real.step(8)
-    wanted = real.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
+    wanted = real.tables.game.exploitability(real.average())  # 0.17, and 0.18 in single precision
     for device, other in (("gpu", "cpu"), ("cpu", "gpu")):
         run = tmp_path / device
         new_run(str(path), "cfr+:compact", budget=Budget(iterations=4), device=device, folder=run).finish()
