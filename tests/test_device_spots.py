@@ -92,6 +92,8 @@ def test_spots_that_a_gpu_refuses(tmp_path, monkeypatch):
     given = "spot", "solve", spot, "--save", folder, "--device"
     assert "compact tables on a GPU need betting that is the same in all blocks" in refused(*given, "gpu")
     assert "the device is 'tpu': use one of cpu, gpu" in refused(*given, "tpu")
+    line = refused(*given, "gpu", "--no-compact", "--target", 1e-5)
+    assert "cannot be measured: on spot Ks7h2d4c, exploitability is known to" in line
     monkeypatch.setattr(module, "free_memory", lambda: 1000)
     line = refused(*given, "gpu", "--no-compact")
     assert line.startswith(

@@ -1,4 +1,4 @@
-"""``kilt bench gpu``: [2-4] and royal hold'em from nothing to 1 mbb/g on a GPU, and kernels beside a copy of memory.
+"""``kilt bench gpu``: [2-4] and royal hold'em to 1 mbb/g and a spot on a GPU, and kernels beside a copy of memory.
 
 Best responses in limit hold'em are to a strategy with 9,000 buckets in each round after the first, at random: no
 abstraction has to be built, and neighbours in memory are of no use, so that a real one takes no longer.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
+from os import cpu_count
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +23,7 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.problem import big_blind_of
 from kilt.solve.tables.gpu import CompactTables, DeviceTables
 from kilt.solve.variants import Variant
+from kilt.spots.solution import SpotSolution
 from kilt.tree.device import DeviceGame
 from kilt.tree.device_arrays import NODE, DeviceRound
 from kilt.tree.device_compact import CompactGame
@@ -29,6 +31,8 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
 from kilt_lab.benchmarks.gpu_blueprint import blueprint
 from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.benchmarks.spots import TARGET as SPOT_TARGET
+from kilt_lab.benchmarks.spots import spot
 
 GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
 LIMIT, BUCKETS, FLOPS = "holdem.limit.2p", 9000, 60  # flops that are walked where not all are
@@ -124,6 +128,33 @@ def _royal(*, long: bool) -> list[Figure]:
     ]
 
 
+def _spot(*, long: bool) -> list[Figure]:
+    """Solve TexasSolver's sample flop, then on the CPU with as many iterations; compare what hands are worth."""
+    flop, cores = spot("flop"), cpu_count() or 1
+    flop.solve(iterations=1, device="gpu")  # compiles
+    wall, found = [], list[SpotSolution]()
+    for _ in range(3):
+        begun = perf_counter()
+        found.append(flop.solve(SPOT_TARGET, device="gpu"))
+        wall.append(perf_counter() - begun)
+    there = sorted(found, key=lambda one: one.steps[-1].seconds)[1]
+    here = flop.solve(iterations=there.iterations, threads=cores)
+    first, second = there.at(), here.at()
+    reached = second.chance > 0
+    apart = np.abs(first.ev - second.ev)[reached].max() / flop.pot
+    values = np.abs(np.subtract(there.values, here.values)).max() / flop.pot
+    words = f"TexasSolver's sample flop to {SPOT_TARGET}% of the pot"
+    return [
+        Figure("flop_seconds", f"{words}, without the tree", there.steps[-1].seconds, "s"),
+        Figure("flop_wall_seconds", "… with the tree and the solution's copy", sorted(wall)[1], "s"),
+        Figure("flop_iterations", "… iterations", there.iterations, ""),
+        Figure("flop_percent", "… exploitability then", there.exploitability_percent, "% of the pot"),
+        Figure("flop_cpu_seconds", f"… as many iterations on {cores} cores", here.steps[-1].seconds, "s"),
+        Figure("flop_values_apart", "… difference of both players' values to the CPU's", values, "of the pot"),
+        Figure("flop_ev_apart", "… largest difference of a hand's EV at the first decision", apart, "of the pot"),
+    ]
+
+
 def _responses(*, long: bool) -> list[Figure]:
     """Walk both best responses in limit hold'em, on all flops or on some."""
     game = VectorGame(load_game(LIMIT), by_board=False)
@@ -200,4 +231,4 @@ def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, in
     }
 
 
-PARTS = {"royal": _royal, "two-four": _two_four, "responses": _responses, "blueprint": blueprint}
+PARTS = {"royal": _royal, "two-four": _two_four, "spot": _spot, "responses": _responses, "blueprint": blueprint}

@@ -347,6 +347,7 @@ class Spot(Record):
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
         run = Run(problem, solver, identity, limits, begun, schedule=measured)
         run.judge = SpotJudge(problem)
+        run.judge.require_measurable(run.budget.target)
         if begun and begun.device != device:
             begun.device = device
             begun.describe()
@@ -493,7 +494,7 @@ def estimate_of_run(run: Run) -> SpotEstimate:
     from kilt.tree.device import DeviceGame  # imports the GPU library
 
     assert isinstance(problem.walker, DeviceGame)
-    return found._replace(device=problem.walker.wanted)
+    return found._replace(device=problem.walker.wanted())
 
 
 def _problem(game: VectorGame, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
@@ -518,6 +519,12 @@ def measured(iteration: int) -> int:
 
 class SpotJudge(VectorJudge):
     """Judges the average strategy of a spot alone: a small spot is solved before more could be measured."""
+
+    @property
+    def precision(self) -> float:
+        """How far exploitability may be off: on a GPU sums are in single precision, so that errors grow with stakes."""
+        scale = 1.0 if self.problem.device == CPU else float(self.problem.game.tree.nodes.stake.max())
+        return super().precision * max(scale, 1.0)
 
     def measure(self, solver: Solver) -> Figures:
         """What best responses win from a solver's average strategy."""

@@ -335,7 +335,7 @@ class DeviceGame(Judged, DeviceTree):
 
     def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32, tables: int = TABLES) -> None:
         super().__init__(game, dtype)
-        self.wanted = self._bytes(tables)  # of device memory, for vectors and tables
+        self._tables = tables
         self._require_memory()
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
@@ -428,15 +428,15 @@ class DeviceGame(Judged, DeviceTree):
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
-    def _bytes(self, tables: int) -> int:
-        """Bytes of device memory that vectors, and so many tables, take."""
+    def wanted(self) -> int:
+        """Bytes of device memory that vectors and tables of a solver take."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
-        return int((vectors + tables * prod(self.game.shape)) * self.dtype.itemsize)
+        return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def _require_memory(self) -> None:
         """Raise RunError where vectors and tables do not fit into the device's memory."""
-        if (wanted := self.wanted) <= (there := free_memory()):
+        if (wanted := self.wanted()) <= (there := free_memory()):
             return
         remedy = "use a smaller game, or cfr+:compact, which takes about half of it"
         if isinstance(self.game.game, Subgame):
