@@ -35,6 +35,9 @@ TWO_TYPES = "responses need tables of an opponent who sees all cards, which part
 NO_LOOK = "walks look at no board"
 IN_MEMORY = "flat trees fit into memory"
 SHARED = "boards share buckets, and a part owns its rows"
+ALL_HANDS = "a GPU walks all hands at once"
+LAST_ROUND = "the code that is written for a last round walks all of its boards"
+SEVERAL = "on a GPU tables of buckets are those of drawn boards, which its walks sort by bucket"
 ALL_MAPS = "the row above does it, with the buckets of all boards in memory"
 
 
@@ -53,7 +56,13 @@ def seen(**where: Any) -> Any:
     return replace(buckets("three rounds"), **where)
 
 
+def compact_there() -> Any:
+    """A game on its public tree with two bytes an entry in the last round, on a GPU."""
+    return FixedPointProblem(hands("leduc").game, device="gpu")
+
+
 # Representation, home of tables, which variants, the problem, and for each sampling an algorithm or why there is none.
+GPU = "GPU"
 ANY, PLUS, STEADY = "any", "without negative regrets", "steady"
 Row = tuple[str, str, str, Callable[[], Any], tuple[str, ...]]
 ROWS: tuple[Row, ...] = (
@@ -67,6 +76,20 @@ ROWS: tuple[Row, ...] = (
         PLUS,
         lambda: on_disk(engine=LocalEngine(), workers=2),
         ("dcfr+:disk", ONE_BOARD, ONE_BOARD, TWO_TYPES, TWO_TYPES),
+    ),
+    (
+        "hands",
+        GPU,
+        ANY,
+        lambda: replace(hands("leduc"), device="gpu"),
+        ("pcfr+", "pcs:dcfr", ALL_HANDS, "cfr-br", "cfr-br:1:linear"),
+    ),
+    (
+        "hands",
+        f"{GPU}, two bytes",
+        "`cfr+`",
+        compact_there,
+        ("cfr+:compact", LAST_ROUND, LAST_ROUND, LAST_ROUND, LAST_ROUND),
     ),
     ("buckets", "memory", ANY, seen, ("pcfr+", "pcs:dcfr", "cs", "cfr-br", "cfr-br:1:linear")),
     (
@@ -85,9 +108,22 @@ ROWS: tuple[Row, ...] = (
         lambda: seen(engine=EngineConfig(name="local", blades=2)),
         ("dcfr+:disk", ONE_BOARD, ONE_BOARD, TWO_TYPES, TWO_TYPES),
     ),
+    ("buckets", GPU, STEADY, lambda: seen(device="gpu"), (SEVERAL, SEVERAL, SEVERAL, SEVERAL, "cfr-br:1:linear")),
     ("pairs of buckets", "memory", ANY, lambda: sequences("leduc"), ("joint:dcfr", NO_LOOK, NO_LOOK, NO_LOOK, NO_LOOK)),
+    (
+        "pairs of buckets",
+        GPU,
+        ANY,
+        lambda: replace(sequences("leduc"), device="gpu"),
+        ("joint:dcfr", NO_LOOK, NO_LOOK, NO_LOOK, NO_LOOK),
+    ),
 )
-FLAT_ELSEWHERE = ("flat tree", "two bytes, disk, workers", IN_MEMORY)
+FLAT_ELSEWHERE = ("flat tree", "two bytes, disk, workers, GPU", IN_MEMORY)
+
+
+def here(row: Row) -> bool:
+    """Whether a row needs no GPU: `test_device_spots` tries the others."""
+    return not row[1].startswith(GPU)
 
 
 def is_algorithm(cell: str) -> bool:
@@ -114,7 +150,7 @@ def works(row: Row, algorithm: str) -> bool:
 
 def refused(row: Row, sampling: int) -> bool:
     """Whether what would be the name of an algorithm is refused."""
-    ending = {"two bytes": ":compact", "disk": ":disk", "disks of workers": ":disk"}.get(row[1], "")
+    ending = ":compact" if "two bytes" in row[1] else ":disk" if "disk" in row[1] else ""
     plain = ("cfr+", "pcs:cfr+", "cs:cfr+", "cfr-br", "cfr-br:1:cfr")[sampling]
     name = f"joint:{plain}" if row[0] == "pairs of buckets" else plain + ending
     try:
@@ -146,8 +182,8 @@ def page(text: str) -> str:
 
 
 def main() -> None:
-    """Try all, and write the table."""
-    for row in ROWS:
+    """Try all that needs no GPU, and write the table."""
+    for row in filter(here, ROWS):
         for sampling, cell in enumerate(row[4]):
             fine = works(row, cell) if is_algorithm(cell) else cell == ALL_MAPS or refused(row, sampling)
             sys.stdout.write(f"{row[0]}, {row[1]}, {SAMPLING[sampling]}: {cell}{'' if fine else ' FAILS'}\n")

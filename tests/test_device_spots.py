@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from combinations import ROWS, here, is_algorithm, works
+from combinations import refused as refused_there
 from commands import answer, refused
 from kilt.errors import GameError, RunError
 from kilt.games import load_game
@@ -132,6 +134,12 @@ def test_a_depth_limit_is_refused():
     given = LEDUC, LEDUC.replay("c"), "", 0, np.ones((2, 6))
     with pytest.raises(GameError, match="walks on a GPU know no depth limit: leave out `continued`, or the device"):
         resolve(*given, method="unsafe", continued=lambda *_: None, device="gpu")
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not here(row)], ids=lambda row: " on ".join(row[:2]))
+def test_what_the_table_of_combinations_says(row):
+    for sampling, cell in enumerate(row[4]):
+        assert works(row, cell) if is_algorithm(cell) else refused_there(row, sampling), cell
 
 
 @pytest.mark.parametrize("trunk", [0, 1])

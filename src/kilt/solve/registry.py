@@ -82,6 +82,11 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
 
 def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> Solver:
     """The CFR family on an abstract game by walks of the whole one."""
+    if problem.device != CPU:
+        raise RunError(
+            "walks over buckets on a GPU are those of CFR-BR on drawn boards: use cfr-br:2, joint or external, or "
+            "leave out `--device gpu`"
+        )
     return Cfr(TreeTables(problem.bucketed, **how), variant, problem.shares_by(problem.bucketed))
 
 
