@@ -22,17 +22,15 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from kilt.players.agents import load_holdem
 from kilt.runs.budget import Step
 from kilt.runs.folder import RunFolder
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.convergence import plot_convergence
 from kilt.viz.ranges import first_decisions, grids, plot_ranges
-from kilt_lab.reproduce.figure_6_holdem import kept_folder
 
 PICTURES = Path(__file__).parent / "pictures"
-# What `kilt reproduce figure-6.1|figure-6.2 --game holdem.limit.2p --device gpu` kept: H200, 16 November 2026.
-ANSWERS = Path(__file__).parent / "answers-holdem.jsonl"
+# Cells of figures 6.1 and 6.2 in the game of the thesis: see lab/results/experiments/figure-6.1/thesis.json.
+ANSWERS = Path(__file__).parents[1] / "lab" / "results" / "cells" / "figure-6.jsonl"
 GAME = """\
 # Hold'em that ends on the flop: no limit, stacks of 20 big blinds
 GAMEDEF
@@ -163,16 +161,16 @@ def convergence(folder: Path, to: Path) -> None:
 
 def answers(figure: str, folder: Path, to: Path) -> None:
     """Counter-strategies in Leduc hold'em: what they win over what they may lose."""
-    kilt(f"reproduce {figure} --out {shlex.quote(str(to))}", folder)
+    kilt(f"reproduce {figure} --runs 1 --out cells", folder)
+    (folder / "cells" / "figure.png").rename(to)
 
 
 def answers_in_holdem(figure: str, folder: Path, to: Path) -> None:
-    """Counter-strategies in limit hold'em, from the answers that an H200 has found: see `ANSWERS`."""
-    cache = folder / "cache"
-    kept = cache / kept_folder(load_holdem("holdem.limit.2p"), (7, 0, 0, 7)).name
-    kept.mkdir(parents=True)
-    shutil.copy(ANSWERS, kept / "answers.jsonl")
-    kilt(f"reproduce {figure} --game holdem.limit.2p --out {shlex.quote(str(to))}", folder, KILT_CACHE=str(cache))
+    """Counter-strategies in limit hold'em, from the cells that a GPU has measured: see `ANSWERS`."""
+    (folder / "cells").mkdir()
+    shutil.copy(ANSWERS, folder / "cells" / "cells.jsonl")
+    kilt(f"reproduce {figure} --setting thesis --device gpu --out cells", folder)
+    (folder / "cells" / "figure.png").rename(to)
 
 
 def hand_grids(folder: Path, to: Path) -> None:
@@ -191,14 +189,14 @@ def board_classes(folder: Path, to: Path) -> None:
 
 def schemes(folder: Path, to: Path) -> None:
     """What is drawn for an iteration, in abstract games of growing size."""
-    kilt("reproduce figure-3.3 --minutes 0.1 --out schemes.png", folder)
-    (folder / "schemes.png").rename(to)
+    kilt("reproduce figure-3.3 --minutes 0.1 --out schemes", folder)
+    (folder / "schemes" / "figure.png").rename(to)
 
 
 def overtaking(folder: Path, to: Path) -> None:
     """A larger abstraction and a smaller one, over time."""
-    kilt("reproduce tartanian7-figure-1 --out who-leads.png", folder)
-    (folder / "who-leads.png").rename(to)
+    kilt("reproduce tartanian7-figure-1 --out who-leads", folder)
+    (folder / "who-leads" / "figure.png").rename(to)
 
 
 SPOT = (

@@ -40,7 +40,9 @@ from kilt.tree.device_flops import DeviceFlops
 from kilt.tree.parts import flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
-from kilt_lab.reproduce import abstracted, table_2_1
+from kilt_lab.cells import CellBudget as LabBudget
+from kilt_lab.papers.johanson16 import chapter_2
+from kilt_lab.pieces import abstracted
 from test_flops import Quiet
 from test_vector import holdable
 
@@ -94,7 +96,7 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, spot, table_2_1):
+        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, spot, chapter_2):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, device_flops, joint_device):
@@ -259,17 +261,17 @@ def test_flops_on_the_device(shape, tmp_path):
 
 def test_a_table_on_the_device(tmp_path, monkeypatch):
     """All rows, since none takes days there: as on the CPU but for single precision."""
-    monkeypatch.setattr(table_2_1, "GAME", "leduc")
     monkeypatch.setattr(flops, "LOOK", 0.0)
-    rows = answer("reproduce", "table-2.1", "--device", "gpu", "--out", tmp_path / "there")["rows"]
+    table = "reproduce", "table-2.1", "--game", "leduc"
+    rows = answer(*table, "--device", "gpu", "--out", tmp_path / "there")["rows"]
     game = VectorGame(load_game("leduc"))
     for row in rows:
         wanted = VectorProblem(game).mbb(game.exploitability(public_table(game, row["name"])))
         assert row["ours"] == pytest.approx(wanted, rel=1e-5)
-    assert [row["name"] for row in rows] == list(table_2_1.PAPER)
-    assert "use one of cpu, gpu" in refused("reproduce", "table-2.1", "--device", "tpu", "--out", tmp_path / "no")
+    assert [row["name"] for row in rows] == list(chapter_2.PAPER_2_1)
+    assert "use one of cpu, gpu" in refused(*table, "--device", "tpu", "--out", tmp_path / "no")
     monkeypatch.setattr(device_flops, "free_memory", lambda: 1000)
-    line = refused("reproduce", "table-2.1", "--device", "gpu", "--out", tmp_path / "no")
+    line = refused(*table, "--device", "gpu", "--out", tmp_path / "no")
     assert "of the GPU's memory flop by flop, and 0.0 GB are free" in line
 
 
@@ -320,7 +322,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(abstracted, "EARLY", -1.0)
     how = {"variant": "linear", "trunk": 2, "curve": False, "seed": 3}
     monkeypatch.setattr(abstracted, "LEVEL", 1.0)
-    steps = abstracted.converge(problem, "cfr-br", 1e4, Quiet(), **how)
+    steps = abstracted.converge(problem, "cfr-br", LabBudget.of(seconds=1e4), Quiet(), **how)
     assert [step.iterations for step in steps] == [1, 2] and abstracted.settled(steps)
     theirs = Cfr(DrawnTables(game, cards, trunk=2, seed=3), "linear")
     for step in steps:

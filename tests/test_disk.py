@@ -73,10 +73,11 @@ from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
 from kilt.web.views import strategy_view
 from kilt_lab.benchmarks import disk as bench
-from kilt_lab.reproduce import REPRODUCTIONS
-from kilt_lab.reproduce.claims import HOLDS
-from kilt_lab.reproduce.reproduction import Request
+from kilt_lab.claims import HOLDS
+from kilt_lab.menu import EXPERIMENTS
+from kilt_lab.runner import run
 from test_abstract import THREE_ROUNDS
+from test_lab_digits import Quiet
 from test_vector import flat_tree_of, game_of
 from written_out import flat_places
 
@@ -271,15 +272,16 @@ def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
 def _first_actions(solver: Cfr, twin: StrategyAgent, folder) -> None:
     """The figure of first actions, from a folder of subgames: as the flat strategy has them."""
     DiskProblem(solver.tables.subgames.game).save(folder / STRATEGY, solver.current())
-    asked = Request(game=str(folder), out=folder.with_suffix(".png"))
-    found = {row.name: row for row in REPRODUCTIONS["figure-9.4"].reproduce(asked, None).rows}
+    experiment = EXPERIMENTS["figure-9.4"]
+    setting = experiment.setting({}, {"game": str(folder)})
+    found = {row.name: row for row in run(experiment, setting, folder.with_suffix(".figure"), Quiet()).rows}
     opening = twin.policy(twin.game.start(), ())
     limps = opening.share("c")
     assert found["dealer limps"].ours == pytest.approx(100 * limps.mean())  # all hands come to the first decision
     assert found["dealer plays"].ours == pytest.approx(100 - 100 * opening.share("f").mean())
     assert found["hand that limps most"].ours == pytest.approx(100 * limps.max())
     assert "dealer caps with AA" not in found  # there is one raise a round
-    assert asked.out.read_bytes().startswith(b"\x89PNG")
+    assert (folder.with_suffix(".figure") / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -616,7 +618,7 @@ def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):
     assert problem.game.exploitability(strategy.table()) == pytest.approx(last.exploitability, abs=1e-9)
 
 
-def test_the_bench_and_the_counts():
+def test_the_bench_and_the_counts(tmp_path):
     """What is counted of limit hold'em is what the thesis has [Johanson16 chapter 9]; the bench measures any game."""
     figures = {figure.key: figure.value for figure in bench.run(game=game_of("leduc"), iterations=3, dtype=np.float64)}
     assert {"compression_ratio", "overhead", "peak_gb"} < set(figures)
@@ -627,5 +629,6 @@ def test_the_bench_and_the_counts():
     assert "8 to 26" in refused("bench", "disk", "--bits", "18,3x")
     larger = {figure.key: figure.value for figure in bench.larger_game("leduc", 1e-3)}
     assert larger["larger_iterations"] >= 1 and larger["larger_exploitability"] > 0 < larger["larger_peak_gb"]
-    found = REPRODUCTIONS["storage"]
-    assert all(verdict.verdict == HOLDS for verdict in found.verdicts(found.reproduce(Request(), None)))
+    storage = EXPERIMENTS["storage"]
+    found = run(storage, storage.defaults, tmp_path / "storage", Quiet())
+    assert all(verdict.verdict == HOLDS for verdict in found.verdicts)

@@ -28,7 +28,7 @@ from kilt.solve.tables.pairs import PairTables
 from kilt.tree import best_response
 from kilt.tree.flat import Expansion, write_out
 from kilt.tree.vector import VectorGame
-from kilt_lab.reproduce.figure_6_holdem import RNR, OrangeHoldem, Setting, observed
+from kilt_lab.pieces.orange import RNR, CurveSetting, OrangeHoldem, observed
 
 LEDUC = load_game("leduc")
 TWELVE = """
@@ -262,13 +262,10 @@ def test_answers_to_what_orange_was_seen_to_do(cards_of, tmp_path):
     expected = np.repeat(seen, game.layout.actions) * orange
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 5).all()
     for confidence in (RNR, "1-step"):
-        points = list(contest.answers(Setting(confidence, 2000), (0.0, 0.9, 1.0)))
+        points = [contest.answer(CurveSetting(confidence, 2000), share) for share in (0.0, 0.9, 1.0)]
         assert all(point.won <= contest.bound for point in points)
         assert points[0].model < points[1].model < points[2].model
     assert list(contest.ends()[1]) == pytest.approx([game.exploitability(game.responses(orange)), contest.bound])
-    with (folder / "answers.jsonl").open("a") as file:
-        file.write('{"rnr 2000 pro')  # as a machine leaves it that goes down
-    again = OrangeHoldem(LEDUC, pytest.fail, (7, 0, 0, 7), "cpu", iterations=60, orange=by, folder=folder)
-    assert list(again.answers(Setting("1-step", 2000), (0.0, 0.9, 1.0))) == points  # nothing is found twice
-    again._tables = lambda: tables
-    assert (again.orange == orange).all()
+    again = OrangeHoldem(LEDUC, lambda: tables, (7, 0, 0, 7), "cpu", iterations=60, orange=by, folder=folder)
+    again._stepped = pytest.fail
+    assert (again.orange == orange).all()  # it is kept, and not solved twice

@@ -25,6 +25,7 @@ LAYERS = [
         "draws",
         "lanes",
         "machine",
+        "paces",
         "gpu",
         "artifact",
         "archive",
@@ -127,7 +128,7 @@ def test_the_library_does_not_need_the_laboratory():
 
 
 def test_solvers_and_players_do_not_know_each_other():
-    sides = {"solve": "play", "play": "solve", "reproduce": "benchmarks", "benchmarks": "reproduce"}
+    sides = {"solve": "play", "play": "solve", "papers": "benchmarks", "benchmarks": "papers"}
     for path in MODULES:
         for name in imports(path):
             other = sides.get(part(path))

@@ -2,14 +2,12 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,9 +17,7 @@ from commands import answer, kilt, refused
 from kilt import artifact
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.percentile import cut_points
-from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import FULL
-from kilt.config import SolverConfig
 from kilt.errors import AbstractionError, ArtifactError, GameError, RunError
 from kilt.evaluate import flops
 from kilt.evaluate.judge import VectorJudge, judge_of
@@ -30,7 +26,6 @@ from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.players.fixed_agents import fixed_agent
 from kilt.players.profile import Subject
-from kilt.runs.budget import Budget
 from kilt.solve import forms
 from kilt.solve.cfr import Cfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
@@ -39,38 +34,20 @@ from kilt.strategy.postprocess import rule_named
 from kilt.tree.best_response import response_values
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
-from kilt_lab.reproduce import (
-    REPRODUCTIONS,
-    algorithm_4,
-    claims,
-    convergence,
-    differences,
-    figure_2_6,
-    figure_3_4,
-    figure_5_2,
-    figure_6,
-    figure_11_1,
-    fine_bets,
-    flop_classes,
-    post_processing_safety,
-    postprocessing,
-    public_classes,
-    sampling,
-    schmid_figure_5,
-    table_2_1,
-    table_4_1,
-    table_5_3,
-    table_7,
-    table_8,
-    tartanian7_figure_1,
-    tartanian7_sizes,
-    tartanian7_table_2,
-    tilts,
-)
-from kilt_lab.reproduce.agents import with_spare_seeds
-from kilt_lab.reproduce.claims import OPEN, Claim, Row
-from kilt_lab.reproduce.reproduction import ReproductionResult, Request
-from kilt_lab.reproduce.table_2_1 import PAPER, responses_to
+from kilt_lab import claims, menu
+from kilt_lab.cells import CellBudget, changes
+from kilt_lab.claims import OPEN, Claim, Row
+from kilt_lab.experiment import Stopped
+from kilt_lab.menu import EXPERIMENTS
+from kilt_lab.papers.brown15 import post_processing, sampling
+from kilt_lab.papers.johanson16 import chapter_3, chapter_5, chapter_6, chapter_7, chapter_8
+from kilt_lab.papers.johanson16.chapter_2 import PAPER_2_1, responses_to
+from kilt_lab.papers.more import differences, post_processing_safety
+from kilt_lab.papers.schmid15 import flop_classes
+from kilt_lab.pieces import convergence, logs
+from kilt_lab.pieces.agents import with_spare_seeds
+from kilt_lab.runner import run
+from test_lab_digits import small
 from written_out import distribution, tree_of
 
 LIMIT = """GAMEDEF
@@ -92,25 +69,11 @@ SHAPES = {
     "two hole cards": {"ranks": 3, "hole": 2, "most": "2 1 2"},
 }
 
-NO_LIMIT = """GAMEDEF
-nolimit
-numPlayers = 2
-numRounds = 4
-stack = 8 8
-blind = 2 1
-firstPlayer = 2 1 1 1
-numSuits = 3
-numRanks = 4
-numHoleCards = 2
-numBoardCards = 0 3 1 1
-END GAMEDEF
-"""
-
 # The same commands in a process of their own, on a small game, each part of which takes a while.
 MAIN = """
 import sys, time
-import kilt.cli, kilt.evaluate.flops as flops, kilt_lab.reproduce.table_2_1 as table
-table.GAME, flops.OFTEN, wait, part = sys.argv.pop(1), 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
+import kilt.cli, kilt.evaluate.flops as flops
+flops.OFTEN, wait, part = 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
 flops.FlopResponses.time_left = lambda self: 1.0
 flops.FlopResponses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
 kilt.cli.main()
@@ -148,12 +111,11 @@ def flat(short):
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    """The table on a small game, in an empty folder."""
-    monkeypatch.setattr(table_2_1, "GAME", str(written(tmp_path / "tiny.game", "one hole card")))
+    """A small game for the table, and an empty folder."""
     monkeypatch.setattr(flops, "LOOK", 0.0)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "tiny.game"
+    return written(tmp_path / "tiny.game", "one hole card")
 
 
 def written(path, shape):
@@ -251,7 +213,7 @@ def test_mistakes_with_agents(arguments, words):
 # Table 2.1
 
 
-@pytest.mark.parametrize("agent", PAPER)
+@pytest.mark.parametrize("agent", PAPER_2_1)
 def test_best_responses_in_parts(short, flat, agent, tmp_path):
     """As on the flat tree ([Johanson16 §§2.3, 2.4]: both are exact)."""
     responses = responses_to(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
@@ -285,36 +247,43 @@ def test_stopped_parts_go_on_with_the_same_numbers(short, tmp_path):
 
 
 def test_the_table(tiny):
-    """All rows, or those that are asked for."""
-    (asked,) = answer("reproduce", "table-2.1", "--only", "call-or-raise")["rows"]
-    result = kilt("reproduce", "table-2.1", "--threads", 2, "--json")
+    """All rows, or those that are asked for; a deck of its own keeps the paper's numbers away from the difference."""
+    table = "reproduce", "table-2.1", "--game", tiny
+    (asked,) = answer(*table, "--only", "call-or-raise")["rows"]
+    result = kilt(*table, "--threads", 2, "--json")
     rows = json.loads(result.stdout)["rows"]
     assert [row["name"] for row in rows] == ["always-fold", "always-call", "always-raise", "call-or-raise"]
     assert rows[-1] == asked  # what is done is done
-    assert "always-raise, 0% done, kept in kilt-table-2.1; takes about" in result.stderr
+    assert "1 cells were measured before" in result.stderr and "3 are missing" in result.stderr
+    assert "always-raise, 0% done, kept in kilt-table-2.1/work-" in result.stderr
     game = VectorGame(load_game(tiny))
     for row in rows:
         assert row["ours"] == pytest.approx(100 * game.exploitability(public_table(game, row["name"])), abs=1e-6)
-        assert (row["paper"], row["unit"]) == (PAPER[row["name"]], "mbb/g")
+        assert (row["paper"], row["paper_elsewhere"], row["unit"]) == (None, PAPER_2_1[row["name"]], "mbb/g")
         assert sum(row["seats"]) / 2 == row["ours"]
-    assert answer("reproduce", "table-2.1")["rows"] == rows
-    shown = kilt("reproduce", "table-2.1").stdout
-    assert all(word in shown for word in ("paper", "ours", "difference", "3,697.69", "mbb/g"))
+    assert answer(*table)["rows"] == rows
+    assert all(word in kilt(*table).stdout for word in ("paper", "ours", "difference", "mbb/g"))
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_interrupted_tables_go_on(tiny, how):
+    """In the middle of a cell: flops that were walked are not walked again."""
     child = begin(tiny, 0.3, done=1)
     child.send_signal(how)
     out, err = child.communicate(timeout=60)
-    assert out == ""
     if how == signal.SIGINT:
         assert child.returncode == 130
-        assert "to go on: kilt reproduce table-2.1 --only always-raise --out 'my table'" in err
-    kept = artifact.read("my table/always-raise", flops.KIND).figures["done"]
+        assert "what was measured is in my table: the same command goes on" in err
+    else:
+        assert out == ""
+    (kept_in,) = child.kept()
+    kept = artifact.read(kept_in, flops.KIND).figures["done"]
     assert 0 < kept < 8
-    (found,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "my table")["rows"]
-    (unbroken,) = answer("reproduce", "table-2.1", "--only", "always-raise", "--out", "other")["rows"]
+    table = "reproduce", "table-2.1", "--game", tiny, "--only", "always-raise", "--out"
+    again = kilt(*table, "my table", "--json")
+    assert "always-raise, 0% done" not in again.stderr
+    (found,) = json.loads(again.stdout)["rows"]
+    (unbroken,) = answer(*table, "other")["rows"]
     assert found["seats"] == unbroken["seats"]
 
 
@@ -328,17 +297,26 @@ def test_a_second_ctrl_c_leaves_at_once(tiny):
     out, err = child.communicate(timeout=10)
     assert (child.returncode, out) == (130, "")
     assert "the same command goes on" in err
-    assert artifact.exists("my table/always-raise")
+    assert child.kept()
+
+
+class Child(subprocess.Popen):
+    """A command in a process of its own, which keeps best responses."""
+
+    def kept(self):
+        return [path for path in self.folder.glob("my table/work-*/always-raise") if artifact.exists(path)]
 
 
 def begin(game, wait, done=0):
     """Start a row in a process of its own, and wait until it is kept that some parts are done."""
-    command = [sys.executable, "-c", MAIN, game, wait]
-    command += ["reproduce", "table-2.1", "--only", "always-raise", "--threads", 1, "--out", "my table"]
-    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline, kept = time.monotonic() + 120, "my table/always-raise"
+    command = [sys.executable, "-c", MAIN, wait]
+    command += ["reproduce", "table-2.1", "--game", game, "--only", "always-raise", "--threads", 1, "--out", "my table"]
+    Child.folder = game.parent / "here"
+    child = Child(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
     while True:
-        with suppress(ArtifactError):  # it is not there yet, or being replaced
+        with suppress(ArtifactError, ValueError):  # it is not there yet, or being replaced
+            (kept,) = child.kept()
             if artifact.read(kept, flops.KIND).figures["done"] >= done:
                 break
         assert child.poll() is None, child.communicate()
@@ -347,20 +325,21 @@ def begin(game, wait, done=0):
     return child
 
 
-def test_folders_of_something_else(tiny, tmp_path):
-    fold = ("reproduce", "table-2.1", "--only", "always-fold", "--out")
-    kilt(*fold, "mine")
-    os.renames("mine/always-fold", "theirs/always-call")
-    line = refused("reproduce", "table-2.1", "--only", "always-call", "--out", "theirs")
-    assert "best responses to always-fold" in line
-    assert "another folder" in line
-    tiny.write_text(tiny.read_text().replace("raiseSize = 10 10 20", "raiseSize = 10 10 10"))
-    os.renames("theirs/always-call", "mine/always-fold")
-    assert "this is always-fold in the game" in refused(*fold, "mine")
-    (tmp_path / "here" / "file").write_text("")
-    assert "cannot be written" in refused(*fold, "file")
-    (tmp_path / "here" / "always-fold").mkdir()
-    assert "holds no best responses" in refused(*fold, ".")
+def test_folders_of_something_else(short, tmp_path):
+    """Responses to another agent, or in another game, are not gone on with."""
+    game = VectorGame(short, by_board=False)
+    responses_to(game, "always-fold", tmp_path / "mine").go_on(Quiet())
+    (tmp_path / "theirs").mkdir()
+    os.renames(tmp_path / "mine" / "always-fold", tmp_path / "theirs" / "always-call")
+    with pytest.raises(RunError, match=r"best responses to always-fold.*another folder"):
+        responses_to(game, "always-call", tmp_path / "theirs")
+    other = VectorGame(load_game("leduc"), by_board=False)
+    os.renames(tmp_path / "theirs" / "always-call", tmp_path / "mine" / "always-fold")
+    with pytest.raises(RunError, match="this is always-fold in the game"):
+        responses_to(other, "always-fold", tmp_path / "mine")
+    (tmp_path / "always-fold").mkdir()
+    with pytest.raises((ArtifactError, RunError), match="holds no best responses"):
+        responses_to(game, "always-fold", tmp_path)
 
 
 def test_two_processes_at_one_row(tmp_path):
@@ -378,10 +357,11 @@ def test_two_processes_at_one_row(tmp_path):
     [("figure-3.2", "leduc", 400, "mbb/g"), ("figure-3.5", "bluff-1-1", 50, "chips per game")],
 )
 def test_curves_fall(tmp_path, figure, game, iterations, unit):
-    algorithms, path = REPRODUCTIONS[figure].rows, tmp_path / "curves.png"
-    found = convergence.race(game, algorithms, Budget(iterations=iterations), "curves", path, Quiet())
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert [row.name for row in found.rows] == list(algorithms)
+    experiment = EXPERIMENTS[figure]
+    setting = experiment.setting({}, {"game": game, "budget": CellBudget.of(iterations=iterations), "runs": 1})
+    found = run(experiment, setting, tmp_path, Quiet())
+    assert found.picture.read_bytes().startswith(b"\x89PNG")
+    assert [row.name for row in found.rows] == [row.name for row in experiment.rows]
     for row in found.rows:
         curve = row.more["curve"]
         assert (row.unit, row.paper, row.more["iterations"]) == (unit, None, iterations)
@@ -413,7 +393,7 @@ def test_time_is_that_of_solving(monkeypatch):
     evaluate = passing(VectorJudge.evaluate, lambda table: 1000.0)
     monkeypatch.setattr(VectorJudge, "evaluate", evaluate)
     for seconds, measured in ((100, [1, 2, 3, 4, 6, 8, 10]), (50, [1, 5])):
-        steps = convergence.converge(problem, "cfr+", Budget(seconds=seconds), Quiet())
+        steps = convergence.converge(problem, "cfr+", CellBudget.of(seconds=seconds), Quiet())
         assert [step.iterations for step in steps] == measured
         assert [step.seconds for step in steps] == [10 * iterations for iterations in measured]
 
@@ -422,72 +402,56 @@ def test_the_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for figure, game in (("figure-3.2", "leduc"), ("figure-3.5", "bluff-1-1")):
         result = answer("reproduce", figure, "--game", game, "--minutes", 0.002, "--runs", 1)
-        assert [row["name"] for row in result["rows"]] == list(REPRODUCTIONS[figure].rows)
-        assert result["picture"] == f"kilt-{figure}.png"
+        assert [row["name"] for row in result["rows"]] == [row.name for row in EXPERIMENTS[figure].rows]
+        assert result["picture"] == f"kilt-{figure}/figure.png"
         assert (tmp_path / result["picture"]).read_bytes().startswith(b"\x89PNG")
         assert game in result["what"]
     (row,) = answer(
-        "reproduce", "figure-3.5", "-g", "bluff-1-1", "-m", 0.002, "--only", "cfr+", "-o", "one.png", "--runs", 1
+        "reproduce", "figure-3.5", "-g", "bluff-1-1", "-m", 0.002, "--only", "cfr+", "-o", "one", "--runs", 1
     )["rows"]
     assert (row["name"], row["paper"]) == ("cfr+", None)
-    assert (tmp_path / "one.png").exists()
+    assert (tmp_path / "one" / "figure.png").exists()
 
 
-def test_stopped_figures_are_drawn(tmp_path):
-    path, watcher = tmp_path / "curves.png", Quiet(looks=20)
-    found = convergence.race("leduc", ("pcs", "cfr+", "cs"), Budget(iterations=200), "curves", path, watcher)
-    assert [row.name for row in found.rows] == ["pcs", "cfr+"]
-    assert found.rows[1].more["iterations"] < 200
-    assert path.exists()
-    assert watcher.said[-1] == f"stopped; the curves so far are in {path}"
+def test_a_solver_that_is_stopped_is_no_cell():
+    problem = forms.load_problem("leduc", "pcs", form="vector")
+    with pytest.raises(Stopped):
+        convergence.converge(problem, "pcs", CellBudget.of(iterations=200), Quiet(looks=3))
 
 
 def test_what_is_won_from_a_fixed_opponent(tmp_path):
     """A player wins what the game is worth where each seat has its player's rows; PCS draws nothing in Kuhn."""
     game, draws = VectorGame(load_game("leduc")), np.random.default_rng(5)
-    one, other = (figure_3_4.Sight(game, game.symmetrise(draws.random(game.shape))) for _ in range(2))
+    one, other = (chapter_3.Sight(game, game.symmetrise(draws.random(game.shape))) for _ in range(2))
     layout = DecisionLayout.of_vectors(game)
     first = np.repeat(layout.actor == 0, layout.actions)[:, None]
     seats = [np.where(first, mine.table, theirs.table) for mine, theirs in ((one, other), (other, one))]
     worth = [game.expected_value(table) for table in seats]
-    assert figure_3_4.won_from(game, one, other) == pytest.approx((worth[0] - worth[1]) / 2)
+    assert chapter_3.won_from(game, one, other) == pytest.approx((worth[0] - worth[1]) / 2)
 
-    asked = Request(game="kuhn", minutes=0.0002, runs=3, out=tmp_path / "won.png")
-    found = figure_3_4.FIGURE_3_6.reproduce(asked, Quiet())
-    assert tuple(row.name for row in found.rows) == figure_3_4.FIGURE_3_6.rows
+    experiment = EXPERIMENTS["figure-3.6"]
+    setting = experiment.setting({}, {"game": "kuhn", "budget": CellBudget.of(iterations=300), "runs": 3})
+    found = run(experiment, setting, tmp_path, Quiet())
+    assert [row.name for row in found.rows] == [row.name for row in experiment.rows]
     assert [len(row.runs) for row in found.rows] == 3 * [3] + 3 * [0]
     assert 0 <= found.rows[0].more["opponent_exploitability"] < 0.1
     assert all(row.ours < row.more["opponent_exploitability"] for row in found.rows)
     assert found.picture and found.picture.stat().st_size > 10_000
 
 
-def stopped_early(reproduction, asked):
-    """What two runs come to, one of which the user broke off."""
-    watcher = Quiet(looks=10**9)
-    reproduction.run(asked._replace(runs=1), watcher)
-    return reproduction.run(asked._replace(runs=2), Quiet(looks=10**9 - watcher.looks + 1))
-
-
 def test_matches_of_abstractions(tmp_path, monkeypatch):
     """Table 5.3 of [Johanson16]: what all agents win adds up to 0, and claims about others are not decided."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    file, small = tmp_path / "small.game", library()["short.4-1"]
-    file.write_text(
-        small.replace("Ranks = 5", "Ranks = 4").replace("Suits = 4", "Suits = 2").replace("0 3 1 1", "0 1 1 1")
-    )
-    for name, value in {"GAME": str(file), "NODES": 2000, "DEALS": 500}.items():
-        monkeypatch.setattr(table_5_3, name, value)
-    names = "IR-PHS-PHS 5-2-2-2", "IR-PHS-PHS 2-1-1-1", "IR-PHS-PHS 3-2-1-1"
-    found = replace(table_5_3.TABLE, rows=names).reproduce(Request(names, runs=2), Quiet())
-    for row, stopped in zip(found.rows, stopped_early(table_5_3.TABLE, Request(names)).rows, strict=True):
-        assert stopped.runs == row.runs[:1]
+    experiment, setting = small("table-5.3-small", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "here", Quiet())
     won = np.array([row.runs for row in found.rows])
     assert won.sum(axis=0) == pytest.approx(np.zeros(2), abs=1e-9) and (won[:, 0] != won[:, 1]).all()
+    names = {row.name for row in found.rows}
     for row in found.rows:
-        assert row.more["against"].keys() == set(names) - {row.name}
+        assert row.more["against"].keys() == names - {row.name}
         assert row.ours == pytest.approx(np.mean([*row.more["against"].values()])) and row.paper is None
-    assert {verdict.verdict for verdict in table_5_3.TABLE.verdicts(found)} == {OPEN}
-    assert sum(mean for mean in table_5_3.MEANS.values() if mean is not None) == pytest.approx(23.3)
+    assert {verdict.verdict for verdict in found.verdicts} == {OPEN}
+    assert sum(mean for mean in chapter_5.MEANS.values() if mean is not None) == pytest.approx(23.3)
 
 
 def test_spare_seeds():
@@ -513,10 +477,11 @@ def test_spare_seeds():
 
 def test_the_menu():
     listed = answer("reproduce")
-    assert set(listed) == set(REPRODUCTIONS)
-    assert listed["table-2.1"]["rows"] == list(PAPER)
+    assert set(listed) == set(EXPERIMENTS)
+    assert listed["table-2.1"]["rows"] == list(PAPER_2_1)
+    assert listed["figure-3.2"]["settings"] == ["2-1", "2-4"]
     shown = kilt("reproduce").stdout
-    assert all(name in shown for name in REPRODUCTIONS)
+    assert all(name in shown for name in EXPERIMENTS)
     assert "Usage" in kilt("reproduce", "--help").stdout
 
 
@@ -526,16 +491,21 @@ def test_the_menu():
         (["nonesuch"], ["nonesuch", "table-2.1, table-2.3, figure-2.5"]),
         (["--minutes", 2], ["no name", "lists"]),
         (["table-2.1", "--only", "nonesuch"], ["nonesuch", "always-fold, always-call"]),
-        (["table-2.1", "--minutes", 2], ["--minutes 2.0", "use --only, --threads, --out"]),
+        (["table-2.1", "--minutes", 2], ["--seconds has no meaning", "use --only, --game, --device, --threads"]),
         (["table-2.1", "--threads", 0], ["threads is 0", "1 or more"]),
-        (["figure-3.2", "--threads", 2], ["--threads 2", "use --only, --game, --minutes, --out"]),
+        (["figure-3.2", "--threads", 2], ["--threads has no meaning", "--game, --minutes, --iterations, --runs"]),
         (["figure-3.2", "--only", "lp"], ["lp", "cs, opcs, spcs, pcs, cfr+"]),
-        (["figure-3.2", "--minutes", 0], ["0 seconds", "above 0"]),
+        (["figure-3.2", "--minutes", 0], ["--minutes is 0", "above 0"]),
         (["figure-3.2", "--minutes", "nan"], ["nan", "above 0"]),
+        (["figure-3.2", "--minutes", 1, "--iterations", 5], ["--minutes and --iterations", "one budget"]),
+        (["figure-3.2", "--nodes", 5], ["--nodes has no meaning", "--seconds or --iterations"]),
+        (["figure-3.2", "--runs", 0], ["--runs is 0", "an interval needs 3"]),
+        (["figure-3.2", "--jobs", -1], ["--jobs is -1", "0 for as many"]),
+        (["figure-3.2", "--setting", "3-1"], ["no setting '3-1'", "2-1, 2-4"]),
+        (["figure-3.2", "--setting", "2-4", "--quick"], ["leave out --setting"]),
         (["figure-3.2", "--game", "nonesuch"], ["nonesuch", "leduc"]),
         (["figure-3.2", "--game", "openspiel:kuhn_poker"], ["public tree"]),
-        (["figure-3.5", "--out", "picture.txt"], ["picture.txt", ".png"]),
-        (["figure-3.5", "--out", "nonesuch/picture.png"], ["cannot be written", "a folder that is there"]),
+        (["figure-3.5", "--out", "picture.png"], ["picture.png", "is no folder"]),
     ],
 )
 def test_mistakes(tiny, tmp_path, arguments, words):
@@ -544,38 +514,29 @@ def test_mistakes(tiny, tmp_path, arguments, words):
     assert not any((tmp_path / "here").iterdir())
 
 
-def test_cfr_br_with_few_buckets(tmp_path):
+def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
     """Rows of another game have no figure of the paper beside them, and decide nothing about it."""
-    file = tmp_path / "small.game"
-    file.write_text(library()["holdem.3-1"].replace("numRanks = 13", "numRanks = 3").replace("0 3 1", "0 1 1"))
-    asked = Request(("PR-2",), str(file), 0.001, 1, tmp_path / "kept")
-    found = REPRODUCTIONS["figure-4.11"].reproduce(asked, Quiet())
+    experiment, setting = small("figure-4.11", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "kept", Quiet())
     (row,) = found.rows
     assert (row.name, row.paper, row.margin) == ("PR-2", None, None)
-    judge, strategy, _ = Subject.of_run(tmp_path / "kept" / "PR-2").load(1)
+    (folder,) = (tmp_path / "kept").glob("work-*/PR-2")
+    judge, strategy, _ = Subject.of_run(folder).load(1)
     assert 0 < row.ours == pytest.approx(judge.problem.mbb(judge.exploitability(strategy)))
-    assert all(verdict.verdict == OPEN for verdict in REPRODUCTIONS["figure-4.11"].verdicts(found))
+    assert all(verdict.verdict == OPEN for verdict in found.verdicts)
 
 
 def test_trunks_of_cfr_br(tmp_path, monkeypatch):
-    """Each run has points of all trunks; what was found is kept, and a trunk that leaves no round is refused."""
-    file, small = tmp_path / "small.game", library()["short.4-1"]
-    file.write_text(
-        small.replace("Ranks = 5", "Ranks = 4").replace("Suits = 4", "Suits = 2").replace("0 3 1 1", "0 1 1 1")
-    )
-    monkeypatch.setattr(figure_11_1, "FEWER", 3)
-    only = "trunk 2, at first", "trunk 2, in the end", "trunk 3, in the end"
-    asked = Request(only, str(file), 0.0001, 1, tmp_path / "kept", runs=2)
-    found = figure_11_1.FIGURE.reproduce(asked, Quiet())
-    assert tuple(row.name for row in found.rows) == only and all(len(row.runs) == 2 for row in found.rows)
+    """Trunks come to different strategies, and one that leaves no round is refused."""
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    experiment, setting = small("figure-11.1", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "kept", Quiet())
     assert found.picture and found.picture.stat().st_size > 10_000
     ends = {row.name: row for row in found.rows}
-    assert ends["trunk 2, at first"].more["iterations"] <= ends["trunk 2, in the end"].more["iterations"]
-    assert ends["trunk 2, in the end"].runs != ends["trunk 3, in the end"].runs  # trunks come to different strategies
-    monkeypatch.setattr(figure_11_1, "converge", None)
-    assert figure_11_1.FIGURE.reproduce(asked, Quiet()).rows == found.rows
+    assert ends["trunk 2, at first"].more["iterations"] < ends["trunk 2, in the end"].more["iterations"]
+    assert ends["trunk 2, in the end"].runs != ends["trunk 3, in the end"].runs
     with pytest.raises(RunError, match="3 rounds, and a trunk of 3 leaves none"):
-        figure_11_1.FIGURE.reproduce(asked._replace(game="holdem.3-1"), Quiet())
+        experiment.setting({}, {"game": "holdem.3-1"})
 
 
 def test_importing_the_command_is_quick():
@@ -583,20 +544,14 @@ def test_importing_the_command_is_quick():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_options_are_checked_before_anything_is_done():
-    with pytest.raises(RunError, match="no meaning here"):
-        REPRODUCTIONS["table-2.1"].reproduce(Request(game="leduc"), Quiet())
-
-
 @pytest.mark.slow
-def test_answers_to_orange(tmp_path):
+def test_answers_to_orange(tmp_path, monkeypatch):
     """A panel of figure 6.2 on Kuhn: no answer wins more from Orange than the bound, and there is a picture."""
-    found = REPRODUCTIONS["figure-6.2"].reproduce(
-        Request(only=("c",), game="kuhn", out=tmp_path / "answers.png"), Quiet()
-    )
+    experiment, setting = small("figure-6.2", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "answers", Quiet())
     bound, *rows = [row for row in found.rows if row.unit == "mbb/g"]
     assert len(rows) == 18 and all(row.ours <= bound.ours + 1e-6 for row in rows)
-    assert (tmp_path / "answers.png").stat().st_size > 10_000
+    assert found.picture.stat().st_size > 10_000
 
 
 def test_memory_of_trunks():
@@ -612,8 +567,13 @@ def test_memory_of_trunks():
 @pytest.mark.parametrize("name", ["figure-5.2", "schmid-figure-2"])
 def test_distances_of_the_papers(name, monkeypatch):
     """Three digits after the point, of which [Johanson16] rounds some up: 3.10049 is 3.101 there."""
-    monkeypatch.setattr(figure_5_2, "distribution", lambda board: distribution(tuple(board)))
+    monkeypatch.setattr(chapter_5, "distribution", lambda board: distribution(tuple(board)))
     for row in answer("reproduce", name)["rows"]:
+        assert row["ours"] == pytest.approx(row["paper"], abs=6e-4)
+
+
+def test_distances_are_history_aware(monkeypatch):
+    for row in answer("reproduce", "schmid-figure-2")["rows"]:
         assert row["ours"] == pytest.approx(row["paper"], abs=6e-4)
 
 
@@ -621,128 +581,70 @@ def test_distances_of_the_papers(name, monkeypatch):
 def test_abstracted_players_on_a_small_game(name, tmp_path, monkeypatch):
     """Every way, on decks of 20 and 12 cards."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    game = tmp_path / "short.game"
-    game.write_text(library()["holdem.2-1"].replace("numRanks = 13", "numRanks = 5"))
-    rows = REPRODUCTIONS[name].rows
+    experiment, setting = small(name, tmp_path, monkeypatch)
+    brief = setting._replace(budget=CellBudget.of(seconds=0.3))
+    found = run(experiment, brief, tmp_path / "here", Quiet())
     if name == "figure-4.4":
-        picture = tmp_path / "curves.png"
-        said = answer("reproduce", name, "--game", game, "--minutes", 0.005, "--threads", 1, "--out", picture)
-        assert picture.read_bytes()[:4] == b"\x89PNG"
-        assert {row["information_sets"] for row in said["rows"]} == {4 * 5 + 12 * 25}
-    else:  # the abstractions with imperfect recall have more buckets than there are hands before the flop
-        rows = [row for row in rows if row.startswith("PR-KE-KO")]
-        only = [part for row in rows for part in ("--only", row)]
-        game.write_text(
-            library()["short.4-1"].replace("numSuits = 4", "numSuits = 3").replace("Ranks = 5", "Ranks = 4")
-        )
-        said = answer("reproduce", name, "--game", game, "--minutes", 0.005, "--threads", 1, *only)
-        assert [row["limit_holdem"] for row in said["rows"]] == [282.856, 84.039]
-    assert [row["name"] for row in said["rows"]] == list(rows)
-    assert said["what"] == f"{REPRODUCTIONS[name].what} (here: {game})"
-    for row in said["rows"]:
-        assert row["iterations"] >= 1
-        assert row["ours"] > 0
-        assert row["unit"] == "mbb/g"
+        assert found.picture.read_bytes()[:4] == b"\x89PNG"
+        assert {row.more["information_sets"] for row in found.rows} == {4 * 5 + 12 * 25}
+    else:
+        assert [row.more["paper_elsewhere"] for row in found.rows] == [282.856, 84.039]
+    assert found.title == f"{experiment.what} (here: {setting.game})"
+    for row in found.rows:
+        assert row.more["iterations"] >= 1
+        assert row.ours > 0
+        assert row.unit == "mbb/g"
 
 
-@pytest.fixture
-def no_limit(tmp_path, monkeypatch):
+def test_post_processing_on_a_small_game(tmp_path, monkeypatch):
+    """Table 2 of [Brown15]: a single run has the interval of its hands."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    game = tmp_path / "short.game"
-    game.write_text(NO_LIMIT)
-    return str(game)
+    experiment, setting = small("tartanian7-table-2", tmp_path, monkeypatch)
+    found = run(experiment, setting._replace(runs=1), tmp_path / "here", Quiet())
+    assert [row.paper for row in found.rows] == [30, 103]
+    for row in found.rows:
+        assert row.margin and np.isfinite(row.margin) and row.more["hands"] == 200
+    assert {verdict.verdict for verdict in found.verdicts} == {OPEN}  # one set of agents decides nothing
 
 
-def test_post_processing_on_a_small_game(no_limit, tmp_path, monkeypatch):
-    """Table 2 of [Brown15]: every rule against both opponents, on a deck of 12 cards; agents are kept."""
-
-    def counted(minutes, **how):
-        return SolverConfig(iterations=round(1e6 * minutes), **how)
-
-    for name, value in {
-        "SolverConfig": counted,  # agents that are slow to learn may play alike, and win nothing for certain
-        "GAME": no_limit,
-        "HANDS": 2000,
-        "AGENT": ("IR-PHS-PHS 10-4-4-4", "1x, a"),
-        "CLASSES": PublicPlan(2, 3, base="IR-PHS-PHS 10-6-6-6", codes=6),
-        "OPPONENTS": {"A": ("IR-PHS-PHS 10-5-5-5", "75%, a"), "B": ("IR-KE-KO 10-6-6-6", "50%, 2x, a")},
-    }.items():
-        monkeypatch.setattr(tartanian7_table_2, name, value)
-    asked = "reproduce", "tartanian7-table-2", "--minutes", 0.01, "--threads", 1, "--out", tmp_path / "out"
-    rows = answer(*asked)["rows"]
-    assert [row["name"] for row in rows] == list(REPRODUCTIONS["tartanian7-table-2"].rows)
-    assert [row["paper"] for row in rows] == [30, 10, 55, 19, 35, 19, None, None, 39, 103]
-    for row in rows:
-        low, high = row["ci95"]
-        assert low < row["ours"] < high
-        assert row["hands"] == 200
-    shown = kilt(*asked, "--only", "new-0.2 against B").stdout
-    again = rows[-1]
-    assert f"{again['ours']:.1f} ± {(again['ci95'][1] - again['ci95'][0]) / 2:.1f}" in shown
-
-
-def test_classes_of_flops_on_a_small_game(no_limit, tmp_path, monkeypatch):
+def test_classes_of_flops_on_a_small_game(tmp_path, monkeypatch):
     """Figure 5 of [Schmid15], on a deck of 12 cards: averaging over bets tells more than hands that are played out."""
-    small = {"GAME": no_limit, "CLASSES": 2, "PAPER": {6: 1.5}, "PACE": 10_000, "DEALS": 1000, "HANDS": 1000}
-    for name, value in small.items():
-        monkeypatch.setattr(schmid_figure_5, name, value)
-    monkeypatch.setattr(schmid_figure_5, "plan_named", lambda name, cards: plan_named(name.replace("169", "10"), cards))
-    out = tmp_path / "out"
-    asked = "--minutes", 1, "--threads", 1, "--out", out, "--only", "6 buckets"
-    monkeypatch.setitem(REPRODUCTIONS, "schmid-figure-5", replace(schmid_figure_5.FIGURE, rows=("6 buckets",)))
-    found = answer("reproduce", "schmid-figure-5", *asked, "--runs", 1)
-    (row,) = found["rows"]
-    ((low, high),) = row["deals_ci95"]
-    assert low < row["ours"] < high
-    assert high - low < row["played_out_ci95"][1] - row["played_out_ci95"][0]
-    assert row["iterations"] == [[10_000, 10_000]] and row["deals"] == 1000
-    assert all(verdict["verdict"] == "not decided" for verdict in found["claims"])  # by one run
-    public, plain = (CardAbstraction.load(out / f"{name}-6" / "cards") for name in ("public", "plain"))
+    monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
+    experiment, setting = small("schmid-figure-5", tmp_path, monkeypatch)
+    (row,) = run(experiment, setting._replace(runs=1), tmp_path / "out", Quiet()).rows
+    ((low, high),) = row.more["deals_ci95"]
+    assert low < row.ours < high
+    assert high - low < row.more["played_out_ci95"][1] - row.more["played_out_ci95"][0]
+    assert row.more["iterations"] == [[10_000, 10_000]] and row.more["deals"] == 1000
+    (folder,) = tmp_path.glob("out/work-*")
+    public, plain = (CardAbstraction.load(folder / f"{name}-6" / "cards") for name in ("public", "plain"))
     assert [this.buckets for this in public.rounds] == [this.buckets for this in plain.rounds]
     alike = [np.array_equal(mine.table, theirs.table) for mine, theirs in zip(public.rounds, plain.rounds, strict=True)]
     assert alike == [True, False, True, True][: len(alike)]
-
-    shutil.rmtree(out / "plain-6")  # a run that is done is not asked for its agents again
-    (more,) = answer("reproduce", "schmid-figure-5", *asked, "--runs", 2)["rows"]
-    assert more["runs"][0] == row["ours"] and len(set(more["runs"])) == 2
-    assert not (out / "plain-6").exists() and (out / "plain-6-run-1").exists()
+    (more,) = run(experiment, setting, tmp_path / "out", Quiet()).rows
+    assert more.runs[0] == row.ours and len(set(more.runs)) == 2
+    assert (folder / "plain-6-run-1").exists()
 
 
 def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     """Tables 7.1 to 7.4 and 8 of [Johanson16], on Leduc hold'em; the logs that they share are judged once."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    solution = table_7.Style("IR-PHS-PHS 3-3")
-    styles = {
-        "S2298": solution,
-        "CFR8": table_7.Style("IR-PHS-PHS 2-2"),
-        "Orange": solution._replace(tilt=(70, 0, 0, 70)),
-    }
-    for name, value in {
-        "GAME": "leduc",
-        "HANDS": 60,
-        "DEALS": 256,
-        "SolverConfig": lambda minutes, threads, seed: SolverConfig(iterations=500, threads=threads, seed=seed),
-        "AGENTS": styles,
-        "OPPONENT_STYLE": solution._replace(tilt=(0, 0, -50, 0)),
-    }.items():
-        monkeypatch.setattr(table_7, name, value)
-    monkeypatch.setattr(table_8, "DEALS", 10)
-    monkeypatch.setattr(table_8, "MATCHES", 2)
-    asked = "--threads", 1, "--out", tmp_path / "out", "--runs"
     found = {}
     for name in ("table-7.1", "table-7.2", "table-7.3", "table-7.4", "table-8"):
-        said = answer("reproduce", name, *asked, 1)
-        assert {one["verdict"] for one in said["claims"]} == {"not decided"}  # one set of agents decides nothing
-        rows = said["rows"]
-        assert [row["name"] for row in rows] == list(REPRODUCTIONS[name].rows)
+        experiment, setting = small(name, tmp_path, monkeypatch)
+        result = run(experiment, setting._replace(runs=1), tmp_path / "out", Quiet())
+        assert {one.verdict for one in result.verdicts} == {"not decided"}  # one set of agents decides nothing
+        rows = [row.figures() for row in result.rows]
+        assert [row["name"] for row in rows] == [row.name for row in experiment.rows]
         found |= {(name, row["name"]): row for row in rows}
         if name == "table-7.1":
-            judged = sorted(tmp_path.glob("out/*.json"))
+            judged = sorted(tmp_path.glob("out/work-*/*.json"))
             kept = [file.stat().st_mtime_ns for file in judged]
             assert [file.name for file in judged] == ["S2298-60.json"]
     assert [file.stat().st_mtime_ns for file in judged] == kept
     money = found["table-7.1", "S2298 basic"]
-    assert (money["paper"], money["paper_rmse"], money["effective_hands"]) == (5103, 161, 60)
+    assert (money["paper"], money["paper_elsewhere"], money["effective_hands"]) == (None, 5103, 60)
+    assert money["paper_rmse"] == 161
     assert money["rmse"] == pytest.approx((money["bias"] ** 2 + money["ours"] ** 2 / 1000) ** 0.5)
     assert found["table-7.1", "S2298 all-cards"]["ours"] < money["ours"] != found["table-7.1", "Orange basic"]["ours"]
     assert found["table-7.3", "S2298 basic"]["ours"] == money["ours"]
@@ -761,14 +663,9 @@ def test_estimators_and_portfolios_on_a_small_game(tmp_path, monkeypatch):
     )
     assert 0 < near["largest_share"] <= 1
     plain = found["table-8", "basic"]
-    assert plain["paper"] == 1 and plain["runs"] == [plain["ours"]] == [sum(plain["matches"][0])]
+    assert plain["paper"] == 1 and plain["runs"] == (plain["ours"],) == (sum(plain["matches"][0]),)
     assert [sum(match.values()) for match in plain["chosen"][0]] == [20, 20]
     assert {*plain["chosen"][0][0]} == {"S2298", "CFR8", "Orange"}
-    (older,) = judged  # one that an older version has kept, without what partial information changes
-    older.write_text(older.read_text().replace('"hidden"', '"nonesuch"'))
-    again, other = answer("reproduce", "table-7.3", *asked, 2, "--only", "S2298 basic")["rows"][0]["runs"]
-    assert '"hidden"' in older.read_text()
-    assert again == money["ours"] != other and (tmp_path / "out" / "run-1" / "S2298-60.json").exists()
 
 
 def test_limits_of_deviations_off_policy(monkeypatch):
@@ -777,27 +674,23 @@ def test_limits_of_deviations_off_policy(monkeypatch):
     likely, judged = np.array([4, 2, 2]) / 8, np.array([2, 2, 4]) / 8
     ratio = (likely / judged)[hands]
     exact = np.sqrt(likely @ (judged / likely * pays) ** 2 - (judged @ pays) ** 2)
-    found = table_7._limit(pays[hands] * ratio, ratio)
+    found = logs._limit(pays[hands] * ratio, ratio)
     assert found["deviation"] == pytest.approx(exact)
     assert found["largest_share"] == pytest.approx(50 / (2 * 4.5 + 2 + 4 * 50))
     assert found["at_least"] < exact
     many = np.tile(pays[hands] * ratio, 10**5), np.tile(ratio, 10**5)
-    assert 0.99 < table_7._limit(*many)["at_least"] / exact < 1
-    monkeypatch.setattr(table_7, "CAP", 1.5)
-    assert 0 < table_7._limit(*many)["at_least"] / exact < 0.99
-    more = table_7._limit(np.append(pays[hands] * ratio, 0), np.append(ratio, 0))  # what the other never does
+    assert 0.99 < logs._limit(*many)["at_least"] / exact < 1
+    monkeypatch.setattr(logs, "CAP", 1.5)
+    assert 0 < logs._limit(*many)["at_least"] / exact < 0.99
+    more = logs._limit(np.append(pays[hands] * ratio, 0), np.append(ratio, 0))  # what the other never does
     assert more["largest_share"] == found["largest_share"]
 
 
 def test_tilts_and_overfitting(tmp_path, monkeypatch):
     """Differences to no tilt over several abstractions; real exploitability beside that inside the abstraction."""
-    for name, value in {"KINDS": ("PHS-PHS",), "FEWEST": 1, "MOST": 2, "ITERATIONS": 5}.items():
-        monkeypatch.setattr(tilts, name, value)
-    monkeypatch.setattr(figure_2_6, "FIRST", 0)
-    monkeypatch.setattr(figure_2_6, "LAST", 2)
-    asked = Request(game="leduc", out=tmp_path / "tilts.png", threads=1, runs=3)
-    found = REPRODUCTIONS["figure-2.5"].reproduce(asked._replace(only=("+7%", "-25%")), Quiet())
-    rows = [row.figures() for row in found.rows]
+    experiment, setting = small("figure-2.5", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "tilts", Quiet())
+    rows = sorted((row.figures() for row in found.rows), key=lambda row: -row["tilt"][0])
     assert [row["tilt"] for row in rows] == [[7, 0, 0, 7], [-25, 0, 0, -25]]
     assert rows[0]["paper"] == pytest.approx(-5.81)
     for row in rows:
@@ -806,10 +699,11 @@ def test_tilts_and_overfitting(tmp_path, monkeypatch):
         assert row["ours"] == pytest.approx(row["exploitability"] - row["without"])
         assert row["ci95"][0] < row["ours"] < row["ci95"][1]
     assert found.picture.stat().st_size > 10_000
-    found = REPRODUCTIONS["figure-2.6"].reproduce(asked._replace(out=tmp_path / "curve.png"), Quiet(looks=2))
+    experiment, setting = small("figure-2.6", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "curve", Quiet(looks=5))
     rows = {row.name: row for row in found.rows}
     curves = [*rows["rise"].more["curves"].values()]
-    assert len(curves) == 2  # then somebody has stopped it
+    assert len(curves) == 1 and not found.complete  # then somebody has stopped it
     assert rows["end"].runs == pytest.approx([curve[-1][1] for curve in curves])
     assert rows["lowest"].runs == pytest.approx([min(real for _, real, _ in curve) for curve in curves])
     for curve in curves:
@@ -824,6 +718,7 @@ def test_claims_are_decided_by_intervals():
         Row.of_runs("high", [2.0, 6.1, 9.9], "chips"),
         Row.of_runs("once", [100.0], "chips"),
         Row("exact", 3.0, 3.004, "chips", 0.0, {}),
+        Row.of_runs("other seeds", [6.0, 100.0, 101.0, 10.0], "chips", seeds=(1, 7, 8, 2)),
     ]
 
     def verdict(slack):
@@ -831,6 +726,9 @@ def test_claims_are_decided_by_intervals():
 
     assert verdict(claims.lower("low", "high")) == "holds"  # by about 1 in each run, whatever the runs come to
     assert verdict(claims.higher("low", "high")) == "does not hold"
+    # By seeds: 6.0 less 5.0 and 10.0 less 9.0, though two more runs are far off, and others stand in their places.
+    assert claims.contrast({"other seeds": 1.0, "low": -1.0})({row.name: row for row in rows}).low == -np.inf
+    assert claims.contrast({"high": 1.0, "low": -1.0})({row.name: row for row in rows}).high < 2
     assert verdict(claims.lower("low", "exact")) == "not decided"
     assert verdict(claims.lower("exact", "once")) == "not decided"  # of a single run nobody knows the error
     assert verdict(claims.lower("low", "nonesuch")) == "not decided"
@@ -865,7 +763,7 @@ def one_of(found, *words):
 )
 def test_matches_are_won_by_a_margin_and_significantly_by_a_test_against_zero(won, wanted):
     """[Johanson16 §8.2]: the first row has a margin of 25 big blinds, the second a one-sided 95% test against 0."""
-    assert table_8.outcome(won) == wanted
+    assert chapter_8.outcome(won) == wanted
 
 
 def test_more_significant_matches_by_one_estimator_than_by_another():
@@ -884,7 +782,7 @@ def test_more_significant_matches_by_one_estimator_than_by_another():
         (mixed, none, "not decided"),
         (more[:1], none[:1], "not decided"),  # one run
     ):
-        (found,) = verdicts(table_8.TABLE, rows(best, money)).values()
+        (found,) = verdicts(chapter_8.TABLE_8, rows(best, money)).values()
         assert found == wanted
 
 
@@ -907,7 +805,7 @@ def test_trunks_end_alike_where_both_have_ended(two, three, wanted):
         for trunk, values in ends.items()
         for point, value in zip(("midway", "in the end"), values, strict=True)
     ]
-    assert one_of(verdicts(figure_11_1.FIGURE, rows), "end alike") == wanted
+    assert one_of(verdicts(EXPERIMENTS["figure-11.1"], rows), "end alike") == wanted
 
 
 @pytest.mark.parametrize(
@@ -925,7 +823,7 @@ def test_biases_by_partial_information_are_decided_by_their_intervals(hidden, bi
     """[Johanson16 table 7.3]: 47 ± 1 to 96 ± 12 count as biases there, 5 ± 13 as none."""
     names = "divat", "bc-divat", "early-folds", "all-cards", "all-cards+bc-divat"
     rows = [Row.of_runs(f"S2298 {name}", hidden, "mb/hand", more={"hidden_biases": hidden}) for name in names]
-    found = verdicts(table_7.TABLE_7_3, rows)
+    found = verdicts(chapter_7.TABLE_7_3, rows)
     for name in names:
         wanted = unbiased if name == "all-cards" else biased
         assert one_of(found, f"on policy {name} is ", "biased") == wanted
@@ -937,7 +835,7 @@ def test_limits_of_money_are_decided_over_runs():
     def found(bounds, deviations):
         limit = Row.of_runs("off basic limit", bounds, "", more={"least_bounds": bounds})
         on = Row.of_runs("on basic", deviations, "")
-        return one_of(verdicts(table_7.TABLE_7_2, [limit, on]), "4 times as much")
+        return one_of(verdicts(chapter_7.TABLE_7_2, [limit, on]), "4 times as much")
 
     assert found([40_000.0, 45_000.0, 42_000.0], [5200.0, 5300.0, 5250.0]) == "holds"
     assert found([4_000.0, 4_500.0, 4_200.0], [5200.0, 5300.0, 5250.0]) == "not decided"
@@ -947,7 +845,7 @@ def test_limits_of_money_are_decided_over_runs():
 
 def answers(*points):
     """A curve of an answer by p: what is won from Orange, exploitability, and what is won from the model."""
-    return [figure_6.Point(share, risk, won, model, 0.0) for share, (won, risk, model) in enumerate(points)]
+    return [chapter_6.AnswerPoint(share, risk, won, model) for share, (won, risk, model) in enumerate(points)]
 
 
 BOUND = 30.0
@@ -959,9 +857,9 @@ SMALL = answers((8, 3, 10), (8.5, 5, 12), (8, 40, 13))  # of which nobody notice
 
 def curves_of_figure_6(figure, curve, few, own):
     """Curves of one run, where data are many, few, or of self-play."""
-    most = figure_6.Setting(games=figure_6.GAMES[-1], confidence="" if figure == "figure-6.1" else "0-10-linear")
-    found = {most._replace(games=games): few for games in figure_6.SCARCE}
-    found |= {most: curve, most._replace(against=figure_6.SELF): own}
+    most = chapter_6.CurveSetting(games=chapter_6.GAMES[-1], confidence="" if figure == "figure-6.1" else "0-10-linear")
+    found = {most._replace(games=games): few for games in chapter_6.SCARCE}
+    found |= {most: curve, most._replace(against=chapter_6.SELF): own}
     if figure == "figure-6.2":
         found |= {most._replace(confidence=name): SOUND for name in ("10-step", "s-curve")}
         found |= {most._replace(confidence=name): SPOILT for name in ("", "1-step")}
@@ -973,10 +871,10 @@ def test_claims_of_figure_6_are_those_of_the_thesis(figure):
     """[Johanson16 §§6.4, 6.6]: all hold where curves are what the thesis says of them, and none where it is turned."""
 
     def decided(*runs):
-        runs = [figure_6.shapes(figure, run, BOUND) for run in runs]
+        runs = [chapter_6.shapes(figure, run, BOUND) for run in runs]
         rows = [Row.of_runs(row, [one[row] for one in runs], "mbb/g") for row in runs[0]]
-        assert {row.name for row in rows} == set(figure_6.SHAPES[figure])
-        return verdicts(REPRODUCTIONS[figure], rows)
+        assert {row.name for row in rows} == set(chapter_6.SHAPES[figure])
+        return verdicts(EXPERIMENTS[figure], rows)
 
     right = curves_of_figure_6(figure, *((SPOILT, POOR, POOR) if figure == "figure-6.1" else (SOUND, SMALL, SMALL)))
     assert set(decided(right, right, right).values()) == {"holds"}
@@ -1002,42 +900,39 @@ def test_only_marginally_more_exploitable(rise, wanted):
     """A tenth of the bound, 3 here, for every P_max below 1 and with 100 and with 1,000 games; at 1 it may be more."""
     curve = answers((8, 3, 10), (8, 3 + rise, 12), (8, 3, 12), (8, 500, 13))
     found = curves_of_figure_6("figure-6.2", SOUND, SMALL, SMALL)
-    linear = figure_6.Setting(games=1000, confidence="0-10-linear")
-    shapes = figure_6.shapes("figure-6.2", found | {linear: curve}, BOUND)
+    linear = chapter_6.CurveSetting(games=1000, confidence="0-10-linear")
+    shapes = chapter_6.shapes("figure-6.2", found | {linear: curve}, BOUND)
     rows = [Row.of_runs(row, [value] * 3, "mbb/g") for row, value in shapes.items()]
-    assert one_of(verdicts(REPRODUCTIONS["figure-6.2"], rows), "marginally") == wanted
+    assert one_of(verdicts(EXPERIMENTS["figure-6.2"], rows), "marginally") == wanted
 
 
 def test_everything_in_small(tmp_path, monkeypatch):
-    """Claims and verdicts of all, in one table; one that fails does not end the others. Every entry has claims."""
-    assert all(entry.claims for entry in REPRODUCTIONS.values())
-    small = {name: REPRODUCTIONS[name] for name in ("table-4.1", "figure-3.2", "table-2.1")}
-    small["figure-3.2"] = replace(small["figure-3.2"], quick=Request(("cs",), "leduc", 0.001, runs=2))
-    small["table-2.1"] = replace(small["table-2.1"], quick=Request(device="nonesuch"))
-    monkeypatch.setattr("kilt_lab.reproduce.REPRODUCTIONS", small)
+    """Claims and verdicts of all, in one table; one that fails does not end the others. Every experiment has claims."""
+    assert all(experiment.claims for experiment in EXPERIMENTS.values())
+    few = {name: EXPERIMENTS[name] for name in ("table-4.1", "figure-3.2", "table-2.1")}
+    brief = changes(only=("cs",), game="leduc", budget=CellBudget.of(seconds=0.06), runs=2)
+    few["figure-3.2"] = replace(few["figure-3.2"], quick=brief)
+    few["table-2.1"] = replace(few["table-2.1"], quick=changes(device="nonesuch"))
+    monkeypatch.setattr(menu, "EXPERIMENTS", few)
     result = kilt("reproduce", "--all", "--quick", "--out", tmp_path / "here", "--json", code=1)
-    said = json.loads(result.stdout)
-    assert [one["name"] for one in said["reproductions"]] == ["table-4.1", "figure-3.2"]
-    assert "nonesuch" in said["failed"]["table-2.1"]
-    counted, curves = said["reproductions"]
+    done = json.loads(result.stdout)
+    assert [one["name"] for one in done["experiments"]] == ["table-4.1", "figure-3.2"]
+    assert "nonesuch" in done["failed"]["table-2.1"]
+    counted, curves = done["experiments"]
     assert {one["verdict"] for one in counted["claims"]} == {"does not hold"}
     assert [one["verdict"] for one in curves["claims"]] == ["not decided"] * 3  # two runs have no interval
     assert {len(row["runs"]) for row in curves["rows"]} == {2}
-    assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2.png")
+    assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2" / "figure.png")
     assert "goes with" in refused("reproduce", "--all", "--minutes", 1)
 
 
 def test_classes_of_flops_that_are_left(tmp_path, monkeypatch):
     """Algorithm 3 as printed runs into few classes; the agreement of classes does not depend on their names."""
-    points = np.random.default_rng(0).random((95, 2))
-    apart = np.abs(points[:, None] - points).sum(axis=2).astype(np.float32)
-    monkeypatch.setattr(flop_classes, "compared", lambda deal, public, folder, threads, watcher: (None, apart))
-    asked = Request(game="short.nolimit.2p", out=tmp_path, runs=3)
-    found = REPRODUCTIONS["tartanian7-algorithm-3"].reproduce(asked, Quiet())
+    experiment, setting = small("tartanian7-algorithm-3", tmp_path, monkeypatch)
+    found = run(experiment, setting._replace(runs=3), tmp_path / "here", Quiet())
     printed, moved = found.rows
     assert printed.ours < moved.ours == moved.paper == 31
-    verdicts = REPRODUCTIONS["tartanian7-algorithm-3"].verdicts(found)
-    assert [one.verdict for one in verdicts] == ["does not hold", "holds"]
+    assert [one.verdict for one in found.verdicts] == ["does not hold", "holds"]
     one, other = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
     assert flop_classes.adjusted_rand_index(one, 2 - other) == pytest.approx(0.242424, abs=1e-6)  # scikit-learn's
     ace, king, queen, deuce = 48, 44, 40, 0
@@ -1047,74 +942,73 @@ def test_classes_of_flops_that_are_left(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", [("table-4.1",), ("--all",)])
-def test_rows_so_far_after_ctrl_c(arguments, monkeypatch):
+def test_rows_so_far_after_ctrl_c(arguments, monkeypatch, tmp_path):
     """What was found is printed, for people and for programs, without verdicts on what was stopped."""
+    monkeypatch.chdir(tmp_path)
+    experiment = EXPERIMENTS["table-4.1"]
+    measure = type(experiment).measure
 
-    def stopped(asked, watcher):
-        watcher.signals.append(signal.SIGINT)
-        return ReproductionResult("half of it", [Row("1-round", 14.52, 14.0, "kB", 0.0, {})])
+    def stopping(self, case, seed, lab):
+        if case == "2-round":
+            lab._watcher.signals.append(signal.SIGINT)
+            lab.check()
+        return measure(self, case, seed, lab)
 
-    small = {"figure-5.2": REPRODUCTIONS["tartanian7-sizes"], "table-4.1": replace(table_4_1.TABLE, run=stopped)}
-    monkeypatch.setattr("kilt_lab.reproduce.REPRODUCTIONS", small)
+    monkeypatch.setattr(type(experiment), "measure", stopping)
+    few = {"figure-5.2": EXPERIMENTS["tartanian7-sizes"], "table-4.1": experiment}
+    monkeypatch.setattr(menu, "EXPERIMENTS", few)
     said = json.loads(kilt("reproduce", *arguments, "--json", code=130).stdout)
     shown = kilt("reproduce", *arguments, code=130).stdout
     if arguments == ("--all",):
-        assert ([one["name"] for one in said["reproductions"]], said["stopped"]) == (["figure-5.2"], "table-4.1")
+        assert ([one["name"] for one in said["experiments"]], said["stopped"]) == (["tartanian7-sizes"], "table-4.1")
         assert "holds" in shown
     else:
-        assert ([row["ours"] for row in said["rows"]], said["claims"], said["stopped"]) == ([14.0], [], True)
+        assert ([row["bytes"] for row in said["rows"]], said["claims"], said["stopped"]) == ([14196], [], True)
         assert "14.52" in shown and "Claims" not in shown
 
 
-def test_sizes_of_tartanian7_and_rules_on_all_decisions():
+def test_sizes_of_tartanian7_and_rules_on_all_decisions(tmp_path, monkeypatch):
     """Latency is hidden where it is shorter than the work; a rule that does nothing leaves exploitability alone."""
+    monkeypatch.chdir(tmp_path)
     said = answer("reproduce", "tartanian7-sizes")
     assert {one["verdict"] for one in said["claims"]} == {"holds"}
     assert said["rows"][-1]["share"] == pytest.approx(0, abs=1e-9) and said["rows"][-1]["paper_share"] == 0.004
-    assert tartanian7_sizes.latency_share(latency=0.1) > 0.5
+    assert sampling.latency_share(latency=0.1) > 0.5
     game = VectorGame(load_game("leduc"))
     table = public_table(game, "call-or-raise")
-    idle, pure = (postprocessing.post_processed(game, table, rule_named(name)) for name in ("none", "bets-1-1-1"))
+    idle, pure = (post_processing.post_processed(game, table, rule_named(name)) for name in ("none", "bets-1-1-1"))
     assert game.exploitability(idle) == pytest.approx(game.exploitability(table))
     assert np.array_equal(pure > 0, table > 0)  # both actions are equally likely, and stay so
 
 
-def test_post_processing_by_exact_exploitability(monkeypatch):
+def test_post_processing_by_exact_exploitability(tmp_path, monkeypatch):
     """Where all of the family is there, a search over it is judged by the runs that it did not see."""
-    monkeypatch.setattr(postprocessing, "FAMILY", ("bets-1-0-0", "bets-0.2-1-1", "bets-1-0-0.15"))
-    rows = tuple(f"{rule}, rough" for rule in postprocessing.FAMILY)
-    *found, search = postprocessing.TABLE.run(Request(rows, runs=2), Quiet()).rows
-    nothing, *rules = found
+    experiment, setting = small("tartanian7-post", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "here", Quiet()).rows
+    rows = [row for row in found if "best" not in row.name]
+    (search,) = [row for row in found if row.name == "best of the family, rough"]
+    nothing, *rules = rows
     assert nothing.runs == pytest.approx([0.0, 0.0], abs=1e-9) and nothing.more["before"] > 0
     best = min(rules, key=lambda row: row.runs[0])
     assert (search.more["rule"] + ", rough", search.ours) == (best.name, best.runs[1])
-    stopped = stopped_early(postprocessing.TABLE, Request(rows))
-    assert [row.runs for row in stopped.rows] == [row.runs[:1] for row in found]
 
 
-def test_sampling_by_exact_exploitability(monkeypatch):
-    """Algorithm 4 as printed is biased on Leduc hold'em; external sampling and pure CFR have as much time."""
-    monkeypatch.setattr(algorithm_4, "NODES", 400_000)
-    found = REPRODUCTIONS["tartanian7-algorithm-4"].reproduce(Request(algorithm_4.ROWS[:2], runs=3), Quiet())
+def test_sampling_by_exact_exploitability(tmp_path):
+    """Algorithm 4 as printed is biased on Leduc hold'em."""
+    experiment = EXPERIMENTS["tartanian7-algorithm-4"]
+    only = tuple(row.name for row in experiment.rows[:2])
+    setting = experiment.setting({}, {"only": only, "runs": 3, "budget": CellBudget.of(nodes=400_000)})
+    found = run(experiment, setting, tmp_path, Quiet())
     printed, weighted = found.rows
-    assert printed.ours > 1.2 * weighted.ours and printed.more["deals"] == pytest.approx(
-        weighted.more["deals"], rel=0.1
-    )
-    verdicts = [one.verdict for one in REPRODUCTIONS["tartanian7-algorithm-4"].verdicts(found)]
-    assert verdicts == ["does not hold", *["not decided"] * 10]
-    monkeypatch.setattr(sampling, "GAMES", ("kuhn",))
-    monkeypatch.setattr(sampling, "solve_for", lambda solver, seconds, *_: solver.step(round(1e6 * seconds)))
-    asked = Request(("external on kuhn", "pure on kuhn"), minutes=0.0005, runs=2)
-    rows = REPRODUCTIONS["tartanian7-pure"].reproduce(asked, Quiet()).rows
-    assert [row.name for row in rows] == list(asked.only) and all(0 < row.ours < 20 for row in rows)
-    assert all(row.more["iterations"] == 30_000 for row in rows)
+    assert printed.ours > 1.2 * weighted.ours
+    assert printed.more["deals"] == pytest.approx(weighted.more["deals"], rel=0.1)
+    assert [one.verdict for one in found.verdicts] == ["does not hold", *["not decided"] * 10]
 
 
-def test_weights_and_deals(monkeypatch):
+def test_weights_and_deals(tmp_path, monkeypatch):
     """Linear weights begin to differ after 16,384 iterations; flat trees draw other deals."""
-    few = {name: (partial(case.exploitability, 2000), "mbb/g") for name, case in differences.CASES.items()}
-    monkeypatch.setattr(differences, "ROWS", few)
-    linear, equal, shared, apart = differences.TABLE.run(Request(runs=1), Quiet()).rows
+    experiment, setting = small("differences", tmp_path, monkeypatch)
+    linear, equal, shared, apart, _ = run(experiment, setting._replace(runs=1), tmp_path / "here", Quiet()).rows
     assert linear.runs == equal.runs and shared.runs != apart.runs
     assert all(0 < value < 1000 for row in (linear, shared, apart) for value in row.runs)
 
@@ -1129,61 +1023,37 @@ def test_weights_in_play(tmp_path, monkeypatch):
 
 
 def test_abstractions_that_meet(tmp_path, monkeypatch):
-    """Figure 1 of [Brown15], and classes of boards in play, with a private card and a board of one."""
+    """Figure 1 of [Brown15], and fine bets, with a private card and a board of one."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "tiny.game"
-    file.write_text(library()["leduc"].replace("numRanks = 3", "numRanks = 6"))
-    for module, settings in {
-        tartanian7_figure_1: {
-            "LARGE": "IR-PHS-PHS {}-3",
-            "SMALL": "IR-PHS-PHS {}-2",
-            "OPPONENTS": {"A": "IR-PHS-PHS {}-4"},
-            "CLASSES": PublicPlan(2, 3, base="IR-PHS-PHS 6-6", codes=0),
-            "LEARNT": 20_000,
-        },
-        public_classes: {"PLAIN": "IR-PHS-PHS {}-4", "INSIDE": "IR-PHS-PHS {}-2", "CLASSES": 2, "NODES": 20_000},
-        fine_bets: {"AGENT": "IR-PHS-PHS {}-3", "OPPONENTS": {"A": "IR-PHS-PHS {}-4"}, "NODES": 20_000},
-    }.items():
-        for name, value in ({"GAME": str(file), "ACTIONS": "", "DEALS": 500} | settings).items():
-            monkeypatch.setattr(module, name, value)
-    points = [
-        tartanian7_figure_1.Checkpoint(9000, times, name) for times in (1, 9) for name in ("A", "the smaller one")
-    ]
-    points.append(points[-1]._replace(rule="purification-after-first"))
-    monkeypatch.setattr(tartanian7_figure_1, "ROWS", {str(point): point for point in points})
-    found = tartanian7_figure_1.FIGURE.run(Request(out=tmp_path / "figure.png", runs=2), Quiet())
-    direct, purified = found.rows[-2:]
+    experiment, setting = small("tartanian7-figure-1", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "time", Quiet())
+    rows = {row.name: row for row in found.rows}
+    direct, purified = [row for name, row in rows.items() if "9 times" in name and "smaller" in name]
     assert direct.name == "0.009M nodes, 9 times as many cores, against the smaller one"
     assert purified.name == f"{direct.name}, purified" and purified.runs != direct.runs
-    assert (tmp_path / "figure.png").stat().st_size > 10_000
-    first, second = (found.rows[place].ours - found.rows[place + 2].ours for place in (0, 1))
-    assert first < 0 and second < 0  # nine times as many nodes are better, against whomever
-    stopped = stopped_early(tartanian7_figure_1.FIGURE, Request(out=tmp_path / "early.png"))
-    assert [row.runs for row in stopped.rows] == [row.runs[:1] for row in found.rows] and stopped.picture.exists()
-    rows = stopped_early(public_classes.TABLE, Request(("schmid, medoids", "schmid, average"))).rows
-    assert [row.name for row in rows] == ["schmid, medoids", "schmid, average"]
-    assert all(0 < abs(row.ours) < 2000 for row in rows)
-    monkeypatch.setattr(fine_bets, "VARIATIONS", ("bets-0-1-1", "bets-1-0-0.15"))
-    rules = ("none", "purification-after-first", "new-0", "bets-0-1-1", "bets-1-0-0.15")
-    asked = Request(tuple(f"{rule} against A" for rule in rules))
-    *rows, search = fine_bets.TABLE.run(asked._replace(runs=2), Quiet()).rows
-    assert [row.runs for row in stopped_early(fine_bets.TABLE, asked).rows] == [row.runs[:1] for row in rows]
-    won = {row.name.partition(" ")[0]: row.runs for row in rows}
+    assert found.picture.stat().st_size > 10_000
+    for opponent in ("A", "the smaller one"):  # nine times as many nodes are better, against whomever
+        few, many = (
+            f"0.009M nodes, {cores}, against {opponent}" for cores in ("as many cores", "9 times as many cores")
+        )
+        assert rows[few].ours < rows[many].ours
+    experiment, setting = small("tartanian7-bets", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "bets", Quiet())
+    won = {row.name.partition(" against ")[0]: row.runs for row in found.rows}
     assert won["new-0"] == won["bets-0-1-1"] and won["none"] != won["purification-after-first"]
     assert np.mean(won["new-0"]) < np.mean(won["none"])  # whoever folds whenever he sometimes does loses
+    search = found.rows[-1]
     best = max(("bets-0-1-1", "bets-1-0-0.15"), key=lambda rule: won[rule][0])
     assert search.more["rule"] == best
     assert search.ours == pytest.approx(won[best][1] - won["purification-after-first"][1])
 
 
-def test_post_processing_is_judged_by_matches_and_by_local_best_response(tmp_path):
+def test_post_processing_is_judged_by_matches_and_by_local_best_response(tmp_path, monkeypatch):
     """A small run: every rule against the best, LBR with off-tree sizes; claims follow the intervals."""
     table = post_processing_safety
-    measures = table.MATCH, table.TREE
-    names = [table.row_name("demo", rule, measure) for rule in ("none", "new-0.2") for measure in measures]
-    asked = Request(only=tuple(names), game="short.nolimit.2p", minutes=0.01, threads=1, out=tmp_path, runs=1)
-    found = table.TABLE.reproduce(asked, Quiet())
-    assert [row.name for row in found.rows] == names and {row.unit for row in found.rows} == {"mbb/h"}
+    experiment, setting = small("post-processing-safety", tmp_path, monkeypatch)
+    found = run(experiment, setting, tmp_path / "here", Quiet())
+    assert {row.unit for row in found.rows} == {"mbb/h"} and len(found.rows) == 4
     best = found.rows[0].more["best"]
     assert best in table.RULES
     assert all(row.ours == 0 for row in found.rows if row.name == table.row_name("demo", best, table.MATCH))
@@ -1191,8 +1061,8 @@ def test_post_processing_is_judged_by_matches_and_by_local_best_response(tmp_pat
     for measure in table.ROUNDS:
         for rule, won in (("none", 900.0), ("new-0.2", 2000.0)):
             rows.append(Row.of_runs(table.row_name("demo", rule, measure), (won, won + 9, won - 9), "mbb/h"))
-    verdicts = [one.verdict for one in table.TABLE.verdicts(ReproductionResult("", rows))]
+    verdicts = [one.verdict for one in experiment.verdicts(rows)]
     assert verdicts == ["holds", "holds", "not decided", "not decided"]
     rows[0] = Row.of_runs(rows[0].name, (-70.0, -71.0, -72.0), "mbb/h")
-    assert table.TABLE.verdicts(ReproductionResult("", rows))[0].verdict == "does not hold"
+    assert experiment.verdicts(rows)[0].verdict == "does not hold"
     assert table.config_sizes(["1x, a / 50%, 1x, a; 1x, a"]) == ["50%", "1x", "a", "1x", "a"]

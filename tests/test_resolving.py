@@ -18,7 +18,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, RESPOND
-from kilt_lab.reproduce.resolving import CASES, KnownStrategy, PureContinuations, Solved, after, events, subgames
+from kilt_lab.pieces.resolving import CASES, KnownStrategy, PureContinuations, Solved, after, events, subgames
 
 LEDUC = load_game("leduc")
 HANDS = [hand for hand in range(6) if hand != 3]  # all but the card on the board

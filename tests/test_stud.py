@@ -28,7 +28,7 @@ from kilt.solve.tables.flat import FlatTables
 from kilt.tree.best_response import expected_value, exploitability, response_values, uniform
 from kilt.tree.flat import flat_tree, merge
 from kilt.tree.vector import VectorGame
-from kilt_lab.reproduce import schmid_stud
+from kilt_lab.papers.schmid15 import distances
 
 EACH_DOWN, EACH_UP = [(0, False), (1, False)], [(0, True), (1, True)]
 # Ranks, suits, up-cards and cards face down of the second round, and what both rounds deal card by card.
@@ -258,14 +258,15 @@ def test_classes_in_stud(tmp_path, monkeypatch):
     """The reproduction on a game of two rounds: classes that mean something beat random ones."""
     file = tmp_path / "small.game"
     file.write_text(str(stud_game("both").rules))
-    monkeypatch.setattr(schmid_stud, "ITERATIONS", 30)
-    names = ["earth mover, 8 classes", "random, 8 classes", *schmid_stud.TABLE.rows[-4:]]
+    monkeypatch.setattr(distances, "ITERATIONS", 30)
+    rows = [row.name for row in distances.STUD.rows]
+    names = ["earth mover, 8 classes", "random, 8 classes", *rows[-4:]]
     only = [word for name in names for word in ("--only", name)]
-    found = answer("reproduce", "schmid-stud", "--game", file, "--runs", 3, "--out", tmp_path / "it.png", *only)
+    found = answer("reproduce", "schmid-stud", "--game", file, "--runs", 3, "--out", tmp_path / "it", *only)
     ours = {row["name"]: row["ours"] for row in found["rows"]}
     assert ours["every board"] < ours["earth mover, 8 classes"] < ours["random, 8 classes"]
-    unseen, altogether, _ = (ours[name] for name in schmid_stud.TABLE.rows[-3:])
+    unseen, altogether, _ = (ours[name] for name in rows[-3:])
     assert ours["every board"] < unseen == pytest.approx(altogether)  # of six cards, the last round shows all
-    assert (tmp_path / "it.png").stat().st_size > 1000
+    assert (tmp_path / "it" / "figure.png").stat().st_size > 1000
     assert "too few" in refused("reproduce", "schmid-stud", "--game", file, "--only", "random, 16 classes")
     assert "no stud" in refused("reproduce", "schmid-stud", "--game", "leduc")

@@ -8,6 +8,7 @@ and ``{claim 2}`` for the verdict on the second claim.
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from collections import Counter
@@ -17,9 +18,9 @@ from pathlib import Path
 
 from kilt.errors import RunError
 from kilt_lab.benchmarks.measure import LESS, MORE, better_of
-from kilt_lab.reproduce import REPRODUCTIONS
-from kilt_lab.reproduce.claims import FAILS, HOLDS, OPEN, Verdict
-from kilt_lab.reproduce.reproduction import Reproduction
+from kilt_lab.claims import FAILS, HOLDS, OPEN, Verdict
+from kilt_lab.experiment import Experiment
+from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.results import (
     BENCHMARK,
     EXPERIMENT,
@@ -214,7 +215,7 @@ def _sources(result: Result) -> str:
     return "From: " + "; ".join(dict.fromkeys(map(_origin, result.batches))) + "."
 
 
-def _paper_of(entry: Reproduction) -> str:
+def _paper_of(entry: Experiment) -> str:
     """Return the paper that an entry of the menu is from; empty if it is an experiment of kilt's."""
     text = " ".join([entry.what, *(claim.source for claim in entry.claims)])
     found = re.search("|".join(PAPERS), text)
@@ -223,7 +224,7 @@ def _paper_of(entry: Reproduction) -> str:
 
 def _verdicts(name: str, result: Result) -> list[Verdict]:
     rows = [row.as_row() for row in result.rows]
-    return [claim.verdict(rows) for claim in REPRODUCTIONS[name].claims]
+    return [claim.verdict(rows) for claim in EXPERIMENTS[name].claims]
 
 
 def _of(name: str, results: Results) -> list[Result]:
@@ -233,7 +234,7 @@ def _of(name: str, results: Results) -> list[Result]:
 def _claims(name: str, results: Results) -> list[str]:
     """Return the table of the claims that an experiment decides, a row for each setting that was recorded."""
     rows = []
-    for number_, claim in enumerate(REPRODUCTIONS[name].claims):
+    for number_, claim in enumerate(EXPERIMENTS[name].claims):
         for result in _of(name, results):
             verdict = _verdicts(name, result)[number_]
             margin = "" if verdict.by is None else f"{verdict.by.low:,.4g} to {verdict.by.high:,.4g}"
@@ -250,10 +251,11 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     title = f"[{paper}]" if paper else "Experiments of kilt"
     lines = [NOTICE, f"# {title}", ""]
     lines += ["`kilt reproduce NAME --record` runs an experiment and keeps its rows; the verdicts follow from these."]
-    for name, entry in REPRODUCTIONS.items():
+    for name, entry in EXPERIMENTS.items():
         if _paper_of(entry) != paper:
             continue
-        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.time}.", "", *_claims(name, results)]
+        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.takes()}.", ""]
+        lines += [*_method(entry), *_claims(name, results)]
         for result in _of(name, results):
             lines += ["", f"### {name}, {result.setting}", "", *table_of(result), "", _sources(result)]
             comment = root / "lab" / "results" / f"{result.id}.md"
@@ -262,10 +264,16 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
+def _method(entry: Experiment) -> list[str]:
+    """Return how an experiment measures: the docstring of its class, but for the first line."""
+    _, _, text = (inspect.getdoc(type(entry)) or "").partition("\n\n")
+    return [text.replace("``", "`"), ""] if text else []
+
+
 def commented(text: str, result: Result) -> str:
     """Return a comment on a result with its numbers in place of their names. Raises `RunError` if one is unknown."""
     known = {row.name: row.as_row().found().replace("-", MINUS) for row in result.rows}
-    if result.name in REPRODUCTIONS:
+    if result.name in EXPERIMENTS:
         verdicts = _verdicts(result.name, result)
         known |= {f"claim {place}": verdict.verdict for place, verdict in enumerate(verdicts, 1)}
 
@@ -289,7 +297,7 @@ def _index(results: Results) -> str:
     rows = []
     for paper, stem in [*PAPERS.items(), ("", "more")]:
         found = Counter[str]()
-        for name, entry in REPRODUCTIONS.items():
+        for name, entry in EXPERIMENTS.items():
             if _paper_of(entry) == paper:
                 recorded = _of(name, results)
                 verdicts = [v.verdict for v in _verdicts(name, recorded[0])] if recorded else []

@@ -19,13 +19,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kilt import artifact
 from kilt.errors import RunError
 from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.claims import Row
 from kilt_lab.provenance import provenance, required_clone
-from kilt_lab.reproduce.claims import Row
+
+if TYPE_CHECKING:
+    from kilt_lab.experiment import Found
 
 SCHEMA = 1
 RUN, TRANSCRIBED = "run", "transcribed"
@@ -173,13 +176,12 @@ class ResultRow:
         return cls(**dict(data) | {"runs": runs})
 
     @classmethod
-    def of(cls, row: Row) -> ResultRow:
-        """Return the row of a reproduction, whose runs have the seeds 0, 1, …."""
-        runs = tuple((seed, value, 0) for seed, value in enumerate(row.runs))
+    def of(cls, row: Row, batch_of: Mapping[int, int]) -> ResultRow:
+        """Return a row of an experiment; `batch_of` has the batch of each seed."""
+        runs = tuple((seed, value, batch_of.get(seed, 0)) for seed, value in zip(row.seeds, row.runs, strict=False))
         spread = None if row.margin in (None, inf) or runs else row.margin
-        kept = {key: value for key, value in row.more.items() if isinstance(value, int | float | str)}
         mean = None if runs else row.ours
-        return cls(row.name, row.unit, runs, row.paper, row.margin is None, "", mean, spread, kept)
+        return cls(row.name, row.unit, runs, row.paper, row.margin is None, "", mean, spread, row.more)
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,14 @@ def benchmark_result(name: str, figures: Iterable[Figure], batch: Recording) -> 
     return Result(BENCHMARK, name, slug(batch.machine), f"kilt bench {name}", (batch,), rows)
 
 
-def experiment_result(name: str, setting: str, title: str, rows: Iterable[Row], batch: Recording) -> Result:
-    """Return the result of an experiment whose rows have runs with the seeds 0, 1, …."""
-    return Result(EXPERIMENT, name, setting, title, (batch,), tuple(map(ResultRow.of, rows)))
+def record_experiment(found: Found, setting: str, command: str, wall_seconds: float, cpu_seconds: float) -> Path:
+    """Keep the rows of an experiment, with a batch for each commit at which its cells were measured."""
+    here = Recording.of_run(command, wall_seconds, cpu_seconds)
+    cells = [cell for those in found.measured.cells.values() for cell in those]
+    commits = sorted({cell.commit for cell in cells} - {f"{here.commit}{'+' * here.dirty}"})
+    batches = [here._replace(commit=commit.rstrip("+"), dirty=commit.endswith("+"), load=None) for commit in commits]
+    order = {commit: place for place, commit in enumerate(commits)}
+    batch_of = {cell.seed: order.get(cell.commit, len(commits)) for cell in cells}
+    rows = tuple(ResultRow.of(row, batch_of) for row in found.rows)
+    name = found.experiment.name
+    return record(Result(EXPERIMENT, name, setting, found.title, (*batches, here), rows))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -17,7 +16,7 @@ from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import MissingPeerError
-from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 LARGE = "IR-KE-KO 169-5000-5000-5000"
 SMALL = "IR-KE-KO 169-500-500-500"
@@ -43,7 +42,7 @@ def run(*, long: bool = False) -> list[Figure]:
             figures.append(Figure("ir_ke_ko_500_seconds", f"{SMALL}, after the features", seconds, "s"))
             _, seconds = _build(LARGE, Path(folder), cache, threads)
             figures.append(Figure("ir_ke_ko_5000_seconds", f"{LARGE}, after the features", seconds, "s"))
-            figures.append(Figure("ir_ke_ko_5000_peak_gb", "… memory at most", _peak(), "GB"))
+            figures.append(Figure("ir_ke_ko_5000_peak_gb", "… memory at most", peak_gb(), "GB"))
             for key, name in OTHERS.items():
                 _, seconds = _build(name, Path(folder), cache, threads)
                 figures.append(Figure(key, f"{name}, after the features", seconds, "s"))
@@ -59,7 +58,7 @@ def _features(cache: Path, threads: int) -> list[Figure]:
         features.ochs(r)
     return [
         Figure("features_seconds", "full deck: strengths, histograms, OCHS", perf_counter() - began, "s"),
-        Figure("features_peak_gb", "… memory at most", _peak(), "GB"),
+        Figure("features_peak_gb", "… memory at most", peak_gb(), "GB"),
     ]
 
 
@@ -110,7 +109,3 @@ def _look_up(built: CardAbstraction) -> float:
     last = built.rounds[-1]
     seconds = interleaved({"rows": lambda: last.rows(boards)}, rounds=ROUNDS)
     return 1e6 * seconds["rows"] / BOARDS
-
-
-def _peak() -> float:
-    return getrusage(RUSAGE_SELF).ru_maxrss / 1e6

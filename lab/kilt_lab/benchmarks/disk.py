@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -29,7 +28,7 @@ from kilt.solve.tables.disk_subgames import FINENESS, LoadedSubgame, Subgames
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
-from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 SMALL, LARGE = ("holdem.2-1", 20), ("holdem.2-4", 100)  # games, and iterations
 ROUNDS = 3  # in which both are timed
@@ -73,7 +72,7 @@ def run(
     vectors = VectorGame(rules)
     disk = Cfr(DiskTables(Subgames(vectors, dtype)))
     disk.step(iterations)
-    peak, ratio = _peak(), 4 * disk.tables.subgames.numbers / disk.tables.store.size
+    peak, ratio = peak_gb(), 4 * disk.tables.subgames.numbers / disk.tables.store.size
     larger = larger_game(LARGER, minutes) if long else []  # before anything is in memory
     exact = Cfr(TreeTables(vectors, averaging=False))  # in single precision noise grows where all regrets are near 0
     exact.step(iterations)
@@ -192,7 +191,7 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
         step, blind = run.finish(), run.problem.big_blind or 1.0
         kept = run.solver.tables if isinstance(run.solver, Cfr) else None
         assert isinstance(run.problem, DiskProblem) and isinstance(kept, DiskTables)
-        ratio, peak = 4 * run.problem.subgames.numbers / kept.store.size, _peak()
+        ratio, peak = 4 * run.problem.subgames.numbers / kept.store.size, peak_gb()
     found = 1000 * step.exploitability / blind
     return [
         Figure("larger_exploitability", f"{name}, on disk after {minutes:g} minutes", found, "mbb/g"),
@@ -201,8 +200,3 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
         Figure("larger_compression_ratio", "… 4-byte numbers to files", ratio, "to 1"),
         Figure("larger_peak_gb", "… memory of the process at its peak", peak, "GB"),
     ]
-
-
-def _peak() -> float:
-    """Gigabytes that the process has had in memory at most."""
-    return getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import perf_counter, sleep
 from typing import NamedTuple
@@ -54,6 +55,11 @@ def better_of(key: str) -> str:
         return DIRECTIONS[words]
     ends = ((MORE, MORE_WORDS), (LESS, LESS_WORDS))
     return next((better for better, known in ends if any(words == w or words.endswith(f"_{w}") for w in known)), "")
+
+
+def peak_gb() -> float:
+    """Return how many gigabytes (of 10⁹ bytes) this process has had in memory at most."""
+    return getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], rounds: int = 5, rest: float = 0.0) -> dict[str, float]:

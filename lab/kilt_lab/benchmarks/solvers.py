@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import log
-from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
-from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 ROUNDS = 5
 
@@ -96,7 +95,7 @@ def _two_four(*, long: bool) -> list[Figure]:
         figures.append(
             Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: dcfr+ below 1 mbb/g, two threads", taken, "s")
         )
-        figures.append(Figure("two_four_peak_gb", "… memory at most", getrusage(RUSAGE_SELF).ru_maxrss / 1e6, "GB"))
+        figures.append(Figure("two_four_peak_gb", "… memory at most", peak_gb(), "GB"))
     return figures
 
 

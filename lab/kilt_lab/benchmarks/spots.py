@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -31,7 +30,7 @@ from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt_lab.benchmarks import texas_solver
-from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 THREADS = 2
 TARGET = 0.5  # per cent of the pot
@@ -75,8 +74,7 @@ def run(*, long: bool = False, peer: Path | None = None) -> list[Figure]:
     figures += _decisions()
     if long:
         figures += _measured(("flop",), 1, peer)
-        peak = getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-        figures.append(Figure("flop_gb", "… memory of the process at its peak", peak, "GB"))
+        figures.append(Figure("flop_gb", "… memory of the process at its peak", peak_gb(), "GB"))
     return figures
 
 

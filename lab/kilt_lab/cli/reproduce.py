@@ -1,9 +1,9 @@
-"""``kilt reproduce``: published tables and figures, found again."""
+"""``kilt reproduce``: published tables and figures, measured again."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +14,16 @@ from kilt.cli.show import AsJson, complain, duration, print_json, print_table, s
 from kilt.machine import cpu_seconds
 
 if TYPE_CHECKING:
-    from kilt_lab.reproduce.claims import Verdict
-    from kilt_lab.reproduce.reproduction import Reproduction, ReproductionResult, Request
+    from kilt_lab.cells import Setting
+    from kilt_lab.claims import Verdict
+    from kilt_lab.experiment import Experiment, Found
 
 QUICK = "kilt-quick"  # the folder of quick looks
+
+
+def _number(name: str, letter: str, text: str) -> Any:
+    """Return an option that takes a number of a budget."""
+    return typer.Option(f"--{name}", *[f"-{letter}"] * bool(letter), metavar=name[0].upper(), help=text)
 
 
 def reproduce(
@@ -28,142 +34,170 @@ def reproduce(
         list[str] | None, typer.Option("--only", metavar="ROW", help="Only this row. May be repeated.")
     ] = None,
     game: Annotated[
-        str | None, typer.Option("--game", "-g", metavar="GAME", help="Figures: another game (see `kilt game list`).")
+        str | None, typer.Option("--game", "-g", metavar="GAME", help="Another game (see `kilt game list`).")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", "-m", metavar="M", help="Figures: minutes of solving per algorithm.")
+        float | None, _number("minutes", "m", "How long each cell solves: CPU time of a core, or time of the GPU.")
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", metavar="T", help="Tables: how many threads. Left out: all cores.")
+    seconds: Annotated[float | None, _number("seconds", "", "The same in seconds.")] = None,
+    iterations: Annotated[
+        int | None, _number("iterations", "", "How long each cell solves: so many iterations, whatever they take.")
+    ] = None,
+    nodes: Annotated[int | None, _number("nodes", "", "How long each cell solves: visits of so many nodes.")] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option("--runs", metavar="N", help="How many runs with other seeds; an interval needs 3 or more."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", metavar="T", help="Threads of each cell.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="J", help="Cells that are measured at a time; 0: one for each core."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="D", help="`gpu` for walks on an NVIDIA graphics card.")
+    ] = None,
+    setting: Annotated[
+        str | None, typer.Option("--setting", metavar="S", help="A setting of the experiment that pages show.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            metavar="PATH",
-            help="Figures: the picture to draw. Tables: a folder that keeps what is done, and from which the same "
-            "command goes on. Left out: a name in the current folder.",
+            metavar="FOLDER",
+            help="The folder of cells, runs and pictures, from which the same command goes on. "
+            "Left out: a name in the current folder.",
         ),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="D", help="Tables: `gpu` for walks on an NVIDIA graphics card.")
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option("--runs", metavar="N", help="How many runs with other seeds; an interval needs 3 or more."),
-    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure cells anew that the folder has already.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Do all there are, and say which claims hold.")] = False,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="In small: smaller games, less time, in the folder kilt-quick."),
     ] = False,
     record: Annotated[
-        str | None,
-        typer.Option(
-            "--record", metavar="SETTING", help="Keep the rows in lab/results, under this name (in a clone of kilt)."
-        ),
-    ] = None,
+        bool,
+        typer.Option("--record", help="Keep the rows in lab/results, under the setting's name (in a clone of kilt)."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find published numbers again: paper, ours, difference; and which of the paper's claims hold here.
+    """Measure published numbers again: paper, ours, difference; and which of the paper's claims hold here.
 
-    Long ones say first how long they take. Ctrl-C stops a table so that the same command goes on with it.
+    An experiment has cells: cases, each with several seeds. Each cell is kept as soon as it is measured. After Ctrl-C,
+    or if the machine goes down, the same command measures those that are missing, and so it does with more --runs.
     """
     from kilt.errors import RunError
+    from kilt_lab.cells import CellBudget
+    from kilt_lab.menu import experiment_named
     from kilt_lab.provenance import required_clone
-    from kilt_lab.reproduce import reproduction_named
-    from kilt_lab.reproduce.reproduction import Request
-    from kilt_lab.results import Recording, experiment_result
-    from kilt_lab.results import record as keep
+    from kilt_lab.results import record_experiment
+    from kilt_lab.runner import run
 
-    asked = Request(tuple(dict.fromkeys(only or ())), game, minutes, threads, out, device, runs)
+    budget = CellBudget.of(minutes=minutes, seconds=seconds, iterations=iterations, nodes=nodes)
+    asked = {"only": tuple(dict.fromkeys(only or ())), "game": game, "budget": budget, "runs": runs, "device": device}
+    asked |= {"threads": threads, "jobs": jobs}
+    given = {option: value for option, value in asked.items() if value not in (None, ())}
     if everything:
-        if name is not None or record is not None or asked.given().keys() - {"out"}:
-            raise RunError("--all does everything as it stands: it goes with --quick, --out and --json alone")
-        _print_all(out or Path(QUICK if quick else "."), quick=quick, as_json=as_json)
+        if name is not None or record or setting is not None or given.keys() - {"jobs"}:
+            raise RunError("--all does everything as it stands: it goes with --quick, --out, --jobs and --json alone")
+        _print_all(out or Path(QUICK if quick else "."), given, quick=quick, again=again, as_json=as_json)
         return
     if name is None:
-        if asked != Request() or quick or record is not None:
+        if given or quick or record or setting is not None:
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
         _print_list(as_json=as_json)
         return
-    reproduction = reproduction_named(name)
-    if record is not None:
+    experiment = experiment_named(name)
+    if record:
         required_clone("--record")
+    chosen = experiment.setting(_base(experiment, setting, quick=quick), given)
+    folder = _folder(experiment, out, Path(QUICK) if quick else Path())
     began, before = monotonic(), cpu_seconds()
     with watching() as watcher:
-        found = reproduction.reproduce(_small(reproduction, asked, Path(QUICK)) if quick else asked, watcher)
-    if record is not None and not watcher.signals:
-        batch = Recording.of_run(_command(name, asked, quick=quick), monotonic() - began, cpu_seconds() - before)
-        say(f"recorded in {keep(experiment_result(name, record, found.title, found.rows, batch))}")
-    # After Ctrl-C rows may have had less time than others: they are printed, but they decide nothing.
-    verdicts = [] if watcher.signals else reproduction.verdicts(found)
+        found = run(experiment, chosen, folder, watcher, again=again)
+    if record and found.complete:
+        label = setting or ("quick" if quick else "default")
+        spent = monotonic() - began, cpu_seconds() - before
+        command = shlex.join(["kilt", "reproduce", name, *_changed(experiment, chosen)])
+        say(f"recorded in {record_experiment(found, label, command, *spent)}")
+    # After Ctrl-C some rows may have fewer runs than others: they are printed, but they decide nothing.
+    verdicts = found.verdicts if found.complete else []
     if as_json:
-        print_json(_figures(name, found, verdicts) | ({"stopped": True} if watcher.signals else {}))
-    elif found.rows or not watcher.signals:
+        print_json(_figures(found, verdicts) | ({} if found.complete else {"stopped": True}))
+    elif found.rows or found.complete:
         _print(found)
     if verdicts and not as_json:
         _print_claims("Claims", {name: verdicts})
-    if watcher.signals:
-        raise typer.Exit(128 + watcher.signals[0])
+    if not found.complete:
+        say(f"stopped; what was measured is in {folder}: the same command goes on from it")
+        raise typer.Exit(128 + (watcher.signals or [2])[0])
 
 
-def _command(name: str, asked: Request, *, quick: bool) -> str:
-    """Return the command that asks for this; where it writes is left out."""
-    words = ["kilt", "reproduce", name, *["--quick"] * quick]
-    for option, value in asked.given().items():
-        if option != "out":
-            words += [f"--{option}={each}" for each in (value if isinstance(value, tuple) else (value,))]
-    return shlex.join(words)
+def _base(experiment: Experiment, name: str | None, *, quick: bool) -> Mapping[str, Any]:
+    """Return the changes of a setting by its name, or those of a quick look."""
+    from kilt.errors import RunError
+
+    if name is None:
+        return experiment.quick if quick else {}
+    if quick:
+        raise RunError("--quick is a setting of its own: leave out --setting")
+    if name not in experiment.settings:
+        known = ", ".join(experiment.settings) or "none, so leave out --setting"
+        raise RunError(f"{experiment.name} has no setting {name!r}: it has {known}")
+    return experiment.settings[name]
 
 
-def _small(reproduction: Reproduction, asked: Request, folder: Path) -> Request:
-    """A quick look, for which a folder of its own is made."""
-    from kilt import artifact
+def _folder(experiment: Experiment, out: Path | None, within: Path) -> Path:
+    """Return the folder that an experiment keeps its cells in. Raises `RunError` if `out` cannot be one."""
+    from kilt.errors import RunError
 
-    if reproduction.keeps:
-        with artifact.os_errors(f"{folder} cannot be made"):
-            folder.mkdir(parents=True, exist_ok=True)
-    return reproduction.in_small(asked, folder)
+    if out is not None and (out.is_file() or out.suffix in (".png", ".pdf", ".svg")):
+        raise RunError(f"--out {out} is no folder: give the name of one, in which pictures get names of their own")
+    return out or within / experiment.folder
 
 
-def _print_all(folder: Path, *, quick: bool, as_json: bool) -> None:
-    """Do all reproductions, one after another, and print a table of claims; one that fails does not end the others.
+def _changed(experiment: Experiment, setting: Setting) -> list[str]:
+    """Return the options that differ from the defaults of an experiment."""
+    plain = experiment.defaults.words()
+    return [word for word in setting.words() if word not in plain]
+
+
+def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bool, as_json: bool) -> None:
+    """Run all experiments, one after another, and print a table of claims; one that fails does not end the others.
 
     After Ctrl-C the table has those that were done.
     """
     from kilt.errors import KiltError
-    from kilt_lab.reproduce import REPRODUCTIONS
-    from kilt_lab.reproduce.reproduction import Request
+    from kilt_lab.menu import EXPERIMENTS
+    from kilt_lab.runner import run
 
-    said: list[dict[str, Any]] = []
+    done: list[dict[str, Any]] = []
     verdicts: dict[str, list[Verdict]] = {}
     failed: dict[str, str] = {}
     stopped: dict[str, str] = {}
-    for name, entry in REPRODUCTIONS.items():
+    for name, experiment in EXPERIMENTS.items():
         began, cpu = monotonic(), cpu_seconds()
-        kept = Request(out=folder / entry.keeps) if entry.keeps else Request()
         with watching() as watcher:
             try:
-                found = entry.reproduce(_small(entry, kept, folder) if quick else kept, watcher)
+                setting = experiment.setting(experiment.quick if quick else {}, given)
+                found = run(experiment, setting, folder / experiment.folder, watcher, again=again)
             except KiltError as error:
                 failed[name] = str(error)
                 complain(f"{name}:", str(error))
                 continue
-        if watcher.signals:
+        if not found.complete:
             stopped = {"stopped": name}
             break
         seconds, cpu = monotonic() - began, cpu_seconds() - cpu
         say(f"{name}: done in {duration(seconds)} min, {duration(cpu)} of CPU time")
-        verdicts[name] = entry.verdicts(found)
-        said.append(_figures(name, found, verdicts[name]) | {"wall_seconds": seconds, "cpu_seconds": cpu})
+        verdicts[name] = found.verdicts
+        done.append(_figures(found, verdicts[name]) | {"wall_seconds": seconds, "cpu_seconds": cpu})
     if as_json:
-        print_json({"quick": quick, "reproductions": said, "failed": failed} | stopped)
+        print_json({"quick": quick, "experiments": done, "failed": failed} | stopped)
     elif verdicts:
         _print_claims("Claims, in small" if quick else "Claims", verdicts)
     if stopped:
-        raise typer.Exit(128 + watcher.signals[0])
+        raise typer.Exit(128 + (watcher.signals or [2])[0])
     if failed:
         raise typer.Exit(1)
 
@@ -174,42 +208,48 @@ def _print_claims(title: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None
         for name, those in verdicts.items()
         for verdict in those
     ]
-    print_table(title, ["reproduction", "claim", "verdict"], rows)
+    print_table(title, ["experiment", "claim", "verdict"], rows)
 
 
 def _print_list(*, as_json: bool) -> None:
-    from kilt_lab.reproduce import REPRODUCTIONS
+    from kilt_lab.menu import EXPERIMENTS
 
     if as_json:
-        said = ("what", "hint", "time", "rows", "options")
-        print_json(
-            {
-                name: {key: getattr(entry, key) for key in said}
-                | {"claims": [{"claim": claim.says, "source": claim.source} for claim in entry.claims]}
-                for name, entry in REPRODUCTIONS.items()
-            }
-        )
+        print_json({name: _listed(experiment) for name, experiment in EXPERIMENTS.items()})
         return
     rows = [
-        [
-            name,
-            "\n".join(["; ".join(filter(None, (entry.what, entry.hint))), *(f"· {one.says}" for one in entry.claims)]),
-            entry.time,
-        ]
-        for name, entry in REPRODUCTIONS.items()
+        [name, "\n".join(["; ".join(filter(None, (one.what, one.hint))), *_says(one.claims)]), one.takes()]
+        for name, one in EXPERIMENTS.items()
     ]
-    print_table("Reproductions", ["name", "what it is, and what the paper claims", "how long it takes"], rows)
+    print_table("Experiments", ["name", "what it is, and what the paper claims", "how long it takes"], rows)
 
 
-def _figures(name: str, found: ReproductionResult, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """A reproduction as an object for JSON."""
+def _says(claims: Iterable[Any]) -> list[str]:
+    return [f"· {one.says}" for one in claims]
+
+
+def _listed(experiment: Experiment) -> dict[str, Any]:
+    """Return an entry of the menu as an object for JSON."""
+    return {
+        "what": experiment.what,
+        "hint": experiment.hint,
+        "time": experiment.takes(),
+        "rows": [row.name for row in experiment.rows],
+        "options": experiment.options(),
+        "settings": list(experiment.settings),
+        "claims": [{"claim": claim.says, "source": claim.source} for claim in experiment.claims],
+    }
+
+
+def _figures(found: Found, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return what was found as an object for JSON."""
     picture = {"picture": str(found.picture)} if found.picture else {}
     rows = [row.figures() for row in found.rows]
     claims = [verdict.figures() for verdict in verdicts]
-    return {"name": name, "what": found.title, "rows": rows, "claims": claims} | picture
+    return {"name": found.experiment.name, "what": found.title, "rows": rows, "claims": claims} | picture
 
 
-def _print(found: ReproductionResult) -> None:
+def _print(found: Found) -> None:
     rows = [
         [
             row.name,
@@ -221,11 +261,11 @@ def _print(found: ReproductionResult) -> None:
         ]
         for row in found.rows
     ]
-    print_table(found.title, ["", "paper", "ours", "difference", "unit", "time"], rows)
+    print_table(found.title, ["", "paper", "ours", "difference", "unit", "CPU time"], rows)
     if found.picture:
-        say(f"the curves are in {found.picture}")
+        say(f"the picture is {found.picture}")
 
 
 def _difference(value: float) -> str:
-    """A difference to the paper's number."""
+    """Return a difference to the paper's number."""
     return f"{round(value, 2) + 0.0:+.2f}" if abs(value) < 1e6 else f"{value:+.3g}"

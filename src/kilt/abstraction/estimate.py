@@ -1,6 +1,6 @@
 """What it takes to build an abstraction, before any work is done.
 
-Times are guesses: from the numbers of boards, hands and points, and the pace of one core of 2020 or so. What takes no
+Times are guesses: from the numbers of boards, hands and points, and the pace of one core (`kilt.paces`). What takes no
 time is built, and thrown away: values of hands may be too few for the percentiles of a group, which only they can tell.
 """
 
@@ -32,6 +32,7 @@ from kilt.abstraction.pipeline import (
 from kilt.abstraction.plan import CODES, BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
 from kilt.errors import AbstractionError
+from kilt.paces import pace
 
 TRIED = 0.05  # seconds: what is built in less is tried
 
@@ -172,6 +173,11 @@ class _StepCost(NamedTuple):
     memory: int  # bytes beside the feature tables
 
 
+def _of(part: str) -> float:
+    """Seconds that a part of sorting hands takes."""
+    return pace("buckets", part)
+
+
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
     """What a step costs inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
@@ -181,21 +187,21 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     seconds, sorted_in, fitted_in, iterations, room = 0.0, 0.0, 0.0, 0, 0
     if feature.metric in METRICS:
         dimensions, iterations = feature.dimensions(plan.settings, r), plan.iterations * plan.restarts
-        sorted_in = fitted_in = step.buckets**0.4 * (40e-9 + 1.3e-9 * dimensions)
+        sorted_in = fitted_in = step.buckets ** _of("power") * (_of("centre") + _of("dimension") * dimensions)
         room = drawn * dimensions * 12
     elif feature.metric == NEXT and r + 1 < len(plan.rounds):
         coming, ways = bucket_numbers(plan, deal)[r + 1], comb(deal.deck.size, deal.board_cards[r + 1])
         block = coming // blocks_after(own, r)
-        sorted_in, iterations = 9e-6 + 21e-9 * max(step.buckets, block), potential.ITERATIONS
+        sorted_in, iterations = _of("next_hand") + _of("next_bucket") * max(step.buckets, block), potential.ITERATIONS
         drawn = min(drawn, potential.sample_of(step.buckets) * groups)
         # Until large clusters are fitted, a distance between centres rules out few of them.
-        fitted_in = sorted_in + 0.8e-6 * min(drawn / (step.buckets * groups), 100)
+        fitted_in = sorted_in + _of("next_fitted") * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
-        seconds += 10e-6 * step.buckets**2 * groups * looked_at(own, r)
+        seconds += _of("next_pair") * step.buckets**2 * groups * looked_at(own, r)
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.sizes[r],)))
         room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # their values in order
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
-    seconds += hands * (80e-9 + 70e-9 * looked_through + sorted_in) + drawn * iterations * fitted_in
+    seconds += hands * (_of("hand") + _of("look") * looked_through + sorted_in) + drawn * iterations * fitted_in
     return _StepCost(seconds, room)

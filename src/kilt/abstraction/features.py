@@ -43,6 +43,7 @@ from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.holdem import Holdem
 from kilt.jit import in_parts
 from kilt.lanes import LANES
+from kilt.paces import pace
 
 KIND = "feature table"
 BINS = 50
@@ -274,7 +275,7 @@ class Features:
     def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """All tables that a feature of a round rests on, in the folder or not."""
         last = self._holdings(self.deal.sizes[-1])
-        tables = {STRENGTHS: TableCost(2 * len(last), 30e-6 * len(last.boards))}
+        tables = {STRENGTHS: TableCost(2 * len(last), pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
@@ -288,16 +289,18 @@ class Features:
             here = self._holdings(size)
             width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
             deals = len(here) * comb(self.deal.deck.size - size, then - size)
-            costs[f"{name}-{size}"] = TableCost(len(here) * dimensions * width, deals * (8e-9 + 0.3e-9 * dimensions))
+            seconds = deals * (pace("features", "deal") + pace("features", "deal_dimension") * dimensions)
+            costs[f"{name}-{size}"] = TableCost(len(here) * dimensions * width, seconds)
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
         """What tables of OCHS take, and those that they rest on."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
-        seconds = (30e-6 + 8e-6 * opponents) * len(last.boards)
+        each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
+        seconds = each * len(last.boards)
         return {
             **self.means_costs(f"histograms-{BINS}", BINS, 1),
-            f"opponents-{opponents}": TableCost(len(self._holdings(0)), 5.0),
+            f"opponents-{opponents}": TableCost(len(self._holdings(0)), pace("features", "opponents")),
             f"{name}-{self.deal.sizes[-1]}": TableCost(2 * opponents * len(last), seconds),
             **self.means_costs(name, opponents, WHOLE, r),
         }

@@ -18,15 +18,16 @@ import numpy as np
 
 from kilt import machine
 from kilt.errors import RunError
+from kilt.paces import curve
 from kilt.solve.distributed.partition import shared_out
 from kilt.solve.tables.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.disk_subgames import Subgames, subgames_abreast
 
-# Exploitability of the current strategy of CFR+ in mbb/g, by iterations: [2-4] hold'em as docs/disk.md has it,
-CURVE = {32: 50.0, 64: 34.9, 91: 27.3, 128: 5.19, 181: 2.60, 256: 1.56, 362: 1.0, 512: 0.661, 724: 0.449, 1000: 0.310}
-# and single points of a smaller game, [2-1] hold'em, and of a larger one, limit hold'em [Johanson16 chapter 9].
-SMALLER, LARGER = (100, 0.748), (1579, 0.986)
+# Iterations of CFR+, and exploitability of its current strategy in mbb/g: [2-4] hold'em, and single points of a smaller
+# and of a larger game.
+CURVE = curve("disk", "curve")
+(SMALLER,), (LARGER,) = curve("disk", "smaller"), curve("disk", "larger")
 
 
 class DiskForecast(NamedTuple):
@@ -128,7 +129,6 @@ def iterations_to(mbb: float) -> float:
     """
     if not 0 < mbb < inf:
         raise RunError(f"the target is {mbb:g} mbb/g: give a number above 0")
-    points = list(CURVE.items())
-    after = next((place for place, (_, seen) in enumerate(points) if seen <= mbb), len(points) - 1)
-    (first, high), (last, low) = points[max(after, 1) - 1], points[max(after, 1)]
+    after = next((place for place, (_, seen) in enumerate(CURVE) if seen <= mbb), len(CURVE) - 1)
+    (first, high), (last, low) = CURVE[max(after, 1) - 1], CURVE[max(after, 1)]
     return first * exp(log(last / first) * log(high / mbb) / log(high / low))

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 from kilt import __version__, artifact
 from kilt.errors import ArtifactError, RunError
 from kilt.machine import is_locked, locked
+from kilt.paces import pace
 from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import CPU, DEVICES, Problem
@@ -38,7 +39,7 @@ CHECKPOINT = "checkpoint"  # the folder, and the kind of artifact that it is
 LOCK = ".lock"  # held by the process that is at work
 PARTS = "parts"
 SUBGAMES = "subgames"  # of a solver on disk
-WRITING = 3e8  # bytes per second: a guess at what the first checkpoint will take
+WRITING = pace("checkpoint", "bytes_per_second")  # a guess at what the first one will take
 
 
 class RunIdentity(NamedTuple):

@@ -28,6 +28,7 @@ from kilt.engines import Engine
 from kilt.errors import ArtifactError, RunError
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
+from kilt.paces import pace
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.counter import Against, Restriction
 from kilt.solve.external import SamplingOptions
@@ -40,7 +41,7 @@ from kilt.tree.betting import betting_size
 from kilt.tree.vector import VectorGame
 
 FINE = 100_000_000  # slots up to which probabilities have two bytes
-PER_ENTRY = 5e-9  # seconds of one core that a walk takes for a row and a hand; seen: 3 to 6
+PER_ENTRY = pace("walk", "entry")  # seconds of one core that a walk takes for a row and a hand
 LARGE = 1 << 31  # bytes of bucket maps from which on CFR-BR looks up those of what it draws alone
 PER_BOARD = 64  # bytes of the public tree, and of what finds a board in the card abstraction
 

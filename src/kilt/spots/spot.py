@@ -30,6 +30,7 @@ from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
 from kilt.gpu import require_gpu
+from kilt.paces import pace
 from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
@@ -49,8 +50,8 @@ ALGORITHM = "dcfr+"
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has
-USUAL, SECONDS = 80, 1.2e-8  # iterations to the usual target, and seconds for each infoset-action in each of them
-COMPACT_SECONDS = 2e-8  # … with compact tables
+USUAL = pace("spots", "iterations")  # to the usual target
+SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")  # an infoset-action and iteration
 SEATS = ("out of position", "in position")
 _KEPT = ContextVar("kept", default=False)  # whether a spot is read that was saved with its solution
 

@@ -46,6 +46,7 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray
 from kilt.errors import RunError
+from kilt.paces import pace
 from kilt.solve.cfr import SELF_PLAY, Turn
 from kilt.solve.learning_kernels import PlayerTables, conclude
 from kilt.solve.tables.disk_store import COMING, KeptNumbers, SubgameStore, pack
@@ -350,8 +351,7 @@ class DiskPace(NamedTuple):
         return self.read + self.walk + self.write
 
 
-# On [2-1] hold'em, one core of two that others used too: see docs/disk.md.
-USUAL_PACE = DiskPace(read=4.0e-9, walk=4.3e-9, write=2.3e-9)
+USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:

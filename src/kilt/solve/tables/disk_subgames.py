@@ -24,6 +24,7 @@ from kilt.cards.hands import hand_tables
 from kilt.cards.hands_kernels import HandTables
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
+from kilt.paces import pace
 from kilt.solve.tables.disk_kernels import PartRows, count_hands
 from kilt.tree.parts import BettingPart, flop_tree
 from kilt.tree.vector import VectorGame
@@ -35,7 +36,7 @@ FINENESS = 18  # bits of the largest regret that one walk can find; 13 more are 
 SIZE = 64 << 20  # bytes of the table of a subgame, at most about: few enough that a dozen fit anywhere
 MOST_TRUNK = 2  # rounds of the trunk
 FEWEST = 32  # subgames that a small game is cut into, about: enough to overlap reading, walking and writing
-PER_NUMBER = 8e-9  # seconds of a pass for a number of the tables, on a core of 2026: the walk, and packing beside it
+PER_NUMBER = pace("disk", "pass")  # seconds of a pass for a number of the tables: the walk, and packing beside it
 
 
 class LoadedSubgame(NamedTuple):

@@ -1,0 +1,179 @@
+"""What experiments are made of: rows that are reported, settings, budgets, and the cells that are measured.
+
+A *case* is what one measurement is about; it yields one row or several. A *cell* is what a case came to with a seed.
+
+>>> rows(("cs", "pcs"), "mbb/g", paper={"cs": 9.0})[0].paper
+9.0
+>>> CellBudget.of(minutes=0.5), CellBudget("nodes", 4e6)
+(CellBudget(clock='seconds', amount=30.0), CellBudget(clock='nodes', amount=4000000.0))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kilt import artifact
+from kilt.errors import RunError
+from kilt.jit import cores
+from kilt.solve.problem import CPU, GPU
+
+SECONDS, ITERATIONS, NODES = "seconds", "iterations", "nodes"
+TIME_OF = {CPU: "CPU time", GPU: "GPU time"}
+
+
+class CellBudget(NamedTuple):
+    """How much a cell may solve: seconds of CPU time of a core (on a GPU, seconds of it), iterations, or nodes."""
+
+    clock: str  # SECONDS, ITERATIONS or NODES
+    amount: float
+
+    @classmethod
+    def of(cls, **amounts: float | None) -> CellBudget | None:
+        """Return the one that is given: `minutes`, `seconds`, `iterations` or `nodes`; None if there is none."""
+        given = {clock: amount for clock, amount in amounts.items() if amount is not None}
+        if not given:
+            return None
+        if len(given) > 1:
+            raise RunError(f"--{' and --'.join(given)} are given: a cell has one budget, so give one of them")
+        (clock, amount), *_ = given.items()
+        if not 0 < amount < inf:
+            raise RunError(f"--{clock} is {amount:g}: give a number above 0")
+        return cls(SECONDS, 60 * amount) if clock == "minutes" else cls(clock, amount)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds, if it is time."""
+        return self.amount if self.clock == SECONDS else None
+
+    @property
+    def whole(self) -> int:
+        """Iterations or nodes."""
+        return round(self.amount)
+
+    def shown(self, device: str = "") -> str:
+        """Return it in words.
+
+        >>> CellBudget("seconds", 120).shown(), CellBudget("seconds", 30).shown("gpu"), CellBudget("nodes", 4e6).shown()
+        ('2 min of CPU time', '30 s of GPU time', '4,000,000 nodes')
+        """
+        if self.clock != SECONDS:
+            return f"{self.amount:,.0f} {self.clock}"
+        time = f"{self.amount / 60:g} min" if self.amount >= 60 else f"{self.amount:g} s"
+        return f"{time} of {TIME_OF.get(device, TIME_OF[CPU])}"
+
+
+class RowSpec(NamedTuple):
+    """A row of the report."""
+
+    name: str
+    unit: str
+    paper: float | None = None
+    where: str = ""  # the game that `paper` is about; empty: whatever the game of the setting is
+    cases: tuple[str, ...] = ()  # the measurements that yield it; empty: the one of its name
+    groups: tuple[str, ...] = ()  # names that ask for several rows, such as a panel of a figure
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The cases that must be measured for it."""
+        return self.cases or (self.name,)
+
+
+def rows(
+    names: Iterable[str],
+    unit: str,
+    *,
+    paper: Mapping[str, float | None] | None = None,
+    where: str = "",
+    cases: tuple[str, ...] = (),
+) -> tuple[RowSpec, ...]:
+    """Return rows of one unit, with the numbers of a paper for those that have one."""
+    return tuple(RowSpec(name, unit, (paper or {}).get(name), where, cases) for name in names)
+
+
+class Setting(NamedTuple):
+    """What a run of an experiment is done with. A field that is empty cannot be chosen."""
+
+    game: str = ""
+    budget: CellBudget | None = None  # of a cell
+    runs: int = 1  # seeds 0, 1, …; 0: nothing is drawn
+    device: str = ""
+    threads: int = 0  # of a cell
+    jobs: int = 1  # cells at a time, each in a process of its own; 0: as many as there are cores
+    only: tuple[str, ...] = ()  # rows, or groups of them; empty: all
+
+    def key(self) -> dict[str, Any]:
+        """Return what the value of a cell depends on, besides its case and its seed."""
+        budget = list(self.budget) if self.budget else None
+        return {"game": self.game, "budget": budget, "device": self.device} | _content(Path(self.game))
+
+    def words(self) -> list[str]:
+        """Return options of the command line that ask for this setting."""
+        found = [f"--game={self.game}"] if self.game else []
+        found += [f"--{self.budget.clock}={self.budget.amount:g}"] if self.budget else []
+        found += [f"--runs={self.runs}"] if self.runs else []
+        found += [f"--device={self.device}"] if self.device not in ("", CPU) else []
+        found += [f"--threads={self.threads}"] if self.threads > 1 else []
+        found += [f"--jobs={self.jobs}"] if self.jobs != 1 else []
+        return found + [f"--only={row}" for row in self.only]
+
+
+def _content(place: Path) -> dict[str, Any]:
+    """Return what tells the content of a file with a game, or of a folder with a run, from what it was before."""
+    if place.is_file():
+        return {"content": artifact.fingerprint(place.read_text(encoding="utf-8"))}
+    files = sorted(place.rglob("*")) if place != Path() and place.is_dir() else []
+    return {"content": artifact.fingerprint(str([file.stat().st_mtime_ns for file in files]))} if files else {}
+
+
+Changes = Mapping[str, Any]  # of a setting, by field
+
+
+def changes(**fields: Any) -> Changes:
+    """Return changes of a setting."""
+    return fields
+
+
+class CurvePoint(NamedTuple):
+    """A point of a curve: where a solver stood."""
+
+    iterations: int
+    seconds: float
+    value: float
+    current: float | None = None  # of the strategy of the last iteration
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a case came to with a seed."""
+
+    values: Mapping[str, float]  # by row
+    exact: bool = False  # nothing was drawn: another seed would come to the same
+    more: Mapping[str, Any] = field(default_factory=dict)  # what else was found, as JSON has it
+    curve: Sequence[CurvePoint] = ()
+    unit: str = ""  # in place of that of the rows
+    margin: float | None = None  # half of a 95% interval that is known from this cell alone
+    seconds: float = 0.0  # of CPU time
+    seed: int = 0
+    commit: str = ""  # of the code that measured it
+    asked: tuple[str, ...] = ()  # rows that it was measured for; a game may not have them all
+
+
+class Measured(NamedTuple):
+    """All cells of a run of an experiment."""
+
+    setting: Setting
+    specs: tuple[RowSpec, ...]  # that were asked for
+    cells: Mapping[str, Sequence[Cell]]  # by case, by seed
+
+    def of(self, spec: RowSpec) -> list[Cell]:
+        """Return the cells that have a row."""
+        return [cell for case in spec.needs for cell in self.cells.get(case, ()) if spec.name in cell.values]
+
+
+def processes(setting: Setting) -> int:
+    """Return how many cells are measured at a time."""
+    return setting.jobs or cores()

@@ -1,0 +1,260 @@
+"""What an experiment is: rows, claims and settings as data, and one method that measures a cell.
+
+The runner (`kilt_lab.runner`) asks for the cells of a setting, keeps each one as soon as it is measured, and makes rows
+of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TypeVar, cast
+
+from kilt import artifact
+from kilt.errors import RunError
+from kilt.evaluate.flops import Watcher
+from kilt.games import load_game
+from kilt.solve.problem import require_device
+from kilt_lab.cells import ITERATIONS, SECONDS, Cell, CellBudget, Changes, Measured, RowSpec, Setting
+from kilt_lab.claims import Claim, Row, Verdict
+
+Made = TypeVar("Made")
+
+
+class Stopped(Exception):  # noqa: N818, it is no error
+    """The user wishes to stop before a cell is measured."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Something published, to be measured again; or a question of kilt's own."""
+
+    name: str
+    source: str  # as papers are cited; empty: a question of kilt's own
+    title: str
+    _: KW_ONLY
+    rows: tuple[RowSpec, ...]
+    claims: tuple[Claim, ...]
+    defaults: Setting
+    quick: Changes = field(default_factory=dict)
+    settings: Mapping[str, Changes] = field(default_factory=dict)  # those that pages show
+    hint: str = ""
+    time: str = ""  # that it takes, besides the budgets of its cells
+    clocks: Collection[str] = (SECONDS, ITERATIONS)  # of budgets that it takes, if it takes any
+    by_seed: bool = True  # all cases of a seed in turn, then those of the next one; else all seeds of a case
+    shares: bool = False  # cells of a seed share work, so that one process measures them all
+
+    @property
+    def what(self) -> str:
+        """The source and the title."""
+        return f"{self.source}: {self.title}" if self.source else self.title
+
+    def row_named(self, name: str) -> RowSpec:
+        """Return a row."""
+        return next(row for row in self.rows if row.name == name)
+
+    def chosen(self, setting: Setting) -> tuple[RowSpec, ...]:
+        """Return the rows that a setting asks for, in their order."""
+        return tuple(row for row in self.rows if not setting.only or {row.name, *row.groups} & {*setting.only})
+
+    def cases(self, setting: Setting) -> list[str]:
+        """Return the cases that yield the rows of a setting."""
+        return list(dict.fromkeys(case for row in self.chosen(setting) for case in row.needs))
+
+    def check(self, setting: Setting) -> None:
+        """Raise an error if a setting makes no sense, before any work."""
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Measure a case with a seed: the one method that an experiment must have. Raises `Stopped` after Ctrl-C."""
+        raise NotImplementedError
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return what is said of a row besides its number: the mean over cells, or a list of what each one has."""
+        found: dict[str, Any] = {}
+        for key in cells[0].more:
+            values = [cell.more[key] for cell in cells]
+            if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                mean = sum(values) / len(values)
+                found[key] = round(mean) if all(isinstance(value, int) for value in values) else mean
+            else:
+                found[key] = values[0] if all(value == values[0] for value in values) else values
+        return found
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Return further rows, from those that were measured; rows that were not asked for are left out."""
+        return ()
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that keeps its cells, where the user names none."""
+        return f"kilt-{self.name}"
+
+    @property
+    def picture(self) -> str:
+        """The name of the picture, or nothing."""
+        return "" if type(self).draw is Experiment.draw else "figure.png"
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the picture."""
+
+    def verdicts(self, found: Iterable[Row]) -> list[Verdict]:
+        """Return which claims rows bear out."""
+        those = list(found)
+        return [claim.verdict(those) for claim in self.claims]
+
+    def setting(self, base: Changes, asked: Changes) -> Setting:
+        """Return the defaults with changes, and what a user asks for on top. Raises `RunError` where it cannot be."""
+        plain = self.defaults
+        for option, value in asked.items():
+            if option not in (able := self.options()):
+                known = ", ".join(f"--{flag}" for each in able for flag in self._flags(each))
+                clock = value.clock if isinstance(value, CellBudget) else option
+                raise RunError(f"--{clock} has no meaning for {self.name}: use {known}")
+        known_rows = [*dict.fromkeys(name for row in self.rows for name in (*row.groups, row.name))]
+        for row in asked.get("only", ()):
+            if row not in known_rows:
+                raise RunError(f"there is no row {row!r}: use --only with one of {', '.join(known_rows)}")
+        setting = plain._replace(**{**base, **asked})
+        if setting.budget and setting.budget.clock not in self.clocks:
+            clocks = " or ".join(f"--{clock}" for clock in self.clocks)
+            raise RunError(f"--{setting.budget.clock} has no meaning for {self.name}: use {clocks}")
+        for option in ("runs", "threads"):
+            if option in asked and asked[option] < 1:
+                hint = "; an interval needs 3" if option == "runs" else ""
+                raise RunError(f"--{option} is {asked[option]}: give 1 or more{hint}")
+        if setting.jobs < 0:
+            raise RunError(f"--jobs is {setting.jobs}: give 1 or more, or 0 for as many as there are cores")
+        if setting.device:
+            require_device(setting.device)
+        if setting.game != plain.game and not setting.game.startswith("openspiel:"):
+            load_game(setting.game)
+        self.check(setting)
+        return setting
+
+    def options(self) -> list[str]:
+        """Return the options of a setting that can be chosen."""
+        plain = self.defaults
+        able = ["only"] * (len(self.rows) > 1) + ["game"] * bool(plain.game) + ["budget"] * bool(plain.budget)
+        return (
+            able
+            + ["runs"] * bool(plain.runs)
+            + ["device"] * bool(plain.device)
+            + [
+                *["threads"] * bool(plain.threads),
+                "jobs",
+            ]
+        )
+
+    def _flags(self, option: str) -> list[str]:
+        """Return the flags of an option."""
+        if option != "budget":
+            return [option]
+        return [flag for clock in self.clocks for flag in (["minutes"] if clock == SECONDS else [clock])]
+
+    def takes(self) -> str:
+        """Return how long it takes, in words."""
+        plain, cells = self.defaults, len(self.cases(self.defaults)) * max(self.defaults.runs, 1)
+        parts = [f"{cells} × {plain.budget.shown(plain.device)}"] if plain.budget and plain.budget.seconds else []
+        return "; ".join([*parts, self.time] if self.time else parts)
+
+
+class Lab:
+    """What a measurement works with: the setting, a place for files, work that cells share, and an ear for Ctrl-C.
+
+    It is a `Watcher` itself, for functions of the library that tell one how far they are.
+    """
+
+    def __init__(self, experiment: Experiment, setting: Setting, folder: Path, watcher: Watcher) -> None:
+        self.experiment, self.setting, self._watcher = experiment, setting, watcher
+        self.game, self.device, self.threads = setting.game, setting.device, max(setting.threads, 1)
+        self.rows: tuple[str, ...] = ()  # that are asked for from the case
+        self._folder = folder / f"work-{artifact.fingerprint(json.dumps(setting.key()))[:8]}"
+        self._label, self._share = "", (0.0, 1.0)
+        self._kept: dict[str, dict[str, Any]] = {"seed": {}, "experiment": {}}
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._seed: int | None = None
+
+    @property
+    def budget(self) -> Any:
+        """The budget of a cell. Only experiments that have one ask for it."""
+        return self.setting.budget
+
+    @property
+    def folder(self) -> Path:
+        """A folder that stays: what is kept there is there again when a cell goes on after it was stopped or killed."""
+        with artifact.os_errors(f"{self._folder} cannot be written"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        return self._folder
+
+    def scratch(self) -> Path:
+        """Return a new folder, which is there until all cells of the seed are measured."""
+        if self._scratch is None:
+            self._scratch = TemporaryDirectory()
+        place = Path(self._scratch.name)
+        new = place / str(sum(1 for _ in place.iterdir()))
+        new.mkdir()
+        return new
+
+    def shared(self, key: str, make: Callable[[], Made], per: str = "seed") -> Made:
+        """Return what is made once for all cells of a seed, or of the experiment: opponents, cards, games."""
+        kept = self._kept[per]
+        if key not in kept:
+            kept[key] = make()
+        return cast(Made, kept[key])
+
+    def check(self) -> None:
+        """Raise `Stopped` if the user wishes to stop."""
+        if self._watcher.stopped():
+            raise Stopped
+
+    def stopped(self) -> bool:
+        """Return whether the user wishes to stop."""
+        return self._watcher.stopped()
+
+    def say(self, text: str, takes: float | None = None) -> None:
+        """Tell the user something."""
+        self._watcher.say(text, takes)
+
+    def show(self, what: str, done: float, left: float | None = None) -> None:
+        """Tell the user which share of a part of the cell is done."""
+        before, each = self._share
+        self._watcher.show(f"{self._label}: {what}", min(before + each * done, 1.0), left)
+
+    def begin(self, case: str, seed: int, rows: tuple[str, ...], share: tuple[float, float]) -> None:
+        """Turn to a cell. `share` is the share of the work before it, and its own."""
+        if seed != self._seed:
+            self.close()
+            self._seed = seed
+        runs = f", run {seed + 1} of {self.setting.runs}" if self.setting.runs > 1 else ""
+        self.rows, self._label, self._share = rows, f"{case}{runs}", share
+
+    def close(self) -> None:
+        """Forget what cells of a seed share."""
+        self._kept["seed"].clear()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+
+class Found(NamedTuple):
+    """What an experiment came to."""
+
+    experiment: Experiment
+    rows: list[Row]
+    measured: Measured
+    complete: bool  # whether all cells are there
+    picture: Path | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        game, what = self.measured.setting.game, self.experiment.what
+        return what if game == self.experiment.defaults.game or game in what else f"{what} (here: {game})"
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Which claims the rows bear out."""
+        return self.experiment.verdicts(self.rows)

@@ -1,0 +1,1 @@
+"""[Brown15]: Tartanian7."""

@@ -1,0 +1,201 @@
+"""[Brown15 figure 1]: a larger hierarchical abstraction, solved distributed, against a smaller flat one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.plan import PublicPlan
+from kilt.engines import LocalEngine
+from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
+from kilt.games.holdem import Holdem
+from kilt.players.agents import load_holdem
+from kilt.solve.distributed.shared import SharedGame
+from kilt.solve.distributed.solver import Distributed
+from kilt.solve.external import External, SamplingOptions
+from kilt.strategy.postprocess import rule_named
+from kilt.viz.lines import plot_lines
+from kilt_lab.cells import Cell, Setting, changes, rows
+from kilt_lab.claims import Claim, every, positive
+from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.papers.brown15.post_processing import PURE
+from kilt_lab.pieces.agents import checkpoints, game_in_buckets, won_by
+
+SOURCE, ACTIONS = "[Brown15 figure 1]", "50%, 1x, a; 1x, a; a"
+LARGE, SMALL = "IR-KE-KO {}-15-15-15", "IR-KE-KO {}-25-25-25"  # with ten classes 150 buckets of a round, and a sixth
+CLASSES = PublicPlan(2, 10, codes=0)
+OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-50-50-50"}  # for the two strongest agents of 2013
+DIRECT = "the smaller one"
+NODES, TIMES = (250_000, 1_000_000, 4_000_000), (1, 15)  # visited by a core; cores for each of the smaller one's
+LONGER = (16_000_000, 64_000_000, 256_000_000)  # with as many cores, besides: does the larger one catch up?
+LEARNT, APART = 10_000_000, 1000  # nodes that opponents have visited, and how far their seeds are from the others
+BLADES, BATCH, DEALS = 2, 256, 5_000
+NONE = "none"  # no post-processing
+LINEAR = SamplingOptions(linear=True)
+
+
+class Checkpoint(NamedTuple):
+    """A row: where the two abstractions are compared, and against whom."""
+
+    nodes: int  # visited by a core
+    times: int  # as many cores as the smaller abstraction has
+    opponent: str
+    rule: str = NONE  # of post-processing
+
+    @property
+    def cores(self) -> str:
+        """How many, in words."""
+        return f"{self.times} times as many cores" if self.times > 1 else "as many cores"
+
+    @property
+    def reached(self) -> int:
+        """Nodes that the larger abstraction has visited by then."""
+        return self.nodes * self.times
+
+    def __str__(self) -> str:
+        return f"{self.nodes / 1e6:g}M nodes, {self.against}"
+
+    @property
+    def against(self) -> str:
+        """All but the nodes: a line of the picture."""
+        purified = "" if self.rule == NONE else ", purified"
+        return f"{self.cores}, against {self.opponent}{purified}"
+
+
+CHECKPOINTS = [
+    Checkpoint(nodes, times, name, rule)
+    for times, name, rule in product(TIMES, (*OPPONENTS, DIRECT), (NONE, PURE))
+    for nodes in (NODES if times > 1 else NODES + LONGER)
+]
+ROWS = {str(row): row for row in CHECKPOINTS}
+
+
+@dataclass(frozen=True)
+class OverTime(Experiment):
+    """What a larger abstraction wins more than a smaller one, in small, over time.
+
+    The paper solved 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with equal
+    bets, and let both play against the two strongest agents of 2013 as time went on. Here the game has 20 cards, the
+    larger abstraction six times as many buckets, too, and two agents of ours stand in for the others. A checkpoint is a
+    number of nodes that each core has visited; the larger abstraction has as many cores as the smaller one, or 15 times
+    as many, as in the paper. What blades find does not depend on how many there are, so that one machine can stand for
+    all of them.
+
+    All bet by one tree, and all bets are averaged over. A row is what the larger abstraction wins more than the smaller
+    one, on equal deals: against an opponent, or where the two meet; as they were solved, or both purified but for the
+    first action of a hand, as in the paper [Brown15 footnote 5]. Each run clusters, solves and deals with seeds of its
+    own.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Compare the two at a checkpoint."""
+        at = ROWS[case]
+        larger, smaller = (at.rule, at.reached, True), (at.rule, at.nodes, False)
+        if at.opponent == DIRECT:
+            won = won_by(self.played(*larger, seed, lab), self.played(*smaller, seed, lab), DEALS, seed)
+        else:
+            won = self.won(at.opponent, *larger, seed, lab) - self.won(at.opponent, *smaller, seed, lab)
+        return Cell({case: won})
+
+    def won(self, name: str, rule: str, nodes: int, large: bool, seed: int, lab: Lab) -> float:
+        """Return what one of the two wins from an opponent, in mbb/h."""
+
+        def met() -> float:
+            theirs = lab.shared(name, lambda: self.solved(OPPONENTS[name], seed + APART, [LEARNT], lab)[LEARNT])
+            return won_by(self.played(rule, nodes, large, seed, lab), theirs, DEALS, seed)
+
+        return lab.shared(f"{name}, {rule}, {nodes}, {large}", met)
+
+    def played(self, rule: str, nodes: int, large: bool, seed: int, lab: Lab) -> AbstractStrategy:
+        """Return what one of the two plays by a rule, once it has visited some nodes."""
+        found = lab.shared(f"{large}", partial(self.larger if large else self.smaller, seed, lab))
+        return lab.shared(f"{rule}, {nodes}, {large}", lambda: post_processed(found[nodes], rule_named(rule)))
+
+    def points(self, lab: Lab, *, large: bool) -> tuple[list[int], set[int]]:
+        """Return the checkpoints to pass, and those that rows ask for: the others are passed for equal digits."""
+        all_of = {row: at.reached if large else at.nodes for row, at in ROWS.items()}
+        wanted = {all_of[spec.name] for spec in self.chosen(lab.setting)}
+        return sorted(point for point in {*all_of.values()} if point <= max(wanted)), wanted
+
+    def larger(self, seed: int, lab: Lab) -> dict[int, AbstractStrategy]:
+        """Solve the larger abstraction, by blades."""
+        game, folder = self.rules(lab), lab.scratch() / "large"
+        large = game_in_buckets(game, ACTIONS, LARGE, folder, seed, CLASSES)
+        shared = SharedGame(game, (folder,), large.actions, large.fingerprint, LINEAR, seed, BATCH, boards=BLADES)
+        solver = Distributed(shared, LocalEngine(), BLADES)
+        points, wanted = self.points(lab, large=True)
+        try:
+            return _kept(checkpoints(solver, points), wanted, lab)
+        finally:
+            solver.close()
+
+    def smaller(self, seed: int, lab: Lab) -> dict[int, AbstractStrategy]:
+        """Solve the smaller abstraction."""
+        points, wanted = self.points(lab, large=False)
+        return self.solved(SMALL, seed, points, lab, wanted)
+
+    def solved(
+        self, plan: str, seed: int, points: Iterable[int], lab: Lab, wanted: set[int] | None = None
+    ) -> dict[int, AbstractStrategy]:
+        """Solve an abstraction in shared memory."""
+        abstract = game_in_buckets(self.rules(lab), ACTIONS, plan, lab.scratch() / "cards", seed)
+        those = [*points]
+        return _kept(checkpoints(External(abstract, seed, LINEAR), those), wanted or {*those}, lab)
+
+    def rules(self, lab: Lab) -> Holdem:
+        """Return the game."""
+        return lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw what is won by nodes; purified, as in the paper, where that was asked for."""
+        points = [(ROWS[row.name], row) for row in found.rows]
+        shown = PURE if any(at.rule == PURE for at, _ in points) else NONE
+        lines: dict[str, list[tuple[float, ...]]] = {}
+        for at, row in points:
+            if at.rule == shown:
+                lines.setdefault(at.against, []).append((at.nodes, row.ours, row.reach))
+        drawn = {name: np.array(line) for name, line in lines.items()}
+        says = "nodes visited by a core", "larger less smaller [mbb/h]"
+        plot_lines(drawn, f"{SOURCE}: {found.measured.setting.game}", path, *says, logarithmic=(True, False))
+
+
+def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: Lab) -> dict[int, AbstractStrategy]:
+    """Return the strategies of some checkpoints."""
+    kept = {}
+    for nodes, strategy in found:
+        lab.check()
+        lab.show(f"{nodes:,} nodes", 0.5)
+        if nodes in wanted:
+            kept[nodes] = strategy
+    return kept
+
+
+FIGURE_1 = OverTime(
+    "tartanian7-figure-1",
+    SOURCE,
+    "in small: what a larger abstraction wins more than a smaller one, over time",
+    rows=rows(ROWS, "mbb/h"),
+    claims=tuple(
+        Claim(
+            f"the larger abstraction, solved distributed, wins more than the smaller one at all checkpoints: "
+            f"{rows[0].against}",
+            SOURCE,
+            every(*(positive(str(row)) for row in rows)),
+        )
+        for rows in [
+            [row for row in CHECKPOINTS if row[1:] == wanted]
+            for wanted in product(reversed(TIMES), (*OPPONENTS, DIRECT), (PURE, NONE))
+        ]
+    ),
+    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
+    time="two or three minutes of CPU time for each run",
+    defaults=Setting("short.nolimit.2p", runs=5),
+    quick=changes(jobs=0, only=tuple(str(Checkpoint(NODES[0], times, DIRECT)) for times in TIMES), runs=3),
+    shares=True,
+)

@@ -1,0 +1,348 @@
+"""[Brown15 §4]: what post-processing is worth: in matches, in play with fine bets, and by exact exploitability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.actions import actions_of
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.config import Config, SolverConfig
+from kilt.evaluate import head_to_head
+from kilt.evaluate.head_to_head import AbstractStrategy
+from kilt.evaluate.matchup import meet
+from kilt.evaluate.stats import win_rate
+from kilt.games.gamedef import GameDef
+from kilt.games.holdem import Holdem
+from kilt.players.agents import load_agent, load_holdem
+from kilt.solve.cfr import Cfr
+from kilt.solve.external import External
+from kilt.solve.tables.memory import TreeTables
+from kilt.strategy.postprocess import Rule, apply, rule_named
+from kilt.tree.betting import on_menu
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import Table
+from kilt_lab.cells import NODES, SECONDS, Cell, CellBudget, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import Claim, Row, Slack, contrast, every, negative, positive, some
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.agents import SolvedAgent, sampled_agent, share_of, solved_agent, solver_config, won_by
+from kilt_lab.pieces.convergence import solve_for
+from kilt_lab.pieces.resolving import NO_LIMIT
+
+HANDS = 40_000
+AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
+CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
+OPPONENTS = {  # in the places of Hyperborean and Slumbot
+    "A": ("IR-KE-KO 169-200-200-200", "75%, a / 75%, a; 75%, a; a"),
+    "B": ("IR-PHS-PHS 169-100-100-100", "2x, a / 33%, 1x, 2x, a; 1x, a; a"),
+}
+PAPER = {
+    "none": (30.0, 10.0),
+    "purification-after-first": (55.0, 19.0),
+    "threshold-0.15": (35.0, 19.0),
+    "new-0.1": (None, None),
+    "new-0.2": (39.0, 103.0),
+}
+SOURCE, NEW, PURE = "[Brown15 table 2]", "new-0.2", "purification-after-first"
+
+
+def above(rule: str, other: str) -> Slack:
+    """A rule wins more than another one, in the mean over opponents."""
+    signs = (rule, 1 / len(OPPONENTS)), (other, -1 / len(OPPONENTS))
+    return contrast({f"{one} against {name}": sign for one, sign in signs for name in OPPONENTS})
+
+
+CLAIMS = (
+    Claim("the new family, at 0.2, wins more than purification, in the mean", SOURCE, above(NEW, PURE)),
+    Claim("… and more than thresholding at 0.15", SOURCE, above(NEW, "threshold-0.15")),
+    Claim("… and at 0.2 more than at 0.1", "[Brown15 footnote 7]", above(NEW, "new-0.1")),
+    Claim("purification wins more than no post-processing, in the mean", SOURCE, above(PURE, "none")),
+    Claim("thresholding at 0.15 wins more than no post-processing", SOURCE, above("threshold-0.15", "none")),
+    Claim("the new family wins more than no post-processing", SOURCE, above(NEW, "none")),
+)
+
+
+def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]:
+    """The agent whose strategy is post-processed, and its opponents."""
+    deal, cards = Deal.of(load_holdem(game)), folder / f"agent{_run(solver.seed)}.toml"
+    hands, seed = f" {len(deal.holdings((0,)))}-", solver.seed
+
+    def plan(name: str) -> Plan:
+        return replace(plan_named(name.replace(" 169-", hands), deal.board_cards), seed=seed)
+
+    classes = replace(CLASSES, base=CLASSES.base.replace(" 169-", hands), seed=seed)
+    with artifact.os_errors(f"{folder} cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(cards, replace(plan(AGENT[0]), public=(classes,)).toml())
+        files = {name: folder / f"opponent-{name}{_run(seed)}.toml" for name in OPPONENTS}
+        for name, file in files.items():
+            artifact.write_text(file, plan(OPPONENTS[name][0]).toml())
+    made = {"agent": Config(game, (str(cards.resolve()),), (AGENT[1],), solver=solver)}
+    return made | {
+        name: Config(game, (str(file.resolve()),), (OPPONENTS[name][1],), solver=solver) for name, file in files.items()
+    }
+
+
+def _run(seed: int) -> str:
+    """What the files of a run end with."""
+    return f"-run-{seed}" if seed else ""
+
+
+@dataclass(frozen=True)
+class PostProcessedMatches(Experiment):
+    """What post-processing is worth, in duplicate matches against agents of other abstractions.
+
+    The paper's opponents were the two strongest of 2013, which nobody else has. Ours are two agents with other buckets
+    and other bets than those of the agent whose strategy is post-processed; so bets must be translated, as in the
+    paper.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Play a match, between agents that are solved first."""
+        players = lab.shared("players", lambda: self.players(seed, lab))
+        rule, _, name = case.partition(" against ")
+        hands = 2 * max(1, round(HANDS / 2 * max(0.1, share_of(lab))))
+        lab.say(f"{case}: {hands:,} duplicate hands")
+        game = players["agent"].problem.abstract.game
+        specs = f"{players['agent'].folder}@{rule}", f"{players[name].folder}@none"
+        match = meet(game, specs, hands, seed, load=load_agent, processes=lab.threads, stop=lab.stopped)
+        lab.check()
+        rate = win_rate(match)
+        return Cell({case: rate.mean}, more={"hands": hands, "hands_ci95": [rate.interval]}, margin=rate.margin)
+
+    def players(self, seed: int, lab: Lab) -> dict[str, SolvedAgent]:
+        """Return the agents of a run, by name."""
+        configs = _configs(lab.game, lab.folder, solver_config(lab, seed))
+        return {
+            name: solved_agent(config, lab.folder / Path(config.cards[0]).stem, lab) for name, config in configs.items()
+        }
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the intervals of the hands of each run."""
+        return {"hands": cells[0].more["hands"], "hands_ci95": [cell.more["hands_ci95"][0] for cell in cells]}
+
+
+TABLE_2 = PostProcessedMatches(
+    "tartanian7-table-2",
+    SOURCE,
+    "post-processing, in duplicate matches against two agents of other abstractions",
+    rows=tuple(
+        RowSpec(f"{rule} against {name}", "mbb/h", paper)
+        for rule, numbers in PAPER.items()
+        for name, paper in zip(OPPONENTS, numbers, strict=True)
+    ),
+    claims=CLAIMS,
+    hint="the paper's opponents were others; each of --runs clusters and solves with seeds of its own",
+    time="for each of 3 agents, some for their cards, and a minute for each of 10 matches",
+    defaults=Setting("holdem.nolimit.2p.50bb", CellBudget.of(minutes=4), 3, threads=2),
+    quick=changes(game="short.nolimit.2p", budget=CellBudget.of(seconds=6), runs=3),
+    shares=True,
+)
+
+ACTIONS = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"
+FINE_AGENT = "IR-KE-KO {}-50-50-50"
+FINE_OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-60-60-60"}
+PUBLISHED = ("none", "purification", PURE, "threshold-0.15", "new-0.1", "new-0.2")
+GRID = (0.1, 0.2, 0.5, 1.0), (0.0, 0.15, 1.0), (0.0, 0.15, 1.0)  # of folding (1: never for sure), among, inside
+FAMILY = tuple(f"bets-{fold:g}-{among:g}-{inside:g}" for fold, among, inside in product(*GRID))
+SEARCH, NOTHING = "best of the family", "bets-1-0-0"
+
+
+VARIATIONS = tuple(rule for rule in FAMILY if rule != NOTHING)
+DEALS = 10_000
+
+
+def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
+    """The rule with the lowest mean in the first half of its runs, and the other half of them.
+
+    >>> searched({"one": [1.0, 1.0, 5.0, 5.0], "other": [2.0, 2.0, 0.0, 1.0]})
+    ('one', [5.0, 5.0])
+    """
+    half = len(next(iter(found.values()))) // 2
+    best = min(found, key=lambda rule: float(np.mean(found[rule][:half])))
+    return best, [*found[best][half:]]
+
+
+@dataclass(frozen=True)
+class FineBets(Experiment):
+    """What post-processing is worth in play, in small, with bets that are fine enough for its idea.
+
+    The new family gathers bets before it chooses among fold, call and bet, so that bets which are cut finely are not
+    put at a disadvantage. It has nothing to gather where a decision has one bet. Here all bets of the paper's example
+    are there: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have other cards and the same bets, so that no
+    bet has to be translated and what one wins from the other can be averaged over all of them: the luck that is left is
+    that of cards, and all rules meet the same. Each run clusters, solves and deals with seeds of its own. Rows named
+    ``bets-F-A-I`` are the whole family: the threshold of folding, that among fold, call and bet, and that among bets
+    (see `strategy.postprocess`). The row `SEARCH` is what a search over them comes to: the rule that wins most in the
+    first half of the runs, in the mean over opponents, less what purification wins, in the other half.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Let the agent with a rule meet an opponent."""
+        rule, _, name = case.partition(" against ")
+        ours = lab.shared("agent", lambda: self.agent(FINE_AGENT, "agent", seed, lab))
+        theirs = lab.shared(name, lambda: self.agent(FINE_OPPONENTS[name], name, seed, lab))
+        return Cell({case: won_by(head_to_head.post_processed(ours, rule_named(rule)), theirs, DEALS, seed)})
+
+    def agent(self, plan: str, name: str, seed: int, lab: Lab) -> AbstractStrategy:
+        """Return an agent of a run."""
+        game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
+
+        def effort(solver: External) -> None:
+            solve_for(solver, lab.budget, lab, f"solving {name}")
+
+        visits = lab.budget.whole if lab.budget.clock == NODES else effort
+        return sampled_agent(game, ACTIONS, plan, lab.scratch() / name, visits, seed)
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Yield what a search over the family comes to."""
+        ours = {rule: _mean(found, rule) for rule in (PURE, *VARIATIONS)}
+        runs = min(len(values) for values in ours.values())
+        if runs > 1:
+            best, lost = searched({rule: [-value for value in ours[rule]] for rule in VARIATIONS})
+            more = [-value - other for value, other in zip(lost, ours[PURE][-len(lost) :], strict=True)]
+            yield Row.of_runs(SEARCH, more, "mbb/h", 0.0, {"rule": best})
+
+
+def _mean(found: Mapping[str, Row], rule: str) -> list[float]:
+    """[run] what a rule wins in the mean over opponents; nothing where a row is missing."""
+    rows_of = [found[f"{rule} against {name}"].runs for name in FINE_OPPONENTS if f"{rule} against {name}" in found]
+    if len(rows_of) < len(FINE_OPPONENTS):
+        return []
+    return [sum(values) / len(values) for values in zip(*rows_of, strict=False)]
+
+
+def _against(rule: str) -> tuple[str, ...]:
+    return tuple(f"{rule} against {name}" for name in FINE_OPPONENTS)
+
+
+FINE_BETS = FineBets(
+    "tartanian7-bets",
+    SOURCE,
+    "with the bets of section 4: post-processing in play, on no-limit hold'em with 20 cards",
+    rows=(
+        *rows((row for rule in (*PUBLISHED, *VARIATIONS) for row in _against(rule)), "mbb/h"),
+        RowSpec(SEARCH, "mbb/h", cases=tuple(row for rule in (PURE, *VARIATIONS) for row in _against(rule))),
+    ),
+    claims=(
+        *CLAIMS,
+        Claim(
+            "purification that spares the first action is the best of the prior techniques: it wins more than one that "
+            "spares none, than thresholding at 0.15 and than no post-processing",
+            "[Brown15 footnote 5]",
+            every(*(above(PURE, rule) for rule in ("purification", "threshold-0.15", "none"))),
+        ),
+        Claim(
+            "the best rule of the family, found by a search, wins more than purification, in the mean",
+            "[Brown15 §4]",
+            positive(SEARCH),
+        ),
+    ),
+    hint="each of --runs has seeds of its own for all that is drawn; with --minutes each agent learns that long",
+    time="some 20 s for each run, half of that for the rules of the paper",
+    defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 10),
+    quick=changes(jobs=0, only=tuple(row for rule in PUBLISHED for row in _against(rule)), runs=3),
+    clocks=(NODES, SECONDS),
+    shares=True,
+)
+
+BETS = "50%, 1x, 1.5x, 2x, a"
+ITERATIONS = {"rough": 30, "solved": 3000}
+SMALL_RULES = ("purification", "threshold-0.15", "new-0.1", "new-0.2")
+
+
+def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
+    """A strategy of a public tree, with a rule applied to every decision of every hand."""
+    after, tree = table.copy(), game.tree
+    for r, row, position in game.decisions():
+        labels = on_menu(position, game.menu)
+        for first in range(tree.table_start[r] + row, tree.table_start[r + 1], tree.rows[r]):
+            part = table[first : first + len(labels)]
+            total = part.sum(axis=0)
+            for hand in np.flatnonzero(total > 0):
+                after[first : first + len(labels), hand] = apply(rule, labels, part[:, hand] / total[hand])
+    return after
+
+
+@dataclass(frozen=True)
+class ExactRules(Experiment):
+    """What post-processing does to exploitability, exactly, on a game that is small enough for that.
+
+    The game is no-limit, of two rounds and eight cards, with four bets besides all-in, so that there is something for
+    the new family to gather. Its strategies are those of public chance sampling without abstraction, stopped early or
+    late. A rule is applied to every decision, and a row is the exploitability after it less that before, over runs with
+    seeds of their own. Rows named ``bets-F-A-I`` are the whole family. The rows `SEARCH` are what a search over the
+    family comes to: the rule that is best in the first half of the runs, judged by the other half. ``bets-1-0-0``
+    changes nothing, and is no candidate.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Apply a rule to a strategy."""
+        rule, _, stage = case.partition(", ")
+        game = lab.shared("game", lambda: _small_game(), per="experiment")
+        average, before = lab.shared(stage, partial(_solved, game, stage, seed))
+        after = post_processed(game, average, rule_named(rule))
+        return Cell({case: 1000 * game.exploitability(after) - before}, more={"before": before})
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Yield what searches over the family come to."""
+        for stage in ITERATIONS:
+            runs = {rule: found[f"{rule}, {stage}"].runs for rule in FAMILY if f"{rule}, {stage}" in found}
+            if len(runs) == len(FAMILY) and min(map(len, runs.values())) > 1:
+                rule, judged = searched({rule: those for rule, those in runs.items() if rule != NOTHING})
+                yield Row.of_runs(f"{SEARCH}, {stage}", judged, "mbb/g", 0.0, {"rule": rule})
+
+
+def _small_game() -> VectorGame:
+    return VectorGame(Holdem(GameDef.parse(NO_LIMIT)), actions_of(BETS))
+
+
+def _solved(game: VectorGame, stage: str, seed: int) -> tuple[Table, float]:
+    """A strategy, and its exploitability in mbb/g."""
+    solver = Cfr(TreeTables(game, scheme="pcs", seed=seed), "cfr")
+    solver.step(ITERATIONS[stage])
+    average = solver.average()
+    return average, 1000 * game.exploitability(average)
+
+
+EXACT_RULES = ExactRules(
+    "tartanian7-post",
+    "[Brown15 footnote 4]",
+    "exploitability after post-processing less that before, exactly, in a small game",
+    rows=(
+        *rows((f"{rule}, {stage}" for stage in ITERATIONS for rule in (*SMALL_RULES, *FAMILY)), "mbb/g"),
+        *(
+            RowSpec(f"{SEARCH}, {stage}", "mbb/g", cases=tuple(f"{rule}, {stage}" for rule in FAMILY))
+            for stage in ITERATIONS
+        ),
+    ),
+    claims=tuple(
+        Claim(
+            f"{rule} can make a strategy more exploitable",
+            "[Brown15 footnote 4]",
+            some(*(positive(f"{rule}, {case}") for case in ITERATIONS)),
+        )
+        for rule in SMALL_RULES
+    )
+    + tuple(
+        Claim(
+            f"rounding mends: the best rule of the family, found by a search, makes a {case} strategy less exploitable",
+            "[Brown15 §1]",
+            negative(f"{SEARCH}, {case}"),
+        )
+        for case in ITERATIONS
+    ),
+    hint="after 30 iterations of public chance sampling (rough) and 3,000 (solved); bets-F-A-I are the whole family",
+    time="3 minutes; half a minute for the rules of the paper",
+    defaults=Setting(runs=10),
+    quick=changes(jobs=0, only=tuple(f"{rule}, {stage}" for stage in ITERATIONS for rule in SMALL_RULES), runs=3),
+    shares=True,
+)

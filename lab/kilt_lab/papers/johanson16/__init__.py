@@ -1,0 +1,1 @@
+"""[Johanson16], by chapter."""

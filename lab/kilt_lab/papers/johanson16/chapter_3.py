@@ -1,0 +1,285 @@
+"""[Johanson16 chapter 3]: chance sampling schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.errors import GameError
+from kilt.games.holdem import Holdem
+from kilt.players.agents import load_holdem
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.cfr import Cfr
+from kilt.solve.forms import load_problem
+from kilt.solve.problem import VECTOR, VectorProblem
+from kilt.solve.tables.memory import TreeTables
+from kilt.tree.vector import VectorGame, Walk
+from kilt.tree.vector_arrays import FOLLOW, Table
+from kilt.viz.lines import plot_lines
+from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import Claim, every, higher, lower
+from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.pieces.agents import game_in_buckets
+from kilt_lab.pieces.convergence import RUNS, Convergence, solve_for, solve_on, unit_of
+from kilt_lab.pieces.tilts import Abstracted
+
+SCHEMES = ("cs", "opcs", "spcs", "pcs", "cfr+")
+POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of a budget
+
+FIGURE_3_2 = Convergence(
+    "figure-3.2",
+    "[Johanson16 figure 3.2]",
+    "convergence of chance sampling schemes and CFR+ on [2-1] hold'em",
+    rows=rows(SCHEMES, "mbb/g"),
+    claims=(
+        Claim(
+            "PCS converges much more quickly than CS: it is below half of it, a margin that is ours",
+            "[Johanson16 figure 3.2]",
+            lower("pcs", "cs", factor=0.5),
+        ),
+        Claim("OPCS converges slower than CS", "[Johanson16 figure 3.2]", lower("cs", "opcs")),
+        Claim("SPCS converges slower than CS", "[Johanson16 figure 3.2]", lower("cs", "spcs")),
+    ),
+    hint="--setting 2-4 for the other half of it",
+    defaults=Setting("holdem.2-1", CellBudget.of(minutes=2), RUNS),
+    quick=changes(jobs=0, only=SCHEMES[:4], game="short.2-1", budget=CellBudget.of(seconds=3), runs=3),
+    settings={"2-1": changes(), "2-4": changes(game="holdem.2-4", only=SCHEMES[:4])},
+)
+FIGURE_3_5 = Convergence(
+    "figure-3.5",
+    "[Johanson16 figure 3.5]",
+    "convergence of chance sampling schemes and CFR+ on Bluff(2,2)",
+    rows=rows(SCHEMES, "chips per game"),
+    claims=(
+        Claim(
+            "PCS, a walk of CFR here, converges significantly faster than CS: it is below half of it, a margin that is "
+            "ours",
+            "[Johanson16 figure 3.5]",
+            lower("pcs", "cs", factor=0.5),
+        ),
+    ),
+    hint="--game bluff-2-1 or bluff-1-1 for a smaller game",
+    defaults=Setting("bluff-2-2", CellBudget.of(minutes=30), RUNS),
+    quick=changes(only=("cs", "pcs"), game="bluff-1-1", budget=CellBudget.of(seconds=3), runs=3),
+)
+
+SIZES, CS_PCS = (2, 5, 10, 20, 50), ("cs", "pcs")  # buckets a round, with perfect recall
+
+
+def _size(size: int, scheme: str) -> str:
+    return f"{size} buckets, {scheme}"
+
+
+@dataclass(frozen=True)
+class GrowingGames(Experiment):
+    """CS and PCS in abstract games of growing size, on a game that fits here.
+
+    The paper has abstractions of limit hold'em by percentiles of hand strength with perfect recall, in four sizes:
+    where all cards are drawn for each iteration (CS), CFR is ahead in the smallest of them, and public chance sampling
+    (PCS) overtakes it as they grow. Exploitability is that by opponents who see the same buckets.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Run a scheme in one of the abstract games."""
+        words, _, scheme = case.partition(" buckets, ")
+        game = lab.shared(words, lambda: self.abstracted(int(words), lab), per="experiment")
+        solver = Cfr(TreeTables(game.seen, scheme=scheme, seed=seed), "cfr")
+        solve_for(solver, lab.budget, lab, scheme)
+        end = game.inside(game.seen.shares_of(game.abstract, solver.average(), np.uint32))
+        return Cell({case: end}, more={"iterations": solver.iterations, "information_sets": game.seen.infosets})
+
+    def abstracted(self, size: int, lab: Lab) -> Abstracted:
+        """Return the game with some buckets a round."""
+        rules = load_holdem(lab.game)
+        plan = "PR-PHS-PHS " + "-".join([str(size)] * rules.rules.rounds)
+        vectors = lab.shared("vectors", lambda: VectorGame(rules), per="experiment")
+        spec = AbstractionSpec.named(plan, Deal.of(rules))
+        return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=artifact.cache_folder()))
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw exploitability by size."""
+        lines: dict[str, list[tuple[float, float, float]]] = {}
+        for row in found.rows:
+            point = (row.more["information_sets"], row.ours, row.reach)
+            lines.setdefault(row.name.rpartition(" ")[2].upper(), []).append(point)
+        budget = found.measured.setting.budget
+        says = "information sets", f"exploitability after {budget.shown() if budget else ''} [mbb/g]"
+        drawn = {which: np.array(points) for which, points in lines.items()}
+        plot_lines(drawn, f"{self.source}: {found.measured.setting.game}", path, *says, logarithmic=(True, True))
+
+
+def _ahead(size: int, first: str, second: str) -> Claim:
+    says = f"with {size} buckets a round {first.upper()} is ahead of {second.upper()}"
+    return Claim(says, "[Johanson16 figure 3.3]", lower(_size(size, first), _size(size, second)))
+
+
+FIGURE_3_3 = GrowingGames(
+    "figure-3.3",
+    "[Johanson16 figure 3.3]",
+    "CS and PCS in abstract games of growing size, on [2-4] hold'em",
+    rows=rows((_size(size, scheme) for size in SIZES for scheme in CS_PCS), "mbb/g"),
+    claims=(_ahead(SIZES[0], "cs", "pcs"), _ahead(SIZES[-1], "pcs", "cs")),
+    defaults=Setting("holdem.2-4", CellBudget.of(seconds=30), RUNS),
+    quick=changes(
+        game="holdem.2-1",
+        budget=CellBudget.of(seconds=1.2),
+        runs=3,
+        only=tuple(_size(n, way) for n in (2, 20) for way in CS_PCS),
+    ),
+)
+
+LONGER, APART = 4, 1000  # how many times as long opponents learn, and how far their seeds are from the others
+BUCKETS, SMALL = 1000, 50  # of each round after the first: in the game of figure 3.4 here, and in others
+FEWER = 0.9  # the opponent's share of them
+
+
+class Sight(NamedTuple):
+    """A strategy, and the game as its player sees it: all hands, or buckets of them."""
+
+    game: VectorGame | BucketedGame
+    table: Table
+
+
+class Matched(NamedTuple):
+    """What all runs of a figure share: the real game, the player's, and the opponent."""
+
+    problem: VectorProblem
+    seen: VectorGame | BucketedGame
+    opponent: Sight
+    exploitability: float  # of the opponent
+
+
+def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
+    """What one player wins from another in chips per game: the mean over both seats, all cards and all bets."""
+    layouts = [(one.game.layouts[seat], other.game.layouts[1 - seat]) for seat in (0, 1)]
+    walks = (Walk(seat, (FOLLOW,), one.table, other.table, *layouts[seat]) for seat in (0, 1))
+    return sum(map(real.walk, walks)) / 2
+
+
+@dataclass(frozen=True)
+class AgainstOpponent(Experiment):
+    """What strategies of CS and PCS win from a fixed opponent, as time goes on.
+
+    Where best responses are out of reach, matches tell which solver is ahead. Figure 3.4 has an abstraction of limit
+    hold'em with imperfect recall and 880 million information sets, against an agent of a slightly smaller one; figure
+    3.6 has Bluff(2,2), against an equilibrium but for ε. At each point PCS wins more than CS. Here the abstraction is
+    one of [2-4] hold'em, and its opponent has nine tenths of the buckets; Bluff has two dice against one. Opponents
+    learn by PCS with linear weights for four times as long, from draws of their own. What is won is exact: the mean
+    over all cards, all bets and both seats.
+    """
+
+    bucketed: bool = False
+
+    def check(self, setting: Setting) -> None:
+        """Load the game, if it is another one."""
+        if setting.game != self.defaults.game:
+            load_problem(setting.game, "pcs", form=VECTOR)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Return what the average strategy of a scheme wins at each point."""
+        known = lab.shared("opponent", lambda: self.matched(lab), per="experiment")
+        unit, scale = unit_of(known.problem)
+        solver = Cfr(TreeTables(known.seen, known.problem.dtype, scheme=case, seed=seed), "cfr")
+        solver.step(1)
+        spent, values, counts = 0.0, dict[str, float](), list[int]()
+        for point, share in POINTS.items():
+            spent = solve_on(solver, lab.budget, lab, case, share, spent)
+            won = won_from(known.problem.game, Sight(solver.tables.game, solver.average()), known.opponent)
+            values[_at(case, point)] = scale * won
+            counts.append(solver.iterations)
+        more = {"opponent_exploitability": scale * known.exploitability, "points": counts}
+        return Cell(values, not solver.tables.draws, more, unit=unit)
+
+    def matched(self, lab: Lab) -> Matched:
+        """Return the games and the opponent, who has learnt."""
+        problem = load_problem(lab.game, "pcs", form=VECTOR)
+        assert isinstance(problem, VectorProblem)
+        real, buckets = problem.game, BUCKETS if lab.game == self.defaults.game else SMALL
+        sizes = buckets, round(FEWER * buckets)
+        seen, theirs = [_seen(real, size, lab) for size in sizes] if self.bucketed else [real, real]
+        learner = Cfr(TreeTables(theirs, problem.dtype, scheme="pcs", seed=APART), "linear")
+        solve_for(learner, lab.budget, lab, "the opponent", LONGER)
+        opponent = Sight(theirs, learner.average())
+        return Matched(problem, seen, opponent, theirs.exploitability(opponent.table))
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the iterations at the point of a row."""
+        place = list(POINTS).index(spec.name.partition(", ")[2])
+        iterations = round(float(np.mean([cell.more["points"][place] for cell in cells])))
+        return {"opponent_exploitability": cells[0].more["opponent_exploitability"], "iterations": iterations}
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw what is won by time."""
+        lines: dict[str, list[tuple[float, float, float]]] = {}
+        budget = found.measured.setting.budget
+        for row in found.rows:
+            scheme, _, point = row.name.partition(", ")
+            x = POINTS[point] * (budget.amount if budget else inf)
+            lines.setdefault(scheme.upper(), []).append((x, row.ours, row.reach))
+        drawn = {which: np.array(points) for which, points in lines.items()}
+        says = budget.clock if budget else "", f"won [{found.rows[0].unit}]"
+        title = f"{self.source}: {found.measured.setting.game}"
+        plot_lines(drawn, title, path, *says, logarithmic=(True, False))
+
+
+def _at(scheme: str, point: str) -> str:
+    return f"{scheme}, {point}"
+
+
+def _seen(game: VectorGame, buckets: int, lab: Lab) -> BucketedGame:
+    """A game of poker through an abstraction with imperfect recall, by percentiles of hand strength."""
+    rules = game.game
+    if not isinstance(rules, Holdem):
+        raise GameError(f"{rules.name} has no cards: use a game of poker")
+    plan = "IR-PHS-PHS {}" + f"-{buckets}" * (rules.rules.rounds - 1)
+    return BucketedGame.by(game, game_in_buckets(rules, "", plan, lab.scratch() / "cards", seed=0).cards)
+
+
+def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain: Setting, quick: str) -> Experiment:
+    return AgainstOpponent(
+        name,
+        source,
+        title,
+        rows=tuple(RowSpec(_at(scheme, point), "mbb/g", cases=(scheme,)) for scheme in CS_PCS for point in POINTS),
+        claims=(
+            Claim(
+                "PCS wins more than CS at every point of time",
+                source,
+                every(*(higher(_at("pcs", point), _at("cs", point)) for point in POINTS)),
+            ),
+        ),
+        hint=hint,
+        time="and an opponent, who learns four times as long",
+        defaults=plain,
+        quick=changes(game=quick, budget=CellBudget.of(seconds=1.2), runs=3),
+        bucketed=bucketed,
+    )
+
+
+FIGURE_3_4 = _figure(
+    "figure-3.4",
+    "[Johanson16 figure 3.4]",
+    "what CS and PCS win from a fixed opponent, in an abstract game of [2-4] hold'em",
+    "--game short.2-1 for a small one",
+    True,
+    Setting("holdem.2-4", CellBudget.of(seconds=12), RUNS),
+    "short.2-1",
+)
+FIGURE_3_6 = _figure(
+    "figure-3.6",
+    "[Johanson16 figure 3.6]",
+    "what CS and PCS win from an equilibrium but for ε, on Bluff(2,1)",
+    "--game bluff-2-2 for the game of the thesis: an iteration takes many seconds there",
+    False,
+    Setting("bluff-2-1", CellBudget.of(seconds=15), RUNS),
+    "bluff-1-1",
+)

@@ -1,0 +1,465 @@
+"""[Johanson16 figures 6.1 and 6.2]: exploitation over exploitability of answers to a model of an opponent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.errors import RunError
+from kilt.games.game import TERMINAL
+from kilt.games.holdem import CALL, RAISE
+from kilt.players.agents import load_holdem
+from kilt.solve.cfr import Cfr
+from kilt.solve.counter import CONFIDENCES, Against
+from kilt.solve.forms import load_problem
+from kilt.solve.lp import safe_response, solve_lp
+from kilt.solve.problem import CPU, FLAT, FlatProblem
+from kilt.solve.registry import make_solver
+from kilt.solve.tables.flat import FlatTables
+from kilt.strategy.model import OpponentModel
+from kilt.tree.best_response import best_response, expected_value, exploitability, response_values
+from kilt.tree.flat import FlatTree
+from kilt.viz.frontier import Curve, plot_frontier
+from kilt_lab.cells import Cell, Changes, Measured, RowSpec, Setting, changes
+from kilt_lab.claims import Claim, Row, positive
+from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.pieces.orange import RNR, SELF, AnswerPoint, CurveSetting, OrangeHoldem, tables_of
+
+GAME, LARGE, UNIT = "leduc", "holdem.limit.2p", "mbb/g"
+TILT = (7, 0, 0, 7)
+SHARES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.97, 0.99, 1.0)  # of p and of P_max
+GAMES = (100, 1000, 10_000, 100_000)  # observed
+THESIS_GAMES = (100, 1000, 100_000, 1_000_000)  # of limit hold'em
+SCARCE = (100, 1000)  # the fewest games of the thesis, in which it finds a model of little worth
+# Of the bound: what counts as marked, and as more than marginal or very small, where the thesis only says so.
+MARGIN = 0.1
+BOUND = 28.0  # what a best response wins from Orange in the thesis [Johanson16 §6.3.1]
+ITERATIONS = 600  # in Leduc
+SPACED = np.linspace(0, 1, 14) ** 4  # of points on curves whose axis is logarithmic
+SEED = 6
+
+
+BOUND_ROW = "the bound: a best response to Orange"
+
+
+def panels(figure: str, games: Sequence[int]) -> dict[str, tuple[CurveSetting, ...]]:
+    """The curves of the panels of a figure, by numbers of games that were observed, the most last."""
+    most = CurveSetting(games=games[-1])
+    linear = most._replace(confidence="0-10-linear")
+    if figure == "figure-6.1":
+        return {
+            "a": (most,),
+            "b": tuple(most._replace(games=number) for number in games),
+            "c": (most, most._replace(against=SELF)),
+        }
+    return {
+        "a": (most, *(most._replace(confidence=name) for name in CONFIDENCES)),
+        "b": tuple(linear._replace(games=number) for number in games),
+        "c": (linear, linear._replace(against=SELF)),
+    }
+
+
+class OrangeContest(Protocol):
+    """A game, Orange, and what is known of both."""
+
+    name: str
+    big_blind: float
+
+    @property
+    def bound(self) -> float:
+        """What a best response wins from Orange, in chips per game."""
+
+    def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
+        """An answer to a model for a p or P_max."""
+
+    def frontier(self) -> list[tuple[float, float]]:
+        """Exploitability and exploitation of the best safe responses to Orange; empty where they cannot be had."""
+
+    def ends(self) -> FloatArray:
+        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+
+
+class OrangeGame:
+    """The game, Orange, and what is known of both."""
+
+    def __init__(self, game: str) -> None:
+        problem, tilted = (load_problem(game, form=FLAT, tilt=tilt) for tilt in ((), TILT))
+        if not isinstance(problem, FlatProblem) or not isinstance(tilted, FlatProblem):
+            raise RunError(f"{game} is too large to be written out: use leduc, kuhn or one-card")
+        self.problem, self.tree = problem, problem.tree
+        self.name, self.big_blind = problem.name, problem.big_blind or 1.0
+        self._held: tuple[CurveSetting | None, Any] = None, None  # a curve and its model
+        solver = Cfr(FlatTables(tilted.tree.nodes), "cfr+")
+        solver.step(ITERATIONS)
+        self.orange = solver.average()
+        nodes = self.tree.nodes
+        self.first = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0
+        self.bound = sum(response_values(self.tree, self.orange)) / 2
+
+    def met(self, answer: FloatArray, other: FloatArray) -> float:
+        """What an answer wins from another strategy, mean over both seats."""
+        ahead = expected_value(self.tree, np.where(self.first, answer, other))
+        return (ahead - expected_value(self.tree, np.where(self.first, other, answer))) / 2
+
+    def model(self, setting: CurveSetting) -> OpponentModel:
+        """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
+        rng, nodes = np.random.default_rng(SEED + setting.run), self.tree.nodes
+        partner = self.orange if setting.against == SELF else probe(self.tree)
+        counts = np.zeros(len(self.orange))
+        for seat in (0, 1):
+            own = self.first if seat == 0 else ~self.first
+            ends = likely_ends(self.tree, np.where(own, self.orange, partner))
+            seen = rng.multinomial(setting.games // 2, ends).astype(float)
+            for start, end in reversed(list(zip(nodes.level[1:-1], nodes.level[2:], strict=True))):
+                here = np.arange(start, end)
+                above = nodes.parent[here]
+                np.add.at(seen, above, seen[here])
+                acted = nodes.actor[above] == (0, 1)[seat]
+                slots = nodes.infoset_start[nodes.infoset[above]] + here - nodes.first_child[above]
+                np.add.at(counts, slots[acted], seen[here][acted])
+        return OpponentModel.of_tree(self.tree, "Orange", counts)
+
+    def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
+        """Return what an answer to a model comes to, for a p or P_max."""
+        if self._held[0] != setting:
+            self._held = setting, self.model(setting)
+        model = self._held[1]
+        against = Against(model, share, setting.confidence)
+        solver = make_solver(replace(self.problem, against=against), "dbr" if setting.confidence else "rnr")
+        solver.step(ITERATIONS)
+        found = solver.average()
+        met = self.met(found, self.orange), self.met(found, model.policy())
+        return AnswerPoint(share, exploitability(self.tree, found), *met)
+
+    def frontier(self) -> list[tuple[float, float]]:
+        """Exploitability and exploitation of the best safe responses to Orange, by linear programmes."""
+        nodes = self.tree.nodes
+        answer = [best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)]
+        worst = exploitability(self.tree, np.where(self.first, *answer))
+        found = []
+        for risk in worst * SPACED:
+            seats = [safe_response(nodes, seat, self.orange, risk).value for seat in (0, 1)]
+            found.append((float(risk), sum(seats) / 2))
+        return found
+
+    def ends(self) -> FloatArray:
+        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+        nash = solve_lp(self.tree.nodes).strategy
+        answer = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
+        return np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
+
+
+def mixtures(ends: FloatArray) -> list[tuple[float, float]]:
+    """Exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
+    return [(float(risk), float(won)) for risk, won in ends[0] + np.outer(SPACED, ends[1] - ends[0])]
+
+
+def probe(tree: FlatTree) -> FloatArray:
+    """[slot] the strategy that never folds, and calls or raises half and half [Johanson16 §6.3.2]."""
+    weights = np.array([label in (CALL, RAISE) for labels in tree.actions for label in labels], dtype=float)
+    starts = tree.nodes.infoset_start
+    sums = np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts))
+    return np.asarray(weights / sums)
+
+
+def likely_ends(tree: FlatTree, profile: FloatArray) -> FloatArray:
+    """[node] the probability that a game ends there."""
+    nodes, reach = tree.nodes, np.ones(len(tree.nodes.parent))
+    for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):
+        here = np.arange(start, end)
+        above = nodes.parent[here]
+        slots = nodes.infoset_start[nodes.infoset[above]] + here - nodes.first_child[above]
+        acts = nodes.actor[above] >= 0
+        reach[here] = reach[above] * np.where(acts, profile[np.where(acts, slots, 0)], nodes.chance[here])
+    ends = np.where(nodes.actor == TERMINAL, reach, 0.0)
+    return np.asarray(ends / ends.sum())
+
+
+def shapes(figure: str, found: dict[CurveSetting, list[AnswerPoint]], bound: float) -> dict[str, float]:
+    """By how much each row of `SHAPES` is true of one run, in chips per game: above 0 exactly where it is.
+
+    Rows whose curves were not asked for are left out.
+
+    Parameters
+    ----------
+    figure : str
+        ``"figure-6.1"`` or ``"figure-6.2"``.
+    found : dict of CurveSetting to list of AnswerPoint
+        Curves of one run, each in the order of p or P_max, from 0 to 1.
+    bound : float
+        What a best response wins from Orange, in chips per game.
+    """
+    games, margin = sorted({setting.games for setting in found}), MARGIN * bound
+    most, said = CurveSetting(games=games[-1]), dict[str, float]()
+
+    def overfits(points: list[AnswerPoint]) -> float:
+        return best(points) - points[-1].won - margin
+
+    if figure == "figure-6.1":
+        curve = found[most]
+        said["a: exploits the model more"] = curve[-1].model - curve[0].model
+        said["a: more exploitable"] = curve[-1].risk - curve[0].risk
+        said["a: RNR overfits"] = overfits(curve)
+        if len(games) > 1:
+            scarce = [found[most._replace(games=number)] for number in games if number in SCARCE]
+            said["b: few games: more exploitable"] = min(points[-1].risk - points[0].risk for points in scarce)
+            said["b: few games: less exploitive"] = min(points[0].won - points[-1].won for points in scarce)
+            said["b: the gain grows with data"] = best(curve) - best(found[most._replace(games=games[0])])
+        if own := found.get(most._replace(against=SELF)):
+            said["c: self-play data is of no use"] = -_gain(own)
+        return said
+    if most in found:
+        for name, label in {RNR: "RNR", "1-step": "1-Step"}.items():
+            said[f"a: {label} overfits"] = overfits(found[most._replace(confidence=name)])
+        for name, label in {"10-step": "10-Step", "0-10-linear": "0-10 Linear", "s-curve": "1-Curve"}.items():
+            said[f"a: {label} does not overfit"] = -overfits(found[most._replace(confidence=name)])
+    linear = most._replace(confidence="0-10-linear")
+    if len(games) > 1:
+        scarce = [found[linear._replace(games=number)] for number in games if number in SCARCE]
+        said["b: few games: the gain is very small"] = margin - max(map(_gain, scarce))
+        said["b: few games: marginally more exploitable"] = margin - max(
+            point.risk - points[0].risk for points in scarce for point in points[1:-1]
+        )
+        said["b: the gain grows with data"] = best(found[linear]) - best(found[linear._replace(games=games[0])])
+    if own := found.get(linear._replace(against=SELF)):
+        said["c: games against Probe are better"] = best(found[linear]) - best(own)
+        said["c: self-play data is useful"] = _gain(own)
+    return said
+
+
+_MARGIN = "a tenth of the bound, a margin that is ours"
+_FEW = "with 100 and with 1,000 games"
+SHAPES = {  # by row: what the thesis says of the figure, and where it names no bound, that of ours
+    "figure-6.1": {
+        "a: exploits the model more": "a: RNR wins more from the model at p = 1 than at p = 0",
+        "a: more exploitable": "a: RNR is more exploitable at p = 1 than at p = 0",
+        "a: RNR overfits": f"a: at p = 1 RNR wins markedly less from Orange than at its best p: by {_MARGIN}, or more",
+        "b: few games: more exploitable": f"b: {_FEW} RNR is more exploitable at p = 1 than at p = 0",
+        "b: few games: less exploitive": f"b: {_FEW} RNR wins less from Orange at p = 1 than at p = 0",
+        "b: the gain grows with data": "b: with the most games RNR wins more at its best p than with the fewest",
+        "c: self-play data is of no use": "c: self-play data is of no use to RNR: no p wins more from Orange "
+        "than p = 0",
+    },
+    "figure-6.2": {
+        "a: RNR overfits": f"a: RNR overfits: at p = 1 it wins less from Orange than at its best p by {_MARGIN}",
+        "a: 1-Step overfits": f"a: 1-Step overfits: at P_max = 1 it wins less than at its best P_max by {_MARGIN}",
+    }
+    | {
+        f"a: {name} does not overfit": f"a: {name} does not overfit, even at P_max = 1: it wins what it wins at its "
+        f"best P_max, but for less than {_MARGIN}"
+        for name in ("10-Step", "0-10 Linear", "1-Curve")
+    }
+    | {
+        "b: few games: the gain is very small": f"b: {_FEW} the gain of 0-10 Linear is very small: less than {_MARGIN}",
+        "b: few games: marginally more exploitable": f"b: {_FEW} and P_max < 1, 0-10 Linear is only marginally more "
+        f"exploitable than at P_max = 0: by less than {_MARGIN}",
+        "b: the gain grows with data": "b: with the most games 0-10 Linear wins more at its best P_max than with the "
+        "fewest",
+        "c: games against Probe are better": "c: 0-10 Linear wins more with games against Probe than with "
+        "self-play data",
+        "c: self-play data is useful": "c: self-play data is still useful to 0-10 Linear: its best P_max wins more "
+        "than P_max = 0",
+    },
+}
+
+
+def best(points: list[AnswerPoint]) -> float:
+    """The most that is won from Orange."""
+    return max(point.won for point in points)
+
+
+def _gain(points: list[AnswerPoint]) -> float:
+    """What the best p or P_max above 0 wins from Orange more than 0, which is an equilibrium."""
+    return best(points[1:]) - points[0].won
+
+
+def _contest(lab: Lab) -> OrangeContest:
+    if lab.game != LARGE:
+        return OrangeGame(lab.game)
+    rules = load_holdem(lab.game)
+
+    def tick(share: float) -> None:
+        lab.show("iterations of an answer", share)
+        lab.check()
+
+    return OrangeHoldem(rules, partial(tables_of, rules, lab), TILT, lab.device, folder=lab.folder, tick=tick)
+
+
+@dataclass(frozen=True)
+class Answers(Experiment):
+    """Answers to a model of Orange, in Leduc hold'em or in the game of the thesis.
+
+    The opponent is Orange, an equilibrium of a game in which whoever wins gets 7% more [Johanson16 table 2.3]. What it
+    does is counted in games against Probe, who never folds, or against itself; the counts are drawn all at once, by how
+    likely each end of a game is. Answers are found by CFR+ for each p or P_max, and judged against Orange, against the
+    model, and against best responses. Beside them are the exact frontier of safe responses to Orange, by linear
+    programmes, and the mixtures of an equilibrium with the best response. `pieces.orange` has the game of the thesis.
+
+    `SHAPES` has what the thesis says of both figures. It calls differences marked, very small or only marginal without
+    a number [Johanson16 §§6.4, 6.6]. Here a difference counts as marked from `MARGIN` of the bound on, which is what a
+    best response wins from Orange, and as small below it. That number was chosen here.
+    """
+
+    curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row
+
+    def setting(self, base: Changes, asked: Changes) -> Setting:
+        """Return a setting: in the large game one run, unless there should be more."""
+        large = {**base, **asked}.get("game") == LARGE
+        found = super().setting({**base, "runs": 1} if large else base, asked)
+        if found.device != CPU and not large:
+            raise RunError(f"--device {found.device} is given, and {found.game} is small: use --game {LARGE}")
+        return found
+
+    def chosen(self, setting: Setting) -> tuple[RowSpec, ...]:
+        """Return rows of the curves that panels have in a game."""
+        curves = _curves(self.name, setting.game)
+        found = super().chosen(setting)
+        return tuple(row for row in found if row.name not in self.curves or self.curves[row.name][0] in curves)
+
+    def cases(self, setting: Setting) -> list[str]:
+        """Return the bound and all answers; a row about the shape of a panel needs all of it."""
+        curves = _curves(self.name, setting.game)
+        known = [case for row in self.chosen(setting) for case in row.needs]
+        return list(dict.fromkeys(c for c in known if c not in self.curves or self.curves[c][0] in curves))
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Find an answer, or the bound."""
+        contest = lab.shared("contest", lambda: _contest(lab), per="experiment")
+        mbb = 1000 / contest.big_blind
+        if case == BOUND_ROW:
+            more = {"frontier": contest.frontier(), "ends": contest.ends().tolist(), "mbb": mbb, "name": contest.name}
+            return Cell({case: mbb * contest.bound}, True, more)
+        setting, share = self.curves[case]
+        point = contest.answer(setting._replace(run=seed), share)
+        more = {"exploitability": mbb * point.risk, "from_model": mbb * point.model, "p": share}
+        return Cell({case: mbb * point.won}, more=more)
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Yield by how much the shapes are as the thesis says, over runs."""
+        if BOUND_ROW not in found:
+            return
+        figure, bound, runs = self.name, found[BOUND_ROW].ours, list[dict[str, float]]()
+        seeds = list[int]()
+        for seed, curves in self.by_seed_and_curve(measured).items():
+            known = shapes(figure, curves, bound)
+            if known:
+                runs.append(known)
+                seeds.append(seed)
+        for shape in runs[0] if runs else ():
+            numbers = [(seed, run[shape]) for seed, run in zip(seeds, runs, strict=True) if shape in run]
+            yield Row.of_runs(
+                shape, [value for _, value in numbers], "mbb/g, by which it holds", seeds=[seed for seed, _ in numbers]
+            )
+
+    def by_seed_and_curve(self, measured: Measured) -> dict[int, dict[CurveSetting, list[AnswerPoint]]]:
+        """Return whole curves, in mbb/g; where one is missing that panels have in common, nothing of the seed."""
+        points: dict[int, dict[CurveSetting, list[AnswerPoint]]] = {}
+        for case, cells in measured.cells.items():
+            if case in self.curves:
+                setting, share = self.curves[case]
+                for cell in cells:
+                    point = AnswerPoint(share, cell.more["exploitability"], cell.values[case], cell.more["from_model"])
+                    points.setdefault(cell.seed, {}).setdefault(setting, []).append(point)
+        panels_of = _panels(self.name, measured.setting.game).values()
+        return {
+            seed: {
+                setting: sorted(curves[setting])
+                for panel in panels_of
+                if all(len(curves.get(setting, ())) == len(SHARES) for setting in panel)
+                for setting in panel
+            }
+            for seed, curves in points.items()
+        }
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the panels that are whole, of the first run."""
+        whole = self.by_seed_and_curve(found.measured).get(0, {})
+        bound = list(found.measured.cells.get(BOUND_ROW, ()))
+        shown = _panels(self.name, found.measured.setting.game)
+        drawn = {
+            f"({name})": [_line(setting, whole[setting]) for setting in panel]
+            for name, panel in shown.items()
+            if all(setting in whole for setting in panel) and _panel_chosen(name, found.measured.setting)
+        }
+        if not bound or not drawn:
+            return
+        if self.name == "figure-6.1" and "(a)" in drawn:
+            (first,) = shown["a"]
+            drawn["(a)"].append(Curve("… from the model", [(p.risk, p.model) for p in whole[first]], ":"))
+        more = bound[0].more
+        mixed = mixtures(np.array(more["ends"]))
+        lines = [
+            Curve(name, [(more["mbb"] * risk, more["mbb"] * won) for risk, won in points], style)
+            for name, points, style in (("safe responses, exact", more["frontier"], "--"), ("mixtures", mixed, "-."))
+            if points
+        ]
+        size = "" if found.measured.setting.game == LARGE else " in small"
+        plot_frontier(drawn, lines, f"{self.source}{size}: {more['name']}", path)
+
+
+def _panels(figure: str, game: str) -> dict[str, tuple[CurveSetting, ...]]:
+    return panels(figure, THESIS_GAMES if game == LARGE else GAMES)
+
+
+def _curves(figure: str, game: str) -> set[CurveSetting]:
+    return {setting for panel in _panels(figure, game).values() for setting in panel}
+
+
+def _panel_chosen(name: str, setting: Setting) -> bool:
+    return not setting.only or name in setting.only
+
+
+def _line(setting: CurveSetting, points: Sequence[AnswerPoint]) -> Curve:
+    """A curve of the picture: what is won from Orange."""
+    return Curve(setting.name, [(point.risk, point.won) for point in points])
+
+
+WHAT = {
+    "figure-6.1": "restricted Nash responses by p and data",
+    "figure-6.2": "data-biased responses by P_max, confidence and data",
+}
+
+
+def _figure(name: str, quick: tuple[str, ...]) -> Answers:
+    groups: dict[CurveSetting, list[str]] = {}
+    for sizes in (GAMES, THESIS_GAMES):
+        for panel, settings in panels(name, sizes).items():
+            for setting in settings:
+                groups.setdefault(setting, []).append(panel)
+    curves = {setting.row(share): (setting, share) for setting in groups for share in SHARES}
+    source, all_panels = f"[Johanson16 {name.replace('-', ' ')}]", ("a", "b", "c")
+    return Answers(
+        name,
+        source,
+        WHAT[name],
+        rows=(
+            RowSpec(BOUND_ROW, UNIT, BOUND, LARGE, groups=all_panels),
+            *(RowSpec(row, UNIT, groups=tuple(dict.fromkeys(groups[setting]))) for row, (setting, _) in curves.items()),
+            *(
+                RowSpec(
+                    shape,
+                    "mbb/g, by which it holds",
+                    cases=(BOUND_ROW, *(row for row, (one, _) in curves.items() if shape[0] in groups[one])),
+                    groups=(shape[0],),
+                )
+                for shape in SHAPES[name]
+            ),
+        ),
+        claims=tuple(Claim(says, source, positive(row)) for row, says in SHAPES[name].items()),
+        hint=f"--game {LARGE} for the game of the thesis, a day without `--device gpu`; --only a, b or c for one panel"
+        "; each of --runs observes other games",
+        time="five minutes",
+        defaults=Setting("leduc", runs=20, device=CPU),
+        quick=changes(only=quick, runs=3),
+        settings={"thesis": changes(game=LARGE)},
+        curves=curves,
+    )
+
+
+FIGURE_6_1, FIGURE_6_2 = _figure("figure-6.1", ("a", "c")), _figure("figure-6.2", ("c",))

@@ -1,0 +1,357 @@
+"""[Johanson16 tables 7.1 to 7.4] in limit hold'em: how far off estimators are, with our agents in the paper's places.
+
+Three agents each play the same opponent, and each of the three is judged on the hands of each: on policy where it has
+played them itself, off policy otherwise. The paper's S2298, CFR8 and Orange were solutions by CFR with abstractions of
+several sizes, Orange of a game that pays winners more, and PsOpti4 an older, hand-made one. Ours are solutions by
+external sampling with buckets of several sizes; those in the places of Orange and PsOpti4 were solved with tilted
+payoffs (`kilt.games.tilt`). So the orders can be compared, not the figures.
+
+A row has the standard deviation of one hand: the mean over runs, each of which trains, plays and deals with a seed of
+its own, with the 95% interval over these. Beside it are the bias, the distance of the mean from what the judged agent
+wins with all bets averaged over, and the root mean square error over 1,000 hands: √(bias² + deviation² / 1000).
+
+With partial information the thesis finds biases of 47 ± 1 to 96 ± 12 on policy, from a million hands. Those of 10,000
+hands have intervals as wide as that. On policy full information is unbiased, so that the bias is the mean difference of
+the two on the same hands too, which varies less: claims about it are decided by that. Early folds are biased in the
+thesis, which does not say why. Here they are not: a hand that ends with a fold is worth the same whatever the opponent
+holds, so that partial information changes none of their values on policy, nor any of all cards.
+
+Off policy without all cards, a hand weighs w = π^σ / π^σ̂, the ratio of what the judged strategy σ and the playing one
+σ̂ do. Few hands weigh thousands, and most logs have none of these: the deviation of a log grows with its length, and one
+hand makes most of it. It tells how long the log is, not how good the estimator. Rows named `limit` have what it tends
+to, √(E_σ̂[w²v²] − mean²) for values v, from hands of the judged agent's own: E_σ̂[w²v²] = E_σ[w v²], and hands that
+weigh much are w times as frequent there. That is rough too, but for a bound: E_σ[min(w, 1000) v²] is less, and its 95%
+interval is narrow. The lower end of that is `at_least`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
+from kilt_lab.claims import Claim, Interval, Row, Rows, every, lower
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces import logs
+from kilt_lab.pieces.agents import share_of
+from kilt_lab.pieces.logs import LIMITS, Cases
+
+LIMIT, HANDS, DEALS = "holdem.limit.2p", 10_000, 50_000
+FOLDER, UNIT = "kilt-table-7", "mb/hand"
+BIASED = 20.0  # mb/hand: what counts as a bias; the thesis prints 47 ± 1 and more as one, 5 ± 13 as none
+FIRST = next(iter(logs.AGENTS))
+DEFAULTS = Setting(LIMIT, CellBudget.of(minutes=4), 3, threads=2)  # each run has agents, matches and deals of its own
+QUICK = changes(game="royal.limit.2p", budget=CellBudget.of(seconds=3.6))
+
+Figures = tuple[float, float, float]  # bias, standard deviation, root mean square error
+
+# Judged on hands of S2298, by estimator. A bias of 0 is so by definition in the paper.
+PAPER_7_1: dict[str, dict[str, Figures]] = {
+    "S2298": {
+        "basic": (0, 5103, 161),
+        "divat": (0, 1935, 61),
+        "bc-divat": (0, 2891, 91),
+        "early-folds": (0, 5126, 162),
+        "all-cards": (0, 4213, 133),
+        "all-cards+bc-divat": (0, 2146, 68),
+        "all-cards+early-folds+bc-divat": (0, 1778, 56),
+    },
+    "CFR8": {
+        "basic": (200, 62543, 1988),
+        "divat": (62, 53033, 1678),
+        "bc-divat": (84, 22303, 710),
+        "early-folds": (123, 61481, 1948),
+        "all-cards": (12, 8518, 270),
+        "all-cards+bc-divat": (35, 3254, 109),
+        "all-cards+early-folds+bc-divat": (2, 2514, 80),
+    },
+    "Orange": {
+        "basic": (159, 20559, 669),
+        "divat": (3, 11350, 359),
+        "bc-divat": (103, 12862, 420),
+        "early-folds": (82, 17923, 572),
+        "all-cards": (7, 8591, 272),
+        "all-cards+bc-divat": (8, 3154, 100),
+        "all-cards+early-folds+bc-divat": (6, 2421, 77),
+    },
+}
+PAPER_7_3: dict[str, dict[str, Figures]] = {
+    "S2298": {
+        "basic": (0, 5104, 161),
+        "divat": (81, 2762, 119),
+        "bc-divat": (95, 2759, 129),
+        "early-folds": (47, 5065, 167),
+        "all-cards": (5, 4218, 133),
+        "all-cards+bc-divat": (96, 2650, 127),
+    },
+    "CFR8": {
+        "basic": (202, 40903, 1309),
+        "divat": (175, 23376, 760),
+        "bc-divat": (183, 23402, 762),
+        "early-folds": (181, 39877, 1274),
+        "all-cards": (13, 7904, 250),
+        "all-cards+bc-divat": (101, 4014, 162),
+    },
+    "Orange": {
+        "basic": (204, 23314, 765),
+        "divat": (218, 10029, 385),
+        "bc-divat": (244, 10045, 401),
+        "early-folds": (218, 22379, 741),
+        "all-cards": (3, 8092, 256),
+        "all-cards+bc-divat": (203, 3880, 237),
+    },
+}
+# Least and largest standard deviations over all agents that have played, and all that are judged.
+PAPER_7_2 = {
+    "on": {
+        "basic": (5102, 5385),
+        "divat": (1935, 2011),
+        "bc-divat": (2891, 2930),
+        "all-cards+game-endings+bc-divat": (1701, 1778),
+    },
+    "off": {
+        "basic": (20559, 244469),
+        "divat": (11350, 138834),
+        "bc-divat": (12862, 173715),
+        "all-cards+game-endings+bc-divat": (1816, 2857),
+    },
+}
+PAPER_7_4 = {
+    "on": {"basic": (5104, 5391), "divat": (2762, 2876), "bc-divat": (2759, 2859), "all-cards+bc-divat": (2656, 2766)},
+    "off": {
+        "basic": (23314, 238874),
+        "divat": (10029, 88791),
+        "bc-divat": (10045, 99287),
+        "all-cards+bc-divat": (3055, 6785),
+    },
+}
+
+
+def cases_of(lab: Lab, seed: int) -> Cases:
+    """The agents of a run, and what estimators make of them."""
+
+    def made() -> Cases:
+        game, agents = logs.styled_agents(lab, seed)
+        hands, deals = (max(2, int(number * share_of(lab))) for number in (HANDS, DEALS))
+        folder = logs.run_folder(lab.folder, seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        return Cases(game, agents, hands, deals, folder, lab.threads, lab, seed)
+
+    return lab.shared("agents", made)
+
+
+@dataclass(frozen=True)
+class Estimators(Experiment):
+    """What the tables have in common: agents and logs that are kept in one folder."""
+
+    partial: bool = False
+
+    @property
+    def folder(self) -> str:
+        """One folder for all tables."""
+        return FOLDER
+
+
+@dataclass(frozen=True)
+class ByAgent(Estimators):
+    """All estimators, for each agent judged on hands of the first."""
+
+    paper: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Judge the log of the first agent."""
+        cases, figures = cases_of(lab, seed), dict[str, dict[str, Any]]()
+        for row in lab.rows:
+            lab.check()
+            judged, _, name = row.partition(" ")
+            figures[row] = cases.figures(FIRST, judged, partial=self.partial)[name]
+        return Cell({row: one["deviation"] for row, one in figures.items()}, more=figures)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the means of all figures, and biases by run."""
+        judged, _, name = spec.name.partition(" ")
+        runs = [cell.more[spec.name] for cell in cells]
+        more: dict[str, Any] = _mean(runs)
+        if name in self.paper[judged]:
+            bias, _, rmse = self.paper[judged][name]
+            more |= {"rmse": sqrt(more["bias"] ** 2 + more["deviation"] ** 2 / 1000)}
+            more |= {"biases": [one["mean"] - one["truth"] for one in runs]}
+            more |= {"hidden_biases": [one["hidden"] for one in runs]} if self.partial else {}
+            more |= {"paper_bias": bias, "paper_rmse": rmse}
+        return more
+
+
+@dataclass(frozen=True)
+class OverAgents(Estimators):
+    """The largest deviations over all agents, on and off policy."""
+
+    paper: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Judge all logs."""
+        cases, agents, figures = cases_of(lab, seed), [*logs.AGENTS], dict[str, list[dict[str, Any]]]()
+        for row in lab.rows:
+            lab.check()
+            policy, _, name = row.partition(" ")
+            pairs = [(one, other) for one in agents for other in agents if (one == other) == (policy == "on")]
+            figures[row] = [cases.figures(*pair, partial=self.partial)[name] for pair in pairs]
+        return Cell({row: max(one["deviation"] for one in those) for row, those in figures.items()}, more=figures)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return figures of all pairs of agents, means over runs."""
+        policy, _, name = spec.name.partition(" ")
+        runs = [cell.more[spec.name] for cell in cells]
+        more: dict[str, Any] = {"least": float(np.mean([min(one["deviation"] for one in those) for those in runs]))}
+        more |= {"paper_least": self.paper[policy][name][0]} if name in self.paper[policy] else {}
+        pairs = [_mean(those) for those in zip(*runs, strict=True)]
+        lists = {"deviation": "deviations", "bias": "biases", "rmse": "rmses", "largest_share": "largest_shares"}
+        lists["at_least"] = "at_least"
+        more |= {many: [one[key] for one in pairs] for key, many in lists.items() if key in pairs[0]}
+        if name in LIMITS:
+            more |= {"least_bounds": [min(one["at_least"] for one in those) for those in runs]}
+        return more
+
+
+def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean over runs of all figures that a case has."""
+    return {key: float(np.mean([one[key] for one in runs])) for key in runs[0]}
+
+
+def _falling(*names: str) -> Claim:
+    """Deviations on policy come in some order, the largest first."""
+    return Claim(
+        f"on policy a hand deviates ever less under {', '.join(names)}",
+        "[Johanson16 table 7.1]" if "all-cards+early-folds+bc-divat" in names else "[Johanson16 table 7.3]",
+        every(*(lower(f"S2298 {least}", f"S2298 {more}") for more, least in pairwise(names))),
+    )
+
+
+def _bounded(says: str, table: str, row: str, times: float) -> Claim:
+    """Off policy money deviates more than some times as much as a row, in the limit of long logs and for all agents."""
+
+    def slack(rows: Rows) -> Interval | None:
+        if not rows.keys() >= {"off basic limit", row}:
+            return None
+        bounds = zip(rows["off basic limit"].more["least_bounds"], rows[row].runs, strict=True)
+        ahead = Row.of_runs("", [bound - times * deviation for bound, deviation in bounds], UNIT)
+        return Interval(ahead.ours - (ahead.margin or 0.0), inf)  # a bound that is too low refutes nothing
+
+    return Claim(says, f"[Johanson16 {table}]", slack)
+
+
+def _hidden_bias(estimator: str, thesis: str, *, biased: bool) -> Claim:
+    """Whether partial information biases an estimator on policy: by more than `BIASED` to either side, or less."""
+
+    def slack(rows: Rows) -> Interval | None:
+        if (row := rows.get(f"S2298 {estimator}")) is None:
+            return None
+        off = Row.of_runs("", row.more["hidden_biases"], UNIT)
+        mean, margin = abs(off.ours), off.margin or 0.0
+        least, most = max(mean - margin, 0.0), mean + margin
+        return Interval(least - BIASED, most - BIASED) if biased else Interval(BIASED - most, BIASED - least)
+
+    says = f"on policy {estimator} is {'' if biased else 'not '}biased by partial information, {thesis} there: "
+    bound = f"by {'more' if biased else 'less'} than {BIASED:g} mb/hand here, a margin that is ours"
+    return Claim(says + bound, "[Johanson16 table 7.3]", slack)
+
+
+def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
+    """What a table over all agents says of money off policy."""
+    return (
+        _bounded(
+            "off policy money deviates impractically much: 4 times as much as on policy or more, a factor that is "
+            "ours, for all agents",
+            table,
+            "on basic",
+            4,
+        ),
+        _bounded(
+            f"off policy {best} deviates dramatically less than money: less than half as much, a factor that is "
+            "ours, for all agents",
+            table,
+            f"off {best}",
+            2,
+        ),
+    )
+
+
+TIME = "for each of 4 agents of each run, one for their cards, some for each log that is judged"
+
+
+def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], claims: tuple[Claim, ...]) -> Experiment:
+    names = {judged: [*those, *(LIMITS if judged != FIRST else ())] for judged, those in paper.items()}
+    return ByAgent(
+        f"table-{table}",
+        f"[Johanson16 table {table}]",
+        title,
+        rows=tuple(
+            RowSpec(f"{judged} {name}", UNIT, paper[judged].get(name, (None, None, None))[1], LIMIT, ("the first log",))
+            for judged, those in names.items()
+            for name in those
+        ),
+        claims=claims,
+        hint="the paper's agents were others; `limit` is what deviations off policy tend to with more hands",
+        time=TIME,
+        defaults=DEFAULTS,
+        quick=QUICK,
+        partial=table == "7.3",
+        paper=paper,
+    )
+
+
+def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claims: tuple[Claim, ...]) -> Experiment:
+    return OverAgents(
+        f"table-{table}",
+        f"[Johanson16 table {table}]",
+        "the same over all agents",
+        rows=(
+            *(
+                RowSpec(f"{policy} {name}", UNIT, most, LIMIT, ("all logs",))
+                for policy, those in paper.items()
+                for name, (_, most) in those.items()
+            ),
+            *(RowSpec(f"off {it}", UNIT, cases=("all logs",)) for it in LIMITS),
+        ),
+        claims=claims,
+        hint="the largest of three, or of six off policy; `least` in --json is the least; `limit` as in table-7.1",
+        time=TIME,
+        defaults=DEFAULTS,
+        quick=QUICK,
+        partial=table == "7.4",
+        paper=paper,
+    )
+
+
+TABLE_7_1 = _by_agent(
+    "7.1",
+    "deviation of a hand under estimators, full information",
+    PAPER_7_1,
+    (
+        _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat", "all-cards+early-folds+bc-divat"),
+        Claim(
+            "on policy DIVAT deviates less than BC-DIVAT",
+            "[Johanson16 table 7.1]",
+            lower("S2298 divat", "S2298 bc-divat"),
+        ),
+    ),
+)
+TABLE_7_2 = _over_agents("7.2", PAPER_7_2, _off_policy("all-cards+game-endings+bc-divat", "table 7.2"))
+TABLE_7_3 = _by_agent(
+    "7.3",
+    "deviation of a hand under estimators, partial information",
+    PAPER_7_3,
+    (
+        _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat"),
+        _hidden_bias("divat", "81 ± 9", biased=True),
+        _hidden_bias("bc-divat", "95 ± 9", biased=True),
+        _hidden_bias("early-folds", "47 ± 1", biased=True),
+        _hidden_bias("all-cards+bc-divat", "96 ± 12", biased=True),
+        _hidden_bias("all-cards", "5 ± 13", biased=False),
+    ),
+)
+TABLE_7_4 = _over_agents("7.4", PAPER_7_4, _off_policy("all-cards+bc-divat", "table 7.4"))

@@ -1,0 +1,182 @@
+"""[Johanson16 table 8.2], simulated: duplicate matches of a portfolio, judged by money and by estimators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from kilt.arrays import FloatArray
+from kilt.evaluate.estimators import Estimator, estimator_named
+from kilt.evaluate.log_estimates import LogJudge
+from kilt.evaluate.portfolio import Portfolio
+from kilt.evaluate.stats import WIDTH, Estimate, estimate, student_width
+from kilt.games.holdem import Holdem
+from kilt.play.dealer import Hand
+from kilt.play.match import play_match
+from kilt.players.agents import PORTFOLIO, load_agent
+from kilt_lab.cells import Cell, Measured, RowSpec
+from kilt_lab.claims import Claim, Interval, Row, Rows, Slack
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.papers.johanson16 import chapter_7
+from kilt_lab.pieces import logs
+from kilt_lab.pieces.agents import share_of
+
+DEALS, MATCHES, MARGIN = 500, 6, 50.0  # deals of a match, matches of a run, mbb/h by which one is won
+ONE_SIDED = NormalDist().inv_cdf(0.95) / WIDTH  # of a 95% interval's half-width
+PAPER = {  # of table 8.2: matches won less lost, all and significant ones
+    "basic": (1, 0),
+    "bc-divat": (2, 0),
+    "all-cards+early-folds+bc-divat": (3, 3),
+}
+SIGNIFICANT = " significant"
+
+
+def judged(game: Holdem, portfolio: Portfolio, hands: Sequence[Hand], estimators: Sequence[Estimator]) -> FloatArray:
+    """What estimators make of a portfolio's hands, each by the strategy of the component that has played it.
+
+    Parameters
+    ----------
+    game : Holdem
+        What was played.
+    portfolio : Portfolio
+        Who; its notes in the hands say which component it was.
+    hands : sequence of Hand
+        In order, numbered from 0.
+    estimators : sequence of Estimator
+        Rows of `ESTIMATORS`.
+
+    Returns
+    -------
+    ndarray, shape (estimators, hands)
+        Chips.
+    """
+    values = np.zeros((len(estimators), len(hands)))
+    chosen = [hand.notes[hand.players.index(portfolio.name)] for hand in hands]
+    for agent in portfolio.components:
+        some = [hand for hand, name in zip(hands, chosen, strict=True) if name == agent.name]
+        found = LogJudge(game, portfolio.name, agent, agent, estimators).judge(some)
+        values[:, [hand.number for hand in found.kept]] = found.found[0]
+    return values
+
+
+def outcome(won: Estimate) -> tuple[int, int]:
+    """1 for a match that is won, −1 for one that is lost, else 0: by `MARGIN`, and by a one-sided 95% test against 0.
+
+    >>> outcome(Estimate(60.0, 200.0)), outcome(Estimate(-60.0, 60.0)), outcome(Estimate(30.0, 20.0))
+    ((1, 0), (-1, -1), (0, 1))
+    """
+    by_margin, by_test = (int(won.mean > bound) - int(won.mean < -bound) for bound in (MARGIN, ONE_SIDED * won.margin))
+    return by_margin, by_test
+
+
+def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int]]:
+    """Play a match of a run: what the portfolio wins by each estimator in mbb/h, and how often each agent played."""
+    game, agents = lab.shared("agents", lambda: logs.styled_agents(lab, seed))
+    portfolio = load_agent(PORTFOLIO + ",".join(str(agents[name].folder) for name in logs.AGENTS))
+    opponent = load_agent(str(agents[logs.OPPONENT].folder))
+    assert isinstance(portfolio, Portfolio)
+    hands: list[Hand] = []
+    play_match(
+        game,
+        (portfolio, opponent),
+        2 * DEALS,
+        seed=MATCHES * seed + match,
+        sink=hands.append,
+        tick=lambda played: lab.show("hands", played / (2 * DEALS)),
+        stop=lab.stopped,
+    )
+    lab.check()
+    chosen = Counter(Path(note).name for hand in hands for note in hand.notes if note)
+    estimators = [estimator_named(name) for name in PAPER]
+    deals = judged(game, portfolio, hands, estimators).reshape(len(estimators), -1, 2).mean(axis=2)
+    return [estimate(row * 1000 / game.rules.big_blind) for row in deals], dict(chosen)
+
+
+@dataclass(frozen=True)
+class Portfolios(Experiment):
+    """500-deal duplicate matches of a portfolio, won less lost.
+
+    The paper's matches were between Polaris, a portfolio of five strategies, and experts, whose logs nobody else has.
+    Here the portfolio has the agents of tables 7.1 to 7.4 (see `pieces.logs`), and the agent in the place of PsOpti4
+    sits in the experts' chairs. A match is 500 deals, each played at two tables with the players swapped, by a copy of
+    the portfolio at each. The first row of each pair has a match won or lost by more than 25 big blinds, as in the
+    thesis; the mean score of both tables is taken for that, so that it is 50 mbb/h. The second, `significant`, has one
+    won or lost whose score is above or below 0 by a one-sided 95% test, however small [Johanson16 §8.2]. A row is
+    matches won less matches lost, the mean over runs with agents and deals of their own. The component that played each
+    hand is known, so that each hand is judged on policy.
+    """
+
+    @property
+    def folder(self) -> str:
+        """The agents are those of tables 7.1 to 7.4."""
+        return chapter_7.FOLDER
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Play the matches of a run."""
+        matches, played = max(2, round(MATCHES * share_of(lab))), list[tuple[list[Estimate], dict[str, int]]]()
+        for match in range(matches):
+            lab.say(f"run {seed + 1}, match {match + 1} of {matches}: {DEALS} deals, at two tables")
+            played.append(play(match, seed, lab))
+        values, more = dict[str, float](), dict[str, Any]()
+        for place, name in enumerate(PAPER):
+            rates = [one[place] for one, _ in played]
+            for significant, kind in enumerate(("", SIGNIFICANT)):
+                won = [outcome(rate)[significant] for rate in rates]
+                values[name + kind] = sum(won)
+                more[name + kind] = {
+                    "matches": won,
+                    "chosen": [chosen for _, chosen in played],
+                    "mbb_per_hand": [rate.mean for rate in rates],
+                    "margins": [rate.margin for rate in rates],
+                }
+        return Cell(values, more=more)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the matches of all runs."""
+        return {key: [cell.more[spec.name][key] for cell in cells] for key in cells[0].more[spec.name]}
+
+
+def _decides_more(name: str, than: str) -> Slack:
+    """An estimator finds more matches of a run significant than another one, whoever wins them.
+
+    Counts of a few runs may agree by chance, so that they are taken to deviate by one match at least.
+    """
+
+    def slack(rows: Rows) -> Interval | None:
+        if not rows.keys() >= {name + SIGNIFICANT, than + SIGNIFICANT}:
+            return None
+        ours, theirs = ([sum(map(abs, run)) for run in rows[one + SIGNIFICANT].more["matches"]] for one in (name, than))
+        ahead = Row.of_runs("", [one - other for one, other in zip(ours, theirs, strict=True)], "matches")
+        margin = max(ahead.margin or 0.0, student_width(len(ahead.runs)))
+        return Interval(ahead.ours - margin, ahead.ours + margin)
+
+    return slack
+
+
+TABLE_8 = Portfolios(
+    "table-8",
+    "[Johanson16 table 8.2]",
+    "500-deal matches of a portfolio, simulated: won less lost",
+    rows=tuple(
+        RowSpec(name + kind, "won − lost", PAPER[name][place], cases=("matches",))
+        for name in PAPER
+        for place, kind in enumerate(("", SIGNIFICANT))
+    ),
+    claims=(
+        Claim(
+            "by all cards, early folds and BC-DIVAT more matches are significantly won or lost than by money",
+            "[Johanson16 table 8.2]",
+            _decides_more("all-cards+early-folds+bc-divat", "basic"),
+        ),
+    ),
+    hint="the paper's opponents were experts",
+    time=f"for each of 4 agents, one for their cards, and half a minute for each of {MATCHES} matches",
+    defaults=chapter_7.DEFAULTS,
+    quick=chapter_7.QUICK,
+)

@@ -1,0 +1,271 @@
+"""[Johanson16 chapter 9]: the solution of limit hold'em, in small, and its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt.artifact import exists
+from kilt.errors import GameError, RunError
+from kilt.games import load_game
+from kilt.games.game import CHANCE, Position
+from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
+from kilt.play.agent import KnownAgent, known
+from kilt.play.tree_agent import TreeAgent
+from kilt.players.agents import load_player
+from kilt.runs import budget as run_budget
+from kilt.runs.run import new_run
+from kilt.solve.problem import CPU, VectorProblem
+from kilt.strategy.blueprint import STRATEGY
+from kilt.tree.place import PlacedTree
+from kilt.viz.ranges import Grid, plot_ranges, policy_grid
+from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import Claim, as_printed, contrast, lower
+from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.papers.johanson16.chapter_4 import LIMIT, trunk_bytes
+from kilt_lab.pieces.convergence import RUNS, Convergence
+
+FIGURE_9_3 = Convergence(
+    "figure-9.3",
+    "[Johanson16 figure 9.3]",
+    "convergence of CFR+'s current strategy and of its average, on [2-4] hold'em",
+    rows=rows(("cfr+current", "cfr+"), "mbb/g"),
+    claims=(
+        Claim(
+            "CFR+'s current strategy is less exploitable than its average",
+            "[Johanson16 §9.4, footnote 7]",
+            lower("cfr+current", "cfr+"),
+        ),
+    ),
+    hint="--game holdem.2-1 for a smaller game; nothing is drawn at random, so that there is one run of each",
+    defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), RUNS),
+    quick=changes(game="leduc", budget=CellBudget.of(seconds=3), runs=3),
+)
+
+OPEN, ANSWER, CAP = "", RAISE, 2 * RAISE  # what was bet when the dealer opens, when they are answered, when they cap
+
+
+class FirstAction(NamedTuple):
+    """A row: how often an action is taken after some bets, over all hands or with one of them."""
+
+    history: str
+    action: str
+    hand: str = ""  # such as AA; MOST: that which does it most often; empty: all hands
+    paper: float | None = None  # percent, in limit hold'em
+    otherwise: bool = False  # how often it is not taken
+
+
+MOST = "most"
+ROWS: Mapping[str, FirstAction] = {
+    "dealer plays": FirstAction(OPEN, FOLD, otherwise=True),
+    "dealer limps": FirstAction(OPEN, CALL, paper=0.06),
+    "hand that limps most": FirstAction(OPEN, CALL, MOST, 0.5),
+    "big blind plays on after a raise": FirstAction(ANSWER, FOLD, otherwise=True),
+    "big blind raises again": FirstAction(ANSWER, RAISE),
+    "dealer caps with AA": FirstAction(CAP, RAISE, "AA", 0.01),
+    "hand that caps most": FirstAction(CAP, RAISE, MOST, 0.06),
+}
+
+
+class FirstDecision(NamedTuple):
+    """What is done with each starting hand at a decision."""
+
+    actions: tuple[str, ...]  # as the ACPC writes them
+    grid: Grid
+
+
+def first_decisions_of(agent: KnownAgent, game: Holdem) -> dict[str, FirstDecision]:
+    """The decisions of the figure that a game has, by what was bet before."""
+    found = {}
+    for history in (OPEN, ANSWER, CALL, CAP):
+        with suppress(GameError):  # there are games with one raise a round
+            position = game.replay(history)
+            found[history] = FirstDecision(agent.policy(position, ()).actions, policy_grid(agent, game, position))
+    return found
+
+
+def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str]]:
+    """The rows that a game has decisions for: percent, and the hand that it is of, if any."""
+    found = {}
+    for name, row in ROWS.items():
+        if row.history in decisions and row.action in decisions[row.history].actions:
+            actions, grid = decisions[row.history]
+            place, ranks = actions.index(row.action), range(len(grid.ranks))
+            cells = {grid.hand(i, j): float(grid.share[i, j, place]) for i in ranks for j in ranks}
+            hand = max(cells, key=cells.__getitem__) if row.hand == MOST else row.hand
+            share = cells[hand] if hand else float(grid.overall[place])
+            found[name] = 100 * (1 - share if row.otherwise else share), hand
+    return found
+
+
+@dataclass(frozen=True)
+class FirstActions(Experiment):
+    """What the dealer and the big blind of a solved game do with each starting hand.
+
+    The game is solved here with CFR+, or is that of a run whose folder is given as the game: from subgames on disk,
+    with vectors of hands, or a blueprint. Rows are shares in percent, over all hands that come to a decision, or of the
+    hand that does something most often. The dealer has the small blind, and acts first.
+    """
+
+    def setting(self, base: Changes, asked: Changes) -> Setting:
+        """Return a setting, whose game may be the folder of a run: it needs no budget then."""
+        game = asked.get("game", "")
+        if not exists(Path(game) / STRATEGY):
+            return super().setting(base, asked)
+        if "budget" in asked:
+            raise RunError(f"{game} is solved already: leave out --minutes")
+        others = {option: value for option, value in asked.items() if option != "game"}
+        return super().setting(base, others)._replace(game=game, budget=None)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Solve the game, and look at first decisions."""
+        agent, game, how = self.solved(lab)
+        decisions = first_decisions_of(agent, game)
+        found = shares(decisions)
+        more = {
+            "hands": {name: hand for name, (_, hand) in found.items()},
+            "how": f"{game.name}{how}",
+            "grids": [_plain(one.grid) for one in decisions.values()],
+        }
+        return Cell({name: share for name, (share, _) in found.items()}, True, more)
+
+    def solved(self, lab: Lab) -> tuple[KnownAgent, Holdem, str]:
+        """Return who plays the solved game, what it is, and how good a solution that is."""
+        if lab.budget is None:
+            agent, game = load_player(lab.game)
+            return known(agent), game, ""
+        budget = lab.budget
+        whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
+        threads = 1 if lab.device != CPU else lab.threads
+        run = new_run(lab.game, "cfr+", budget=whole, threads=threads, device=lab.device)
+        if not isinstance(run.problem, VectorProblem) or not isinstance(run.problem.game.game, Holdem):
+            raise RunError(f"{lab.game} is solved as a flat tree: give a game of two private cards, such as holdem.2-4")
+
+        def tick(iterations: int, seconds: float) -> None:
+            spent = (iterations if budget.seconds is None else seconds) / budget.amount
+            lab.show(lab.game, min(spent, 1.0))
+
+        for step in run.steps(stop=lab.stopped, tick=tick):
+            last = step
+        lab.check()
+        table = run.problem.walker.on_host(run.strategy())
+        agent = TreeAgent(lab.game, PlacedTree(run.problem.game), table)
+        mbb = run.problem.mbb(last.exploitability)
+        return agent, agent.game, f", {last.iterations:,} iterations of CFR+, {mbb:.3g} mbb/g"
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the hand that a row is about, if it is one."""
+        hand = cells[0].more["hands"][spec.name]
+        return {"hand": hand, "solution": cells[0].more["how"]} if hand else {"solution": cells[0].more["how"]}
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the grids."""
+        more = found.measured.cells["first decisions"][0].more
+        grids = [_grid(**grid) for grid in more["grids"]]
+        plot_ranges(grids, f"{self.source}, {more['how']}", path)
+
+
+def _grid(title: str, ranks: str, actions: Sequence[str], share: Any, reach: Any, overall: Any) -> Grid:
+    """Return a grid of what `_plain` returned."""
+    return Grid(title, ranks, tuple(actions), np.array(share), np.array(reach), np.array(overall))
+
+
+def _plain(grid: Grid) -> dict[str, Any]:
+    """Return a grid as JSON has it."""
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(grid).items()}
+
+
+FIGURE_9_4 = FirstActions(
+    "figure-9.4",
+    "[Johanson16 figure 9.4]",
+    "first actions of a solved game",
+    rows=tuple(RowSpec(name, "%", row.paper, cases=("first decisions",)) for name, row in ROWS.items()),
+    claims=(
+        Claim(
+            "The dealer limps with 0.5% of any hand at most",
+            "[Johanson16 chapter 9]",
+            contrast({"hand that limps most": -1.0}, beyond=-0.5),
+        ),
+        Claim(
+            "The dealer caps with less than 0.01% of AA",
+            "[Johanson16 chapter 9]",
+            contrast({"dealer caps with AA": -1.0}, beyond=-0.01),
+        ),
+        Claim(
+            "The dealer caps with 0.06% of any hand at most",
+            "[Johanson16 chapter 9]",
+            contrast({"hand that caps most": -1.0}, beyond=-0.065),
+        ),
+    ),
+    hint="--game holdem.2-1 for a smaller game, or --game RUN for one that is solved",
+    time="or seconds for the folder of a run",
+    defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), 0, CPU, threads=2),
+    quick=changes(game="holdem.2-1", budget=CellBudget.of(seconds=18)),
+)
+
+FLOPS = 1755  # canonical ones
+USED = 10.9e12  # bytes of the thesis's files
+STORAGE_OF = {
+    "subgames": (110_565, ""),
+    "regrets and averages, 4 bytes": (262, "TiB"),
+    "regrets and averages, 8 bytes": (523, "TiB"),
+    "regrets alone, 13:1": (11, "TB"),
+    "regrets over 10.9 TB": (13, "to 1"),
+}
+
+
+def sequences(game: Holdem, rounds: int) -> int:
+    """The number of ways in which the betting of the first `rounds` rounds can end with another round to come.
+
+    >>> sequences(load_game("holdem.limit.2p"), 2)
+    63
+    """
+
+    def below(position: Position, left: int) -> int:
+        if position.actor == CHANCE:
+            return 1 if left == 1 else below(position.after(*position.actions()), left - 1)
+        return sum(below(position.after(action), left) for action in position.actions())
+
+    return below(game.start(), rounds)
+
+
+@dataclass(frozen=True)
+class Storage(Experiment):
+    """Subgames, tables and their compression, counted.
+
+    An entry is an action of an information set up to a renaming of suits. Bytes of the thesis are counted in units of
+    2⁴⁰, its files in those of 10¹².
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Count everything."""
+        game = load_game(LIMIT)
+        assert isinstance(game, Holdem)
+        regrets = trunk_bytes()[-1]
+        counted = {
+            "subgames": FLOPS * sequences(game, 2),
+            "regrets and averages, 4 bytes": 2 * regrets / 2**40,
+            "regrets and averages, 8 bytes": 4 * regrets / 2**40,
+            "regrets alone, 13:1": regrets / 13 / 1e12,
+            "regrets over 10.9 TB": regrets / USED,
+        }
+        return Cell(counted, exact=True)
+
+
+STORAGE = Storage(
+    "storage",
+    "[Johanson16 chapter 9]",
+    "the storage of limit hold'em's solution",
+    rows=tuple(RowSpec(name, unit, size, cases=("count",)) for name, (size, unit) in STORAGE_OF.items()),
+    claims=tuple(
+        Claim(f"{name}: {size:g} {unit}".strip(), "[Johanson16 chapter 9]", as_printed(name, within))
+        for (name, (size, unit)), within in zip(STORAGE_OF.items(), (0.5, 1, 1, 0.5, 0.5), strict=True)
+    ),
+    time="a second",
+    defaults=Setting(runs=0),
+)

@@ -1,0 +1,1 @@
+"""Questions of kilt's own."""

@@ -1,0 +1,128 @@
+"""What kilt does otherwise than [Brown15 algorithm 4] in its sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kilt.evaluate.head_to_head import AbstractStrategy
+from kilt.evaluate.judge import judge_of
+from kilt.players.agents import load_holdem
+from kilt.solve.external import External, SamplingOptions
+from kilt.solve.forms import load_problem
+from kilt.solve.problem import FLAT
+from kilt.solve.registry import make_solver
+from kilt_lab.cells import Cell, RowSpec, Setting, changes
+from kilt_lab.claims import Claim, contrast, lower, positive
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.agents import game_in_buckets, visit, won_by
+from kilt_lab.pieces.ranked_leduc import RankedLeduc
+
+ITERATIONS = (100_000, 1_000_000)
+GAME, ACTIONS, CARDS = "short.nolimit.2p", "50%, 1x, a; 1x, a; a", "IR-KE-KO {}-100-100-100"
+NODES, DEALS = (4_000_000, 16_000_000, 64_000_000), 20_000
+SOURCE, WORSE = "[Brown15 §3] has equal ones", 1.0  # mbb/g that count as nothing
+
+
+class SamplingCase(NamedTuple):
+    """A row, but for its iterations: a deck, and how it is solved."""
+
+    deck: tuple[int, int]  # ranks and suits
+    linear: bool = False
+    flat: bool = False  # whether each player has deals of their own, and the opponent's probabilities are added
+
+    def exploitability(self, iterations: int, seed: int, folder: Path) -> float:
+        """Of what external sampling finds, in mbb/g."""
+        ranks, suits = self.deck
+        game = RankedLeduc(ranks, folder, suits)
+        if self.flat:
+            problem = load_problem(game.abstract.game, "external", form=FLAT)
+            solver = make_solver(problem, "external", seed)
+            solver.step(iterations)
+            return 1000 / game.abstract.game.rules.big_blind * judge_of(problem).exploitability(solver.average())
+        sampled = External(game.abstract, seed, SamplingOptions(linear=self.linear), dtype="uint16")
+        sampled.step(iterations)
+        return game.exploitability(sampled.average())
+
+
+LINEAR, EQUAL, SHARED, APART = "linear weights", "equal weights", "one deal, draws counted", "two deals, probabilities"
+CASES = {
+    LINEAR: SamplingCase((3, 2), linear=True),
+    EQUAL: SamplingCase((3, 2)),
+    SHARED: SamplingCase((6, 1)),
+    APART: SamplingCase((6, 1), flat=True),
+}
+
+
+def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
+    """What linear weights win from equal ones in mbb/h, once both solvers have visited some nodes."""
+    abstract = game_in_buckets(load_holdem(GAME), ACTIONS, CARDS, folder / f"cards-{seed}", seed)
+    solvers = [External(abstract, seed, SamplingOptions(linear=linear)) for linear in (True, False)]
+    for solver in solvers:
+        visit(solver, nodes)
+    one, other = (AbstractStrategy(abstract, solver.average()) for solver in solvers)
+    return won_by(one, other, DEALS, seed)
+
+
+IN_PLAY = {nodes: f"{LINEAR} against {EQUAL}, {nodes:,} nodes" for nodes in NODES}
+ROWS: dict[str, tuple[Callable[[int, Path], float], str]] = {  # what a seed comes to, and in which unit
+    **{
+        f"{name}, {n:,} iterations": (partial(case.exploitability, n), "mbb/g")
+        for n in ITERATIONS
+        for name, case in CASES.items()
+    },
+    **{row: (partial(won_by_linear, nodes), "mbb/h") for nodes, row in IN_PLAY.items()},
+}
+
+
+@dataclass(frozen=True)
+class Differences(Experiment):
+    """Weights, deals and counts, on small games.
+
+    Linear weights are compared with equal ones: on Leduc hold'em and, in play, on no-limit hold'em with 20 cards, where
+    strategies are far from solved and a row is what linear weights win from equal ones with the same cards. Other rows
+    are exact exploitability. Both walk the same deal for both players and count the actions that are drawn; the paper
+    deals for each player and adds the opponent's probabilities, as external sampling on flat trees does here, so that
+    these two effects are measured together. Flat trees tell suits apart, and would have more to learn: so that is
+    compared on Leduc hold'em with six ranks of one suit.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Measure a row."""
+        measured, _ = ROWS[case]
+        return Cell({case: measured(seed, lab.scratch())})
+
+
+TABLE = Differences(
+    "differences",
+    "",
+    "where sampling differs from [Brown15]: weights, deals and counts, on small games",
+    rows=tuple(RowSpec(name, unit) for name, (_, unit) in ROWS.items()),
+    claims=tuple(
+        claim
+        for n in ITERATIONS
+        for claim in (
+            Claim(
+                f"linear weights are better than equal ones, after {n:,} iterations",
+                SOURCE,
+                lower(f"{LINEAR}, {n:,} iterations", f"{EQUAL}, {n:,} iterations"),
+            ),
+            Claim(
+                f"one deal for both players and counts of drawn actions cost {WORSE:g} mbb/g at most, after {n:,}",
+                "[Brown15 algorithm 4] has two deals, and probabilities",
+                contrast({f"{APART}, {n:,} iterations": 1.0, f"{SHARED}, {n:,} iterations": -1.0}, -WORSE),
+            ),
+        )
+    )
+    + tuple(
+        Claim(f"linear weights win from equal ones, after {nodes:,} nodes", SOURCE, positive(row))
+        for nodes, row in IN_PLAY.items()
+    ),
+    time="a second or a few for each run of each row",
+    defaults=Setting(runs=20),
+    quick=changes(jobs=0, only=(*list(ROWS)[: len(CASES)], IN_PLAY[NODES[0]]), runs=5),
+    by_seed=False,
+)

@@ -1,0 +1,231 @@
+"""Which post-processing rule the agents of kilt should play by: two judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import plan_named
+from kilt.config import Config, read_config
+from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
+from kilt.evaluate.lbr import BETS, lower_bound
+from kilt.players.agents import blueprint_agent, load_holdem, loaded
+from kilt.runs.examples import DEMO_CLASSES, HOUSE, demo_config
+from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
+from kilt_lab.claims import Claim, Row, Slack, contrast
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.agents import SolvedAgent, share_of, solved_agent, solver_config, won_by
+
+RULES = (
+    "none",
+    "threshold-0.05",
+    "threshold-0.1",
+    "threshold-0.15",
+    "purification",
+    "new-0.05",
+    "new-0.2",
+    "bets-1-0.15-0.15",
+)
+MOST_LOST = 30.0  # mbb/h, to the best rule
+LONGER = {"demo": 1.0, "house": 10.0}  # how many times the budget of a cell an agent is solved for
+EACH = "each agent's own"  # game
+HANDS, DEALS = 2000, 100_000  # of each LBR; of each match
+MATCH, TREE = "against the best rule", "LBR from river, sizes of the tree"
+ROUNDS = {f"LBR from {name}": r for r, name in enumerate(("preflop", "flop", "turn", "river"))}  # its first round
+LBR = ROUNDS | {TREE: len(ROUNDS) - 1}
+MEASURES = (MATCH, *LBR)
+DEFAULTS = {"demo": "none", "house": "none"}  # chosen by this table
+OLD = "new-0.2"  # the default before
+SOURCE = "kilt"
+
+
+def row_name(agent: str, rule: str, measure: str) -> str:
+    """The name of a row."""
+    return f"{agent} {rule}: {measure}"
+
+
+def best_rule(won: Mapping[tuple[str, str], Sequence[float]]) -> str:
+    """The rule that wins most against the others, in the mean over them and over runs.
+
+    `won` has, for each pair of rules, what the first wins from the second, one number per run.
+
+    >>> best_rule({("a", "b"): [1.0, 3.0], ("a", "c"): [-1.0, 0.0], ("b", "c"): [5.0, 5.0]})
+    'b'
+    """
+    total = dict.fromkeys((rule for pair in won for rule in pair), 0.0)
+    for (one, other), chips in won.items():
+        total[one] += float(np.mean(chips))
+        total[other] -= float(np.mean(chips))
+    return max(total, key=total.__getitem__)
+
+
+def exploited(agent: str, rule: str, other: str) -> Slack:
+    """LBR wins less against a rule than against another, in the mean over the rounds in which it begins to bet."""
+    weights = {row_name(agent, one, measure): sign for one, sign in ((rule, -1.0), (other, 1.0)) for measure in ROUNDS}
+    return contrast({name: weight / len(ROUNDS) for name, weight in weights.items()})
+
+
+def _config(agent: str, lab: Lab, seed: int) -> Config:
+    """The configuration of an agent, with the seed of a run for its cards and for solving."""
+    config = demo_config() if agent == "demo" else read_config(HOUSE)
+    game = lab.game if lab.game != EACH else config.game
+    deal, folder = Deal.of(load_holdem(game)), lab.folder
+    hands = f" {len(deal.holdings((0,)))}-"  # 169 in hold'em
+    plan = replace(plan_named(config.cards[0].replace(" 169-", hands), deal.board_cards), seed=seed)
+    if agent == "demo":
+        classes = replace(DEMO_CLASSES, base=DEMO_CLASSES.base.replace(" 169-", hands), seed=seed)
+        plan = replace(plan, public=(classes,))
+    file = folder / f"{agent}-run-{seed}.toml"
+    with artifact.os_errors(f"{folder} cannot be written"):
+        artifact.write_text(file, plan.toml())
+    own = solver_config(lab, seed, LONGER[agent])
+    solver = replace(config.solver, minutes=own.minutes, iterations=own.iterations, threads=own.threads, seed=own.seed)
+    return replace(config, game=game, cards=(str(file.resolve()),), solver=solver)
+
+
+class Judged(NamedTuple):
+    """An agent of a run, and how much it is judged."""
+
+    config: Config
+    solved: SolvedAgent
+    hands: int  # of each LBR
+    deals: int  # of each match
+
+
+def _agent(agent: str, seed: int, lab: Lab) -> Judged:
+    config = _config(agent, lab, seed)
+    solved = solved_agent(config, lab.folder / f"{agent}-{seed}", lab)
+    share = max(0.05, share_of(lab))
+    return Judged(config, solved, 2 * max(1, round(HANDS * share / 2)), max(1, round(DEALS * share)))
+
+
+def _strategy(judged: Judged, rule: str) -> AbstractStrategy:
+    strategy = blueprint_strategy(blueprint_agent(f"{judged.solved.folder}@{rule}"))
+    assert strategy is not None
+    return strategy
+
+
+def _pair(agent: str, one: str, other: str) -> str:
+    return f"{agent} {one} against {other}"
+
+
+def config_sizes(bets: Sequence[str]) -> list[str]:
+    """The bet sizes of the last round of a menu, whatever was raised before.
+
+    >>> config_sizes(["1x, a / 50%, 1x, a; 1x, a"])
+    ['50%', '1x', 'a', '1x', 'a']
+    """
+    last = bets[0].split("/")[-1]
+    return [size.strip() for raises in last.split(";") for size in raises.split(",")]
+
+
+@dataclass(frozen=True)
+class RulesOfAgents(Experiment):
+    """Which post-processing rule the agents of kilt should play by, judged by matches and by local best response.
+
+    A rule is judged by matches against the same strategy after other rules, and by a local best response (LBR) to it.
+    Matches are exact over actions: every rule meets every other on the same deals. LBR bets from a given round on, with
+    sizes that the agents' trees lack; a last row restricts it to sizes of their trees.
+
+    The default rule is the one from which LBR wins least, in the mean over the rounds in which it begins to bet, among
+    the rules that lose at most `MOST_LOST` to the best one. "Best" is the rule that wins most against the others, in
+    the mean.
+
+    Each run clusters the hands, solves and deals with seeds of its own, so that intervals include all three.
+    """
+
+    def check(self, setting: Setting) -> None:
+        """Load the game, if it is another one."""
+        if setting.game != EACH:
+            load_holdem(setting.game)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Let two rules meet, or judge one by LBR."""
+        agent, _, rest = case.partition(" ")
+        judged = lab.shared(agent, lambda: _agent(agent, seed, lab))
+        if " against " in case and ": " not in case:
+            one, other = (
+                lab.shared(f"{agent} {rule}", lambda rule=rule: _strategy(judged, rule))  # type: ignore[misc]
+                for rule in rest.split(" against ")
+            )
+            return Cell({case: won_by(one, other, judged.deals, seed)})
+        rule, _, measure = rest.partition(": ")
+        game = judged.solved.problem.abstract.game
+        if LBR[measure] >= game.rules.rounds:
+            return Cell({}, exact=True)
+        lab.say(f"{case}, run {seed + 1}: {judged.hands:,} hands")
+        menu = ",".join(dict.fromkeys(config_sizes(judged.config.actions))) if measure == TREE else BETS
+        bound = lower_bound(
+            game,
+            f"{judged.solved.folder}@{rule}",
+            judged.hands,
+            seed,
+            bets=menu,
+            first_round=LBR[measure],
+            processes=lab.threads,
+            load=loaded,
+            stop=lab.stopped,
+        )
+        lab.check()
+        return Cell({case: bound.won.mean})
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Yield what rules win from the best one."""
+        for agent in LONGER:
+            won = {
+                (one, other): {cell.seed: cell.values[case] for cell in measured.cells[case]}
+                for one, other in combinations(RULES, 2)
+                if (case := _pair(agent, one, other)) in measured.cells
+            }
+            seeds = sorted(set.intersection(*(set(runs) for runs in won.values()))) if won else []
+            if not seeds:
+                continue
+            runs = {pair: [each[seed] for seed in seeds] for pair, each in won.items()}
+            best = best_rule(runs)
+            for rule in RULES:
+                against = runs.get((rule, best)) or [-chips for chips in runs.get((best, rule), [0.0] * len(seeds))]
+                yield Row.of_runs(row_name(agent, rule, MATCH), against, "mbb/h", 0.0, {"best": best}, None, seeds)
+
+
+def _spec(agent: str, rule: str, measure: str) -> RowSpec:
+    pairs = tuple(_pair(agent, *both) for both in combinations(RULES, 2))
+    return RowSpec(row_name(agent, rule, measure), "mbb/h", cases=pairs if measure == MATCH else ())
+
+
+TABLE = RulesOfAgents(
+    "post-processing-safety",
+    "",
+    "which post-processing rule the agents of kilt should play by, judged by matches and by local best response",
+    rows=tuple(_spec(agent, rule, measure) for agent in LONGER for rule in RULES for measure in MEASURES),
+    claims=tuple(
+        claim
+        for agent, rule in DEFAULTS.items()
+        for claim in (
+            Claim(
+                f"{agent}: {rule} loses at most {MOST_LOST:g} mbb/h to the best rule",
+                SOURCE,
+                contrast({row_name(agent, rule, MATCH): 1.0}, -MOST_LOST),
+            ),
+            Claim(f"{agent}: LBR wins less against {rule} than against {OLD}", SOURCE, exploited(agent, rule, OLD)),
+        )
+    ),
+    hint="each of --runs has seeds of its own for cards, solving and deals; the best rule wins most in the mean",
+    time="for each run of the demo, ten times that for house, and three hours of judging in all, on two cores",
+    defaults=Setting(EACH, CellBudget.of(minutes=4), 3, threads=2),
+    quick=changes(
+        only=tuple(
+            row_name("demo", rule, measure)
+            for rule in ("none", "threshold-0.15", "new-0.2")
+            for measure in (MATCH, "LBR from river")
+        ),
+        game="short.nolimit.2p",
+        budget=CellBudget.of(seconds=6),
+    ),
+    shares=True,
+)

@@ -1,0 +1,76 @@
+"""Classes of flops in play: which distance of flops, and which clustering, makes the better agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from kilt.abstraction.plan import PublicPlan
+from kilt.evaluate.head_to_head import AbstractStrategy
+from kilt.players.agents import load_holdem
+from kilt_lab.cells import NODES, Cell, CellBudget, Setting, changes, rows
+from kilt_lab.claims import Claim, higher, positive
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.agents import sampled_agent, won_by
+
+ACTIONS = "50%, 1x, a; 1x, a; a"
+CLASSES, PLAIN, INSIDE = 10, "IR-KE-KO {}-100-100-100", "IR-KE-KO {}-10-100-100"
+DEALS = 20_000
+SCHMID, HISTOGRAM = "schmid, medoids", "schmid by histograms, medoids"
+ALGORITHM_2, WAUGH = "tartanian7, sum", "waugh, means"
+DISTANCES, WAYS = ("tartanian7", "waugh", "schmid"), ("sum", "average", "medoids")
+
+
+def classes_of(row: str) -> PublicPlan:
+    """The classes of flops that a row is about.
+
+    >>> classes_of("tartanian7, sum").method, classes_of("schmid by histograms, medoids").ground
+    ('tartanian7', 'histogram')
+    """
+    method, _, clustering = row.partition(", ")
+    name, _, by = method.partition(" by ")
+    return PublicPlan(2, CLASSES, name, clustering, ground="histogram" if by else "history", until=2)
+
+
+@dataclass(frozen=True)
+class ClassesInPlay(Experiment):
+    """What classes of flops win from as many buckets without classes.
+
+    Nobody has published this. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each of them,
+    and its opponent as many buckets in all without classes; preflop, turn and river are the same, and so are the bets.
+    A row is what the first wins from the second, with all bets averaged over. Distances are those of [Brown15 algorithm
+    2], of Waugh et al. and of [Schmid15], with hands told apart by this round and those before (history) or by this
+    round alone (histogram); clusterings are those of `abstraction.partition`. Each run clusters, solves and deals with
+    seeds of its own; within a run, all rows have the same opponent and deals.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Let an agent with classes meet one without."""
+        plain = lab.shared("plain", lambda: self.agent(PLAIN, seed, lab))
+        return Cell({case: won_by(self.agent(INSIDE, seed, lab, classes_of(case)), plain, DEALS, seed)})
+
+    def agent(self, plan: str, seed: int, lab: Lab, public: PublicPlan | None = None) -> AbstractStrategy:
+        """Return an agent of a run."""
+        game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
+        return sampled_agent(game, ACTIONS, plan, lab.scratch() / "cards", lab.budget.whole, seed, public)
+
+
+TABLE = ClassesInPlay(
+    "public-classes",
+    "",
+    f"classes of flops in play: what {CLASSES} classes win from as many buckets without classes",
+    rows=rows((*(f"{distance}, {way}" for distance, way in product(DISTANCES, WAYS)), WAUGH, HISTOGRAM), "mbb/h"),
+    claims=(
+        Claim("classes of flops win: by earth mover's distances and medoids", "[Schmid15 figure 5]", positive(SCHMID)),
+        Claim("… by algorithm 2 and sums", "[Brown15 §2]", positive(ALGORITHM_2)),
+        Claim("earth mover's distances win more than those of Waugh et al.", "[Schmid15]", higher(SCHMID, WAUGH)),
+        Claim("algorithm 2 wins more than the distances of Waugh et al.", "[Brown15 §2]", higher(ALGORITHM_2, WAUGH)),
+        Claim("hands told apart by their history win more than by histograms", "[Schmid15]", higher(SCHMID, HISTOGRAM)),
+    ),
+    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
+    time="some 10 s for each run of each row",
+    defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 5),
+    quick=changes(jobs=0, only=(SCHMID, WAUGH), runs=3),
+    clocks=(NODES,),
+    shares=True,
+)

@@ -1,0 +1,126 @@
+"""Re-solving on small games: what becomes of a whole blueprint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from typing import Any
+
+from kilt.config import RESOLVE_METHODS, UNSAFE
+from kilt_lab.cells import Cell, Setting, rows
+from kilt_lab.claims import Claim, Interval, Rows, Slack, every, lower
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.resolving import BLUEPRINT, CASES, EVERY, TRANSLATED, ResolvingCase, Solved
+
+
+def outcome(found: float, rival: str, theirs: float, excess: float) -> str:
+    """What came out, in words: exploitability beside that of the first row of a case, `rival`."""
+    rival = {BLUEPRINT: "the blueprint", TRANSLATED: "translation"}[rival]
+    if found <= theirs:
+        return f"less exploitable than {rival}"
+    error = ", by no more than the error of its iterations" if found <= theirs + excess else ""
+    return f"more exploitable than {rival}{error}"
+
+
+def _rival(case: ResolvingCase) -> tuple[Solved, float]:
+    """The blueprint, and the exploitability of what others are compared with, in chips per game."""
+    blueprint = case.blueprint()
+    return blueprint, case.judge(blueprint, case.ways[0])[0]
+
+
+@dataclass(frozen=True)
+class Resolving(Experiment):
+    """Exploitability of whole strategies that are put together from subgames.
+
+    Every subgame that begins with a round is solved anew, once for each player, and the strategies that are found
+    replace those of the blueprint. A best response to the result sees all of it. With the gadget of Burch, Johanson and
+    Bowling (2014) or max-margin (Moravčík et al. 2016) the blueprint gets no worse, but for the error of the
+    iterations. The unsafe way takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good
+    one.
+
+    With a depth limit, subgames end with the round: the blueprint's values stand for the rest, and the opponent chooses
+    there among one continuation or four [Brown18]. The rounds after it stay the blueprint's. Nothing is promised then:
+    a best response may go on by none of the four. Where it may choose any pure strategy for the rest, it can do no
+    more, and what holds without a limit holds again.
+
+    In the last game the opponent may make bets in the second round that the blueprint does not know. They are
+    translated to the sizes that it has, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Re-solve a game in one way."""
+        name, _, way = case.partition(": ")
+        known = CASES[name]
+        blueprint, theirs = lab.shared(name, partial(_rival, known), per="experiment")
+        found, excess = known.judge(blueprint, way)
+        more: dict[str, Any] = {"excess": 1000 * excess if isfinite(excess) else None}
+        if way != known.ways[0]:
+            more["outcome"] = outcome(found, known.ways[0], theirs, excess)
+            lab.say(f"{case} is {more['outcome']}")
+        return Cell({case: 1000 * found}, exact=True, more=more)
+
+
+def no_worse(case: str, way: str) -> Slack:
+    """A way of re-solving leaves a case no more exploitable than its blueprint, but for the error of its iterations."""
+
+    def slack(rows: Rows) -> Interval | None:
+        if not {f"{case}: {way}", f"{case}: {BLUEPRINT}"} <= rows.keys():
+            return None
+        found, before = rows[f"{case}: {way}"], rows[f"{case}: {BLUEPRINT}"]
+        left = before.ours + found.more["excess"] - found.ours
+        return Interval(left, left)
+
+    return slack
+
+
+WHOLE = [name for name, case in CASES.items() if case.more_bets is None and case.limited is None]
+LIMITED = [name for name, case in CASES.items() if case.limited is not None]
+WITH_EVERY = [name for name in LIMITED if EVERY in CASES[name].ways]
+CLAIMS = (
+    Claim(
+        "CFR-D's gadget leaves no blueprint more exploitable than it was, but for the error of its iterations",
+        "[Burch14]",
+        every(*(no_worse(name, "gadget") for name in WHOLE)),
+    ),
+    Claim(
+        "neither does max-margin",
+        "[Moravcik16]",
+        every(*(no_worse(name, "max-margin") for name in WHOLE)),
+    ),
+    Claim(
+        "max-margin leaves a rough blueprint less exploitable than the gadget does",
+        "[Moravcik16]",
+        every(*(lower(f"{name}: max-margin", f"{name}: gadget") for name in WHOLE if name.endswith("rough"))),
+    ),
+    Claim(
+        "unsafe re-solving makes a solved blueprint more exploitable",
+        "[Burch14]",
+        every(*(lower(f"{name}: {BLUEPRINT}", f"{name}: {UNSAFE}") for name in WHOLE if name.endswith("solved"))),
+    ),
+    Claim(
+        "against bets that the blueprint lacks, nested re-solving loses less than translation",
+        "[Brown17]",
+        every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in RESOLVE_METHODS[1:])),
+    ),
+    Claim(
+        "where a subgame ends early, a choice of continuations leaves it less exploitable than one of them does",
+        "[Brown18]",
+        every(*(lower(f"{name}: four continuations", f"{name}: one continuation") for name in LIMITED)),
+    ),
+    Claim(
+        "a choice of all continuations leaves it no more exploitable than the blueprint, but for the error of its "
+        "iterations",
+        "[Brown18]",
+        every(*(no_worse(name, EVERY) for name in WITH_EVERY)),
+    ),
+)
+TABLE = Resolving(
+    "resolving",
+    "",
+    "Re-solving on small games: exploitability of whole strategies that are put together from subgames",
+    rows=rows((f"{name}: {way}" for name, case in CASES.items() for way in case.ways), "mbb/g"),
+    claims=CLAIMS,
+    time="a minute",
+    defaults=Setting(runs=0),
+)

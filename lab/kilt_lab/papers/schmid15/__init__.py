@@ -1,0 +1,1 @@
+"""[Schmid15]: public abstractions."""

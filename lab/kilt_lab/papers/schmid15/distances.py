@@ -1,0 +1,233 @@
+"""[Schmid15]: the history-aware distance, and its motive in three-card stud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt.abstraction.partition import partition
+from kilt.abstraction.stud import StudBoards, Telling
+from kilt.arrays import FloatArray
+from kilt.errors import GameError
+from kilt.games import load_game
+from kilt.games.stud import Stud
+from kilt.solve.cfr import Cfr
+from kilt.solve.tables.flat import FlatTables
+from kilt.tree.best_response import exploitability
+from kilt.tree.flat import FlatTree, flat_tree
+from kilt.viz.lines import plot_lines
+from kilt_lab.cells import Cell, Setting, changes, rows
+from kilt_lab.claims import Claim, as_printed, lower
+from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.papers.johanson16.chapter_5 import emd, histograms
+
+# Both hands have the nuts on their flop, and all but surely at the end.
+WEAK, STRONG = ("5c2h", "5d5h5s"), ("AsAh", "AcAdTh")
+PAPER_2 = {  # as printed
+    "52o and AA before the flop": 50.854,
+    "… and on flops that make both the best hand": 0.0,
+    "history-aware distance": 25.427,
+}
+BINS = 100
+
+
+@dataclass(frozen=True)
+class HistoryAware(Experiment):
+    """Distances of 52o and AA: before the flop, on flops that give both the nuts, and in the mean of both."""
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Measure all three."""
+        before = emd(*histograms([WEAK[0], STRONG[0]], "", BINS))
+        weak, strong = (histograms([hand], board, BINS)[0] for hand, board in (WEAK, STRONG))
+        on_flop = emd(weak, strong)
+        return Cell(dict(zip(PAPER_2, (before, on_flop, (before + on_flop) / 2), strict=True)), exact=True)
+
+
+FIGURE_2 = HistoryAware(
+    "schmid-figure-2",
+    "[Schmid15 figure 2]",
+    "distances of 52o and AA, 100 bins",
+    rows=rows(PAPER_2, "bins", paper=PAPER_2, cases=("distances",)),
+    claims=tuple(
+        Claim(f"{says} {printed:g} bins", "[Schmid15 figure 2]", as_printed(name, 5e-4))
+        for (name, printed), says in zip(
+            PAPER_2.items(),
+            (
+                "before the flop 52o and AA are apart by",
+                "on a flop that gives both the nuts, they are apart by",
+                "the history-aware distance halves that, to",
+            ),
+            strict=True,
+        )
+    ),
+    hint="the paper's flops are lost in our copy; ours are two on which each hand has the nuts",
+    time="seconds",
+    defaults=Setting(runs=0),
+)
+
+GAME, SOURCE = "leduc-stud", "[Schmid15]"
+CLASSES, ITERATIONS = (2, 4, 8, 16), 100
+KINDS = "earth mover", "random", "strength"
+ALL, UNSEEN = "every board", "every board, hole card unseen at first"
+ALTOGETHER, AS_MANY = "own cards altogether, likewise", "as much told by classes, likewise"
+
+
+class _Case(NamedTuple):
+    """What players are told, in one of several runs."""
+
+    tell: Callable[[int], Telling]  # by run
+    hole: bool = True  # whether hole cards are seen in the first round
+    drawn: bool = True  # whether runs differ
+
+
+def _row(kind: str, k: int) -> str:
+    return f"{kind}, {k} classes"
+
+
+def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
+    def emd(k: int, run: int) -> list[int]:
+        labels: list[int] = partition(distances, k, way="medoids", seed=run).labels.tolist()
+        return labels
+
+    def shuffled(k: int, run: int) -> list[int]:
+        labels: list[int] = np.random.default_rng([k, run]).permutation(emd(k, run)).tolist()
+        return labels
+
+    def classes(sort: Callable[[int, int], list[int]], k: int, run: int) -> Telling:
+        return boards.public(sort(k, run))
+
+    def as_many(run: int) -> Telling:
+        told = (classes(emd, k, run) for k in range(every, 0, -1))
+        return next(tell for tell in told if boards.told(tell) <= boards.told(boards.altogether))
+
+    every, found = len(boards.boards), dict[str, _Case]()
+    for k in (k for k in CLASSES if k <= every):
+        ways = partial(classes, emd, k), partial(classes, shuffled, k), partial(boards.by_strength, k)
+        found |= {_row(kind, k): _Case(tell) for kind, tell in zip(KINDS, ways, strict=True)}
+    found[ALL] = _Case(lambda run: boards.public(range(every)), drawn=False)
+    found[UNSEEN] = found[ALL]._replace(hole=False)
+    found[ALTOGETHER] = _Case(lambda run: boards.altogether, hole=False, drawn=False)
+    found[AS_MANY] = _Case(as_many, hole=False)
+    return found
+
+
+def _boards(name: str) -> StudBoards:
+    game = load_game(name)
+    if not isinstance(game, Stud):
+        raise GameError(f"{name} is no stud: use {GAME}, or a definition like it")
+    return StudBoards(game)
+
+
+class Written(NamedTuple):
+    """What all rows share: the game, written out, and what players may be told."""
+
+    boards: StudBoards
+    tree: FlatTree
+    cases: dict[str, _Case]
+
+
+def _written(game: str) -> Written:
+    boards = _boards(game)
+    return Written(boards, flat_tree(boards.game), _cases(boards, boards.distances()))
+
+
+@dataclass(frozen=True)
+class UpCards(Experiment):
+    """Classes of up-cards in three-card stud, by exact exploitability.
+
+    The paper has no experiment about it. Here is one, on a game that is small enough for exact exploitability. Players
+    of three-card stud know their own cards, but up-cards by one of k classes alone, in four ways: classes of boards by
+    the earth mover's distance of their hands, as the paper has them for flops; as many of the same sizes at random; for
+    each hand by itself, boards on which it is about as strong; and, with k the number of boards, without loss.
+
+    The paper's example is two hands of the same cards, of which others are up. It takes players who forget which of
+    their cards are up, and therefore, with perfect recall, who have not seen their hole card in the first round. They
+    are compared with players who have not seen it either: some who know all else, and some who know classes of boards,
+    as many as do not tell apart more than those who forget do.
+    """
+
+    def check(self, setting: Setting) -> None:
+        """Refuse rows that a game has too few boards for."""
+        if setting.game != self.defaults.game:
+            boards = _boards(setting.game)
+            known = _cases(boards, boards.distances()) if setting.only else {}
+            if missing := [row for row in setting.only if row not in known]:
+                raise GameError(
+                    f"{boards.game.name} has {len(boards.boards)} boards, too few for {missing[0]!r}: ask for fewer"
+                )
+
+    def cases(self, setting: Setting) -> list[str]:
+        """Return the rows that a game has boards for."""
+        most = len(_boards(setting.game).boards)
+        few = {_row(kind, k) for kind in KINDS for k in CLASSES if k > most}
+        return [case for case in super().cases(setting) if case not in few]
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Solve the game with what players are told."""
+        known = lab.shared("game", lambda: _written(lab.game), per="experiment")
+        told, scale = known.cases[case], 1000 / known.boards.game.rules.big_blind
+        seen = known.boards.merged(known.tree, told.tell(seed), hole=told.hole)
+        solver = Cfr(FlatTables(seen.tree.nodes), "cfr+")
+        solver.step(ITERATIONS)
+        strategy = solver.average()
+        found, inside = exploitability(known.tree, seen.lifted(strategy)), exploitability(seen.tree, strategy)
+        more = {"inside": scale * inside, "information_sets": len(seen.tree.infosets)}
+        return Cell({case: scale * found}, not told.drawn, more)
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw exploitability by the number of classes."""
+        named = {row.name: row for row in found.rows}
+        lines = {}
+        for kind in KINDS:
+            there = [(k, named[_row(kind, k)]) for k in CLASSES if _row(kind, k) in named]
+            if there:
+                lines[kind] = np.array([(k, row.ours, row.reach) for k, row in there])
+        if lines:
+            says = "classes of up-cards", "exploitability [mbb/g]"
+            game = found.measured.setting.game
+            plot_lines(lines, f"{SOURCE}: {game}", path, *says, logarithmic=(True, True))
+
+
+STUD = UpCards(
+    "schmid-stud",
+    SOURCE,
+    "the motive: classes of up-cards in three-card stud, by exact exploitability",
+    rows=rows((*(_row(kind, k) for k in CLASSES for kind in KINDS), ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),
+    claims=(
+        *(
+            Claim(
+                f"{k} classes by the earth mover's distance are less exploitable than as many at random",
+                SOURCE,
+                lower(_row(KINDS[0], k), _row(KINDS[1], k)),
+            )
+            for k in CLASSES
+        ),
+        *(
+            Claim(
+                f"{k} classes of boards are less exploitable than {k} steps of strength for each hand",
+                SOURCE,
+                lower(_row(KINDS[0], k), _row(KINDS[2], k)),
+            )
+            for k in CLASSES
+        ),
+        Claim(
+            "players who forget which of their cards are up are more exploitable than those who know",
+            f"{SOURCE}, motivation",
+            lower(UNSEEN, ALTOGETHER),
+        ),
+        Claim(
+            "… and than those who know classes of boards, which tell no more",
+            f"{SOURCE}, motivation",
+            lower(AS_MANY, ALTOGETHER),
+        ),
+    ),
+    hint="each of --runs has other starts of k-medoids, and other random classes of the sizes that come out",
+    time=f"some 4 s of CPU time for each run of {len(KINDS) * len(CLASSES) + 1} rows",
+    defaults=Setting(GAME, runs=5),
+    quick=changes(only=(_row(KINDS[0], 4), _row(KINDS[1], 4)), runs=3),
+)

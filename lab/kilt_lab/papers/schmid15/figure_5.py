@@ -1,0 +1,115 @@
+"""[Schmid15 figure 5]: what it is worth to know the class of the public flop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kilt import artifact
+from kilt.abstraction.features import Deal
+from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.config import Config, SolverConfig
+from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
+from kilt.evaluate.stats import estimate, win_rate
+from kilt.play.match import play_match
+from kilt.players.agents import load_agent, load_holdem
+from kilt_lab.cells import ITERATIONS, Cell, CellBudget, Measured, RowSpec, Setting, changes
+from kilt_lab.claims import Claim, positive
+from kilt_lab.experiment import Experiment, Lab
+from kilt_lab.pieces.agents import SolvedAgent, solved_agent, solver_config
+
+ACTIONS, CLASSES = "50%, 1x, a; 1x, a; a", 20
+PAPER = {400: None, 1000: None, 2000: 4.366}  # of 1,000 buckets our copy of the paper has lost the number
+PRINTED = (1000, 2000)  # sizes of the paper; 400 is ours
+PACE = 4_000_000  # iterations for which there are so many deals, and hands that are played out
+DEALS, HANDS = 500_000, 10_000
+
+
+def _config(game: str, folder: Path, buckets: int, public: bool, solver: SolverConfig) -> Config:
+    """An agent: its buckets are sorted without a look at the board, or inside classes of flops."""
+    deal = Deal.of(load_holdem(game))
+    hands = len(deal.holdings((0,)))
+    plan = plan_named(f"IR-KE-KO {hands}-{buckets}-{buckets}-{buckets}", deal.board_cards)
+    plan = replace(plan, seed=solver.seed)
+    if public:
+        flop = replace(plan.rounds[1], steps=(replace(plan.rounds[1].steps[0], buckets=buckets // CLASSES),))
+        classes = PublicPlan(2, CLASSES, method="schmid", until=2, seed=solver.seed)
+        plan = replace(plan, rounds=(plan.rounds[0], flop, *plan.rounds[2:]), public=(classes,))
+    run = f"-run-{solver.seed}" if solver.seed else ""
+    file = folder / f"{'public' if public else 'plain'}-{buckets}{run}.toml"
+    with artifact.os_errors(f"{folder} cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(file, plan.toml())
+    return Config(game, (str(file.resolve()),), (ACTIONS,), solver=solver)
+
+
+def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
+    """Return both agents of a run: without a look at boards, and with classes of flops."""
+    players = list[SolvedAgent]()
+    for public in (False, True):
+        config = _config(lab.game, lab.folder, buckets, public, solver_config(lab, seed))
+        folder = lab.folder / Path(config.cards[0]).stem
+        players.append(solved_agent(config, folder, lab, players[0] if public else None))
+    return players
+
+
+@dataclass(frozen=True)
+class PublicClasses(Experiment):
+    """Public classes of flops against plain buckets.
+
+    Two agents with 25 big blinds, identical bets and equal numbers of buckets. One has plain distribution-aware buckets
+    on the flop; the other sorts flops into 20 classes first and has its buckets inside each class. Preflop, turn and
+    river are the same. All that one wins from the other comes from that.
+
+    They meet on duplicate deals, and what both may bet is averaged over, not drawn: see `evaluate.head_to_head`. So few
+    deals say as much as many hands that are played out; the first run has a match of these beside it.
+
+    Each run has seeds of its own: buckets, the start of k-medoids, solving and deals. The distances of flops have none:
+    the base that gathers hands is one for all, so that they are found once. Both agents have equally many iterations.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Solve both agents of a run, and let them meet."""
+        theirs, ours = _agents(int(case.split()[0]), seed, lab)
+        deals, hands = (2 * max(50, round(lab.budget.amount / PACE * number / 2)) for number in (DEALS, HANDS))
+        lab.say(f"{deals:,} deals in both seats" + ("" if seed else f", then {hands:,} hands played out"))
+        one, other = (AbstractStrategy(player.problem.abstract, player.strategy) for player in (ours, theirs))
+        chips = expected_winnings(one, other, deals, SEED + seed, threads=lab.threads).mean(axis=1)
+        won = estimate(chips * 1000 / ours.problem.big_blind)
+        more = {"deals": deals, "deals_ci95": [list(won.interval)]}
+        more |= {"iterations": [[ours.iterations, theirs.iterations]]}
+        if seed == 0:
+            specs = str(ours.folder), str(theirs.folder)
+            match = play_match(ours.problem.abstract.game, specs, hands, load=load_agent, processes=lab.threads)
+            played = win_rate(match)
+            more |= {"played_out": played.mean, "played_out_ci95": list(played.interval)}
+        return Cell({case: won.mean}, more=more, seconds=ours.cpu_seconds + theirs.cpu_seconds)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Join the lists of all runs."""
+        lists = {key: [one for cell in cells for one in cell.more[key]] for key in ("deals_ci95", "iterations")}
+        return dict(cells[0].more) | lists
+
+
+FIGURE_5 = PublicClasses(
+    "schmid-figure-5",
+    "[Schmid15 figure 5]",
+    "public classes of flops against plain buckets, 25 big blinds, duplicate",
+    rows=tuple(RowSpec(f"{buckets} buckets", "mbb/h", paper) for buckets, paper in PAPER.items()),
+    claims=tuple(
+        Claim(
+            f"of two agents with {buckets:,} buckets on the flop, the one that knows 20 classes of flops wins"
+            + ("" if buckets in PRINTED else ", a size of ours"),
+            "[Schmid15 figure 5]",
+            positive(f"{buckets} buckets"),
+        )
+        for buckets in PAPER
+    ),
+    hint="the first row, unless --only asks for others; each of --runs clusters and solves with seeds of its own",
+    time="10 min of a core for each of 2 agents of each run, some 6 for cards, 25 once for flops",
+    defaults=Setting("holdem.nolimit.2p.25bb", CellBudget(ITERATIONS, 40_000_000), 3, threads=2, only=("400 buckets",)),
+    quick=changes(only=("400 buckets",), game="short.nolimit.2p", budget=CellBudget(ITERATIONS, 400_000), runs=3),
+    clocks=(ITERATIONS,),
+)

@@ -1,0 +1,250 @@
+"""Classes of flops: figures 3 and 4 of [Schmid15], and algorithm 3 of [Brown15] as printed, on real flops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import comb
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.buckets import AbstractionSpec, load_classes
+from kilt.abstraction.classes import BoardClasses
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.features import Deal
+from kilt.abstraction.partition import errors, partition
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import Plan, PublicPlan
+from kilt.arrays import Array, BoolArray, IntArray
+from kilt.cards.deck import Deck
+from kilt.evaluate.flops import Watcher
+from kilt.players.agents import load_holdem
+from kilt.viz.boards import plot_errors
+from kilt_lab.cells import Cell, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import Claim, Row, as_printed, contrast, lower
+from kilt_lab.experiment import Experiment, Found, Lab
+
+GAME, SMALL = "holdem.nolimit.2p.25bb", "short.nolimit.2p"
+FLOP = 2  # the round
+CLASSES, MOST, RESTARTS = 20, 30, 100  # of [Schmid15]
+FEW = 200  # flops; where there are no more, hands are moved one by one too
+PURE = 0.9  # share of a class that makes it one of flops of a kind
+WANTED, BASE = 60, " 169-60-60-60"  # classes of [Brown15], and buckets that tell flops apart
+SHOWN = (1, 5, 10, 15, 20, 25, 30)
+AGREEMENT = "adjusted Rand index of gathered and exact classes"
+ONE_START, STABLE = "20 classes, one start", "adjusted Rand index of one start and the best"
+
+
+def _one_suit(boards: IntArray, deck: Deck) -> BoolArray:
+    suits = boards % deck.suits
+    return np.asarray((suits == suits[:, :1]).all(axis=1))
+
+
+def _paired(boards: IntArray, deck: Deck) -> BoolArray:
+    return np.asarray((np.diff(np.sort(boards // deck.suits, axis=1), axis=1) == 0).any(axis=1))
+
+
+def _straight(boards: IntArray, deck: Deck) -> BoolArray:
+    """Three ranks within five, an ace high or low."""
+    ranks = boards // deck.suits
+    low = np.where(ranks == deck.ranks - 1, -1, ranks)
+    near = np.minimum(np.ptp(ranks, axis=1), np.ptp(low, axis=1)) < 5
+    return np.asarray(near & ~_paired(boards, deck))
+
+
+KINDS: dict[str, Callable[[IntArray, Deck], BoolArray]] = {
+    "flops of one suit": _one_suit,
+    "pairs on the flop": _paired,
+    "flops with a possible straight": _straight,
+}
+
+
+def purity(labels: Labels, is_so: BoolArray) -> float:
+    """The largest share that points of a kind make up of any class.
+
+    >>> purity(np.array([0, 0, 1, 1, 1]), np.array([True, False, True, True, False])).__round__(3)
+    0.667
+    """
+    return float(np.max(np.bincount(labels, is_so) / np.bincount(labels)))
+
+
+def adjusted_rand_index(one: Labels, other: Labels) -> float:
+    """How well two clusterings agree: 1 where they are the same, about 0 where they agree by chance [Hubert85].
+
+    >>> adjusted_rand_index(np.array([0, 0, 1, 1]), np.array([5, 5, 2, 2]))
+    1.0
+    """
+    _, cells = np.unique(np.column_stack([one, other]), axis=0, return_counts=True)
+    together = sum(comb(count, 2) for count in cells.tolist())
+    alone = [sum(comb(count, 2) for count in np.unique(each, return_counts=True)[1].tolist()) for each in (one, other)]
+    chance, most = alone[0] * alone[1] / comb(len(one), 2), sum(alone) / 2
+    return 1.0 if most == chance else (together - chance) / (most - chance)
+
+
+def compared(
+    deal: Deal, public: PublicPlan, folder: Path, threads: int, watcher: Watcher
+) -> tuple[BoardClasses, Array]:
+    """The flops of a deal in classes, with the distances that these are made from; kept in a folder."""
+    identity = AbstractionSpec(f"{public.method} {public.classes}", deal, Plan((), (public,)))
+    tick = lambda what, share: watcher.show(what, share, None)  # noqa: E731
+    build(identity, folder, cache=artifact.cache_folder(), threads=threads, tick=tick)
+    classes = load_classes(folder, identity, public)
+    assert classes.distances is not None
+    return classes, classes.distances
+
+
+class Flops(NamedTuple):
+    """The flops of a game, with their distances."""
+
+    deal: Deal
+    public: PublicPlan
+    boards: IntArray
+    gathered: Array  # distances, where hands of one bucket are moved together
+    exact: Array | None  # where hands are moved one by one
+
+
+def _flops(lab: Lab) -> Flops:
+    deal = Deal.of(load_holdem(lab.game))
+    count = len(deal.holdings((deal.sizes[1],)).boards)
+    public = PublicPlan(FLOP, min(CLASSES, count // 2), method="schmid")
+    lab.say(f"distances of {count:,} flops")
+    classes, gathered = compared(deal, public, lab.folder / "gathered", lab.threads, lab)
+    exact = None
+    if count <= FEW:
+        lab.say("… and with hands moved one by one")
+        _, exact = compared(deal, PublicPlan(**vars(public) | {"exact": True}), lab.folder / "exact", lab.threads, lab)
+    return Flops(deal, public, classes.holdings.tables.cards, gathered, exact)
+
+
+@dataclass(frozen=True)
+class FlopClasses(Experiment):
+    """What classes of flops are, and their error by their number.
+
+    Figure 3 shows that classes are such as people would make; rows have the largest share that flops of a kind make up
+    of a class. Figure 4 has the error of k-medoids by the number of classes, the best of `RESTARTS` starts. Where the
+    deck is small, hands are moved one by one as well: `adjusted Rand index` says how well the classes of gathered hands
+    agree with those, from 1 for the same classes to 0 for chance. Two rows are about a single start, as kilt has it
+    where nothing else is asked for: means over as many starts.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Cluster with 1, 2, … classes."""
+        known = lab.shared("flops", lambda: _flops(lab), per="experiment")
+        gathered, wanted, flops = known.gathered, known.public.classes, len(known.boards)
+        most = min(MOST, flops)
+        lab.say(f"run {seed + 1}: k-medoids with 1 to {most} classes, the best of {RESTARTS} starts")
+        curve = errors(gathered, most, restarts=RESTARTS, seed=seed)
+        labels = partition(gathered, wanted, way="medoids", restarts=RESTARTS, seed=seed).labels
+        alone = [partition(gathered, wanted, way="medoids", seed=RESTARTS * seed + n) for n in range(RESTARTS)]
+        values = {f"{k} classes": float(curve[k - 1]) for k in SHOWN if k <= most}
+        values |= {kind: purity(labels, is_so(known.boards, known.deal.deck)) for kind, is_so in KINDS.items()}
+        values[ONE_START] = float(np.mean([one.error for one in alone]))
+        values[STABLE] = float(np.mean([adjusted_rand_index(one.labels, labels) for one in alone]))
+        if known.exact is not None:
+            theirs = partition(known.exact, wanted, way="medoids", restarts=RESTARTS, seed=seed).labels
+            values[AGREEMENT] = adjusted_rand_index(labels, theirs)
+        return Cell(values, more={"flops": flops, "errors": np.asarray(curve).tolist()})
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Return the number of flops."""
+        return {"flops": cells[0].more["flops"]}
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the error by the number of classes."""
+        last = found.measured.cells["classes"][-1]
+        title = f"k-medoids, {last.more['flops']:,} flops, the best of {RESTARTS} starts"
+        plot_errors(np.array(last.more["errors"]), title, path)
+
+
+WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
+
+
+@dataclass(frozen=True)
+class Algorithm3(Experiment):
+    """How many classes are left, as printed and with one board moved at a time.
+
+    Algorithm 3 moves all boards at once to the class whose members are nearest in sum. Small classes are near to every
+    board, so that all run after each other into few; moved one after another they do not.
+    """
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Cluster in one of the ways."""
+        wanted, distances, flops = lab.shared("flops", partial(self.distances, lab), per="experiment")
+        done = partition(distances, wanted, way=WAYS[case], seed=seed)
+        sizes = np.sort(np.bincount(done.labels)).tolist()
+        return Cell({case: done.clusters}, more={"flops": flops, "sizes": [sizes], "passes": [done.passes]})
+
+    def distances(self, lab: Lab) -> tuple[int, Array, int]:
+        """Return the number of classes that are asked for, distances of flops, and how many flops there are."""
+        deal = Deal.of(load_holdem(lab.game))
+        flops, hands = len(deal.holdings((deal.sizes[1],)).boards), len(deal.holdings((0,)))
+        wanted = min(WANTED, flops // 3)
+        public = PublicPlan(FLOP, wanted, base="IR-KE-KO" + BASE.replace(" 169", f" {hands}"))
+        lab.say(f"distances of {flops:,} flops")
+        return wanted, compared(deal, public, lab.folder / "flops", lab.threads, lab)[1], flops
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Join the lists of all runs."""
+        lists = {key: [one for cell in cells for one in cell.more[key]] for key in ("sizes", "passes")}
+        return {"flops": cells[0].more["flops"]} | lists
+
+    def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
+        """Yield rows with the number of classes that were asked for: few where flops are few."""
+        for row in found.values():
+            yield row._replace(paper=float(min(WANTED, row.more["flops"] // 3)))
+
+
+FIGURE_4 = FlopClasses(
+    "schmid-figure-4",
+    "[Schmid15 figures 3 and 4]",
+    "what classes of flops are, and their error by their number",
+    rows=(
+        *rows((*(f"{k} classes" for k in SHOWN), ONE_START), "bins", cases=("classes",)),
+        *rows((*KINDS, STABLE, AGREEMENT), "", cases=("classes",)),
+    ),
+    claims=(
+        Claim(
+            "classes go on lowering the error: it is lower with 30 than with 20",
+            "[Schmid15 figure 4]",
+            lower("30 classes", "20 classes"),
+        ),
+        *(
+            Claim(
+                f"there is a class of {kind}: they are {PURE:.0%} of it or more, a margin that is ours",
+                "[Schmid15 figure 3]",
+                contrast({kind: 1.0}, PURE),
+            )
+            for kind in KINDS
+        ),
+    ),
+    hint=f"--game {SMALL} has few flops, and exact distances too; each of --runs has other starts",
+    time="some 15 minutes for the distances of all flops, then 17 of a core for each run",
+    defaults=Setting(GAME, runs=3, threads=2),
+    quick=changes(game=SMALL),
+)
+ALGORITHM_3 = Algorithm3(
+    "tartanian7-algorithm-3",
+    "[Brown15 algorithm 3]",
+    "classes that are left on real flops, as printed and with one board moved at a time",
+    rows=rows(WAYS, "classes"),
+    claims=(
+        Claim(
+            "algorithm 3 as printed, all boards at once, keeps all classes that are asked for",
+            "[Brown15 algorithm 3]",
+            as_printed("all at once, as printed", 0.5),
+        ),
+        Claim(
+            "… with one board moved after another it does",
+            "[Brown15 algorithm 3]",
+            as_printed("one after another", 0.5),
+        ),
+    ),
+    hint=f"--game {SMALL} has few flops; each of --runs has other seeds",
+    time="some minutes for the buckets that tell flops apart",
+    defaults=Setting(GAME, runs=3, threads=2),
+    quick=changes(game=SMALL),
+)

@@ -1,0 +1,1 @@
+"""What experiments share: agents, solvers on a clock, abstracted games."""

@@ -1,0 +1,238 @@
+"""Figures and tables about abstracted players: how exploitable they are in the whole game.
+
+Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
+not; one is, and learns against best responses, by CFR-BR with a hybrid opponent [Johanson16 §§4.3, 4.4, 5.5].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import Plan, plan_named
+from kilt.arrays import Array
+from kilt.evaluate.flops import FlopResponses, Watcher, draw_flops, flop_walks, flop_weights
+from kilt.players.agents import load_holdem
+from kilt.runs.loop import CHUNK
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.cfr import Cfr
+from kilt.solve.problem import CPU, require_device
+from kilt.solve.registry import make_solver
+from kilt.solve.solver import Solver
+from kilt.solve.tables.memory import TreeTables
+from kilt.viz.convergence import plot_convergence
+from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting
+from kilt_lab.experiment import Experiment, Found, Lab, Stopped
+from kilt_lab.pieces.agents import with_spare_seeds
+from kilt_lab.pieces.convergence import BRIEF, mean_curve, seldom
+
+CFR_BR = "cfr-br"
+WAYS = {"both": "abstract", "one": "real", CFR_BR: "response"}
+LEVEL, EARLY = 0.02, 1 / 32  # what of exploitability a doubling changes that has settled; time before that is looked at
+
+
+class Way(NamedTuple):
+    """An abstraction, and a way to solve it."""
+
+    plan: str
+    way: str
+
+
+def abstract_problem(
+    plan: str,
+    game: str,
+    folder: Path,
+    rolled_out: str | None = None,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+    device: str = CPU,
+) -> AbstractProblem:
+    """A game with an abstraction that is built for it in a folder; one thread will walk it.
+
+    Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come. A plan
+    that has more buckets before the flop than there are hands tells all of these apart, and one of more rounds is cut.
+    """
+    rules = load_holdem(game)
+    own, deal = Deal.of(rules), Deal.of(load_holdem(rolled_out) if rolled_out else rules)
+    kept, (kind, first, *others) = len(own.board_cards), re.split("[ -](?=[0-9])", plan)
+    plan = f"{kind} {'-'.join([str(min(int(first), len(own.holdings((0,))))), *others[: kept - 1]])}"
+    rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
+    unseen = (replace(later, recall=False) for later in rounds[kept:])
+    identity = AbstractionSpec(plan, deal, Plan((*rounds[:kept], *unseen), seed=seed))
+    cards = build(identity, folder, cache=artifact.cache_folder(), threads=threads).of_first_rounds(own)
+    return AbstractProblem(AbstractGame(rules, cards), (folder,), device=require_device(device))
+
+
+def exploitability(
+    problem: AbstractProblem, strategy: Array, watcher: Watcher, flops: int | None = None, seed: int = 0
+) -> float:
+    """What opponents who see all cards win from a strategy of slots, in mbb/g, on the device of the problem.
+
+    On all flops; where there are more than `flops`, an estimate from as many that are drawn. Raises `Stopped` after
+    Ctrl-C.
+    """
+    walks = flop_walks(problem, strategy, problem.device)
+    drawn = draw_flops(walks.game, flops, seed) if flops and len(flop_weights(walks.game)) > flops else None
+    with TemporaryDirectory() as folder:
+        found = FlopResponses.begun(walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn)
+        found.go_on(watcher, "best responses")
+    if not found.complete:
+        raise Stopped
+    chips = sum(found.won()) / 2 if drawn is None else found.estimate().mean
+    return 1000 * chips / problem.big_blind
+
+
+class AbstractedSolver:
+    """A way to make an abstracted player, with what its strategies are worth in mbb/g of the whole game.
+
+    As in the paper boards are drawn for each iteration. CFR-BR goes on the device of the problem, other ways on the
+    CPU.
+    """
+
+    def __init__(self, problem: AbstractProblem, way: str, variant: str, trunk: int, seed: int) -> None:
+        self.problem, self.scale = problem, 1000 / problem.big_blind
+        self.on_device = way == CFR_BR and problem.device != CPU
+        self.clock = perf_counter if self.on_device else process_time
+        self.solver: Solver = (
+            make_solver(problem, f"{CFR_BR}:{trunk}:{variant}", seed)
+            if self.on_device
+            else Cfr(TreeTables(problem.bucketed, scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed), variant)
+        )
+
+    def step(self, iterations: int) -> float:
+        """Run some iterations; the seconds that they took, of one core or of the device."""
+        began = self.clock()
+        self.solver.step(iterations)
+        return self.clock() - began
+
+    def exploitability(self, strategy: Array, watcher: Watcher) -> float:
+        """That of the average or the current strategy."""
+        if self.on_device:
+            return exploitability(self.problem, strategy, watcher)
+        return self.scale * self.problem.bucketed.exploitability(strategy)
+
+    def point(self, spent: float, watcher: Watcher, *, whole: bool) -> CurvePoint:
+        """Where the average strategy stands and, of a `whole` point, the current one."""
+        current = self.exploitability(self.solver.current(), watcher) if whole else None
+        return CurvePoint(self.solver.iterations, spent, self.exploitability(self.solver.average(), watcher), current)
+
+
+def settled(steps: Sequence[CurvePoint]) -> bool:
+    """Whether the last doubling of iterations changed exploitability by less than `LEVEL` of it.
+
+    >>> at = [CurvePoint(count, 0.0, figure) for count, figure in ((64, 80.0), (128, 70.0), (256, 69.0))]
+    >>> settled(at[:2]), settled(at), settled([at[1], at[2]._replace(iterations=200)])
+    (False, True, False)
+    """
+    if len(steps) < 2:
+        return False
+    before, last = steps[-2:]
+    doubled = last.iterations >= 2 * before.iterations
+    return doubled and abs(before.value - last.value) < LEVEL * before.value
+
+
+def converge(
+    problem: AbstractProblem,
+    way: str,
+    budget: CellBudget,
+    watcher: Watcher,
+    *,
+    variant: str = "cfr",
+    trunk: int = 1,
+    curve: bool = True,
+    seed: int = 0,
+) -> list[CurvePoint]:
+    """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
+
+    CFR-BR ends as soon as it has `settled`, for which it is measured at each doubling of iterations once `EARLY` of
+    the budget is spent. Brief runs are measured after 1, 8, 64, … iterations, or in the end by their average strategy
+    alone, and do not end sooner. Measuring is not counted, nor is the first iteration, in which kernels may be
+    compiled. Raises `Stopped` after Ctrl-C.
+    """
+    solver = AbstractedSolver(problem, way, variant, trunk, seed)
+    steps, spent, pace = list[CurvePoint](), 0.0, CHUNK
+    counted = budget.clock == ITERATIONS
+    brief = not counted and budget.amount < BRIEF
+    while not watcher.stopped():
+        before = solver.solver.iterations
+        due = seldom(before + 1) if brief else 1 << before.bit_length()
+        most = budget.whole - before if counted else int(CHUNK / pace)
+        took = solver.step(max(1, min(due - before, most)))
+        done = solver.solver.iterations
+        if before:
+            pace, spent = max(took / (done - before), 1e-9), spent + took
+        share = done / budget.amount if counted else spent / budget.amount
+        over = share >= 1 if counted else before > 0 and spent + pace > budget.amount
+        watcher.show(f"{problem.name}, {way}", min(1.0, share), None if counted else max(0.0, budget.amount - spent))
+        ending = way == CFR_BR and not brief and share > EARLY
+        if over or (done == due and (curve or ending)):
+            steps.append(solver.point(spent, watcher, whole=curve or (over and not brief)))
+        if over or (ending and settled(steps)):
+            return steps
+    raise Stopped
+
+
+@dataclass(frozen=True)
+class AbstractedPlayers(Experiment):
+    """How exploitable abstracted players are, by abstraction and by the way to solve it."""
+
+    ways: Mapping[str, Way] = field(default_factory=dict)  # by row
+    curves: bool = False
+    rolled_out: str = ""  # in the default game hands are sorted as in this one: see `abstract_problem`
+    trunk: int = 1
+    variant: str = "cfr"
+
+    def check(self, setting: Setting) -> None:
+        """Load the game."""
+        if setting.game != self.defaults.game:
+            load_holdem(setting.game)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Build the abstraction, and solve it."""
+        plan, way = self.ways[case]
+        longer = self.rolled_out if lab.game == self.defaults.game else None
+
+        def built(clusters: int) -> AbstractProblem:
+            device = require_device(lab.device)
+            return abstract_problem(
+                plan, lab.game, lab.scratch() / "cards", longer or None, seed=clusters, device=device
+            )
+
+        problem = with_spare_seeds(built, seed, lab)
+        depth = min(self.trunk, load_holdem(lab.game).rules.rounds - 1)
+        steps = converge(problem, way, lab.budget, lab, variant=self.variant, trunk=depth, curve=self.curves, seed=seed)
+        last = steps[-1]
+        more: dict[str, Any] = {"iterations": last.iterations, "information_sets": sum(problem.abstract.size.infosets)}
+        more |= {"current": last.current} if last.current is not None else {}
+        more |= {"settled": settled(steps)} if way == CFR_BR else {}
+        return Cell({case: last.value}, more=more, curve=steps, seconds=last.seconds)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Add the mean curve."""
+        curve = [(point.iterations, point.value) for point in mean_curve(cells).points]
+        return super().more(spec, cells, measured) | {"curve": curve, "settled": all(map(_settled, cells))}
+
+    @property
+    def picture(self) -> str:
+        """Curves of one abstraction are drawn."""
+        return "figure.png" if self.curves else ""
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the mean curves."""
+        drawn = {row.name: mean_curve(found.measured.of(self.row_named(row.name))).steps() for row in found.rows}
+        plot_convergence(drawn, f"{self.source}: {next(iter(self.ways.values())).plan}", path, "mbb/g")
+
+
+def _settled(cell: Cell) -> bool:
+    return bool(cell.more.get("settled", True))

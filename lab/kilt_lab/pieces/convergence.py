@@ -1,0 +1,207 @@
+"""How solvers converge: exploitability against iterations and seconds of solving. And how a solver spends its budget.
+
+All run on one thread, with vectors of hands. Measuring does not count as solving, so that every point of the run loop's
+schedule can be measured. What draws nothing is run once: another seed would change nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt.evaluate.flops import Watcher
+from kilt.evaluate.judge import UNIT, judge_of
+from kilt.runs.budget import Step
+from kilt.runs.loop import CHUNK
+from kilt.solve.cfr import Cfr
+from kilt.solve.forms import load_problem
+from kilt.solve.problem import VECTOR, Problem
+from kilt.solve.registry import make_solver
+from kilt.solve.solver import Solver, scheduled
+from kilt.solve.tables.memory import TreeTables
+from kilt.viz.convergence import plot_convergence
+from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting
+from kilt_lab.claims import Row
+from kilt_lab.experiment import Experiment, Found, Lab, Stopped
+
+RUNS = 5  # with different seeds, as in the paper
+BRIEF = 60.0  # seconds of solving; where there are fewer, most of the time would go into measuring
+
+
+@dataclass(frozen=True)
+class Convergence(Experiment):
+    """Solvers that run one after another on a game until their budget is spent; their mean curves are a picture."""
+
+    def check(self, setting: Setting) -> None:
+        """Load the game in the form of the first solver."""
+        if setting.game != self.defaults.game:
+            load_problem(setting.game, self.cases(setting)[0], form=VECTOR)
+
+    def measure(self, case: str, seed: int, lab: Lab) -> Cell:
+        """Run a solver."""
+        problem = lab.shared(case, lambda: load_problem(lab.game, case, form=VECTOR), per="experiment")
+        unit, scale = unit_of(problem)
+        curve = [_scaled(step, scale) for step in converge(problem, case, lab.budget, lab, seed)]
+        drawing, last = draws(problem, case), curve[-1]
+        return Cell({case: last.value}, not drawing, {"iterations": last.iterations}, curve, unit, seconds=last.seconds)
+
+    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
+        """Add the mean curve."""
+        return super().more(spec, cells, measured) | {"curve": mean_curve(cells).figures()}
+
+    def draw(self, found: Found, path: Path) -> None:
+        """Draw the mean curves."""
+        curves = {row.name: mean_curve(found.measured.of(self.row_named(row.name))) for row in found.rows}
+        steps = {name: curve.steps() for name, curve in curves.items()}
+        margins = {name: curve.margins for name, curve in curves.items()}
+        title = f"{self.source}: {found.measured.setting.game}"
+        plot_convergence(steps, title, path, found.rows[0].unit, margins)
+
+
+def unit_of(problem: Problem) -> tuple[str, float]:
+    """Return the unit in which a game is reported, and how much of it a chip per game is."""
+    return (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
+
+
+class MeanCurve(NamedTuple):
+    """The mean of some runs, point by point."""
+
+    points: list[CurvePoint]
+    margins: list[float]  # of exploitability: how far its 95% interval reaches to each side; inf for a single run
+
+    def steps(self) -> list[Step]:
+        """Points as `plot_convergence` has them."""
+        return [
+            Step(point.iterations, point.seconds, point.value, nan if point.current is None else point.current, nan)
+            for point in self.points
+        ]
+
+    def figures(self) -> list[dict[str, Any]]:
+        """All of it, point by point."""
+        reach = [{"margin": margin} if margin < inf else {} for margin in self.margins]
+        names = {"value": "exploitability", "current": "current_exploitability"}
+        return [
+            {names.get(name, name): value for name, value in point._asdict().items()} | more
+            for point, more in zip(self.points, reach, strict=True)
+        ]
+
+
+def mean_curve(cells: Sequence[Cell]) -> MeanCurve:
+    """The mean of runs where all of them were measured after as many iterations, and then that of their ends."""
+    curves = [cell.curve for cell in cells]
+    points = [list(there) for there in zip(*(curve[:-1] for curve in curves), strict=False)]
+    points = [there for there in points if len({point.iterations for point in there}) == 1]
+    means, margins = list[CurvePoint](), list[float]()
+    for there in [*points, [curve[-1] for curve in curves]]:
+        here = Row.of_runs("", [point.value for point in there], "")
+        iterations, seconds = np.mean([(point.iterations, point.seconds) for point in there], axis=0).tolist()
+        currents = [point.current for point in there if point.current is not None]
+        means.append(CurvePoint(round(iterations), seconds, here.ours, float(np.mean(currents)) if currents else None))
+        margins.append(here.margin or 0.0)
+    return MeanCurve(means, margins)
+
+
+def seldom(iterations: int) -> int:
+    """The first of 1, 8, 64, … from a number on: where brief runs are measured.
+
+    >>> [seldom(iterations) for iterations in (0, 1, 2, 8, 9)]
+    [1, 1, 8, 8, 64]
+    """
+    due = 1
+    while due < iterations:
+        due *= 8
+    return due
+
+
+def draws(problem: Problem, algorithm: str) -> bool:
+    """Whether an algorithm draws anything in a game with vectors of hands, so that what it finds depends on its seed.
+
+    >>> bluff, leduc = (load_problem(game, form=VECTOR) for game in ("bluff-1-1", "leduc"))
+    >>> draws(bluff, "pcs"), draws(leduc, "pcs"), draws(leduc, "cfr+")
+    (False, True, False)
+    """
+    solver = make_solver(problem, algorithm)
+    return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.draws
+
+
+def converge(problem: Problem, algorithm: str, budget: CellBudget, watcher: Watcher, seed: int = 0) -> list[CurvePoint]:
+    """Where a solver stands at each point of the schedule, in chips per game. Raises `Stopped` after Ctrl-C.
+
+    Seconds are CPU time of solving alone, in the budget too. Brief runs are measured after 1, 8, 64, … iterations
+    alone, and in the end: by their average strategy's exploitability, and nothing else.
+    """
+    brief = budget.seconds is not None and budget.seconds < BRIEF
+    make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
+    solver, judge, points = make_solver(problem, algorithm, seed), judge_of(problem), list[CurvePoint]()
+    for seconds in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
+        if brief:
+            points.append(CurvePoint(solver.iterations, seconds, judge.exploitability(solver.average())))
+        else:
+            points.append(CurvePoint(solver.iterations, seconds, *judge.measure(solver)[:2]))
+    return points
+
+
+def never(iterations: int) -> int:
+    """A schedule without points."""
+    return sys.maxsize
+
+
+def timed(
+    solver: Solver, budget: CellBudget, watcher: Watcher, what: str, schedule: Callable[[int], int] = never
+) -> Iterator[float]:
+    """Run a solver until its budget is spent, and no iteration longer; but one at least. `Stopped` after Ctrl-C.
+
+    Yields how many seconds of CPU time it has taken, in the end and at the points of a schedule. What is done
+    meanwhile does not count, nor do other processes, or times in which this one is stopped.
+    """
+    most = budget.whole if budget.clock == ITERATIONS else sys.maxsize
+    limit = inf if budget.seconds is None else budget.seconds
+    spent, pace, over = 0.0, CHUNK, solver.iterations >= most
+    while not over:
+        if watcher.stopped():
+            raise Stopped
+        before = solver.iterations
+        due, left = schedule(before + 1), min(CHUNK, limit - spent)
+        began = process_time()
+        solver.step(max(1, min(due - before, most - before, int(left / pace))))
+        took = process_time() - began
+        pace, spent = max(took / (solver.iterations - before), 1e-9), spent + took
+        share = spent / limit if limit < inf else solver.iterations / most
+        watcher.show(what, min(share, 1.0), spent * (1 / share - 1) if share else None)
+        over = solver.iterations >= most or spent + pace > limit
+        if over or solver.iterations >= due:
+            yield spent
+
+
+def solve_for(solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float = 1.0) -> float:
+    """Run a solver until it has spent a share of a budget; returns the seconds. Its first iteration takes no time.
+
+    In the first iteration kernels may be compiled.
+    """
+    solver.step(1)
+    return solve_on(solver, budget, watcher, what, share)
+
+
+def solve_on(
+    solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float, spent: float = 0.0
+) -> float:
+    """Let a solver that has spent some seconds go on until it has spent a share of a budget; returns the seconds."""
+    if budget.clock == ITERATIONS:
+        part = CellBudget(ITERATIONS, max(1, round(share * budget.amount)))
+    elif spent < share * budget.amount:
+        part = budget._replace(amount=share * budget.amount - spent)
+    else:
+        return spent
+    return spent + sum([*timed(solver, part, watcher, what)][-1:])
+
+
+def _scaled(point: CurvePoint, scale: float) -> CurvePoint:
+    """A point with its chips per game multiplied by `scale`, as another unit asks for."""
+    return point._replace(value=scale * point.value, current=None if point.current is None else scale * point.current)

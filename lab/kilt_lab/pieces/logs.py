@@ -1,0 +1,300 @@
+"""Agents in the paper's places in [Johanson16 tables 7.1 to 7.4 and 8.2], their logs, and estimators on these.
+
+Each log is judged once, and what came out is kept beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from math import sqrt
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.features import Deal
+from kilt.arrays import FloatArray
+from kilt.config import Config
+from kilt.evaluate.estimators import estimator_named, follow, hand_values
+from kilt.evaluate.flops import Watcher
+from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
+from kilt.evaluate.stats import WIDTH, estimate
+from kilt.evaluate.values import SeenHands, alike
+from kilt.games.holdem import Holdem
+from kilt.play.acpc import log_line
+from kilt.play.agent import known
+from kilt.play.columns import readable_hands
+from kilt.play.match import play_match
+from kilt.players.agents import load_agent, load_holdem
+from kilt_lab.experiment import Lab
+from kilt_lab.pieces.agents import solved_agent, solver_config
+
+BRIEF = 1000  # hands: such logs are judged sooner than processes are started
+PARTS = 20  # of a log, which processes judge one by one: hands of a part with the same betting are judged together
+ESTIMATORS = [
+    "basic",
+    "divat",
+    "bc-divat",
+    "early-folds",
+    "all-cards",
+    "all-cards+bc-divat",
+    "all-cards+early-folds+bc-divat",
+    "all-cards+game-endings+bc-divat",
+]
+LIMITS = {"basic limit": "basic"}  # rows, and the estimators that they are of
+CAP = 1000.0  # of weights, for a lower bound of such a limit
+
+
+class Style(NamedTuple):
+    """An agent: its cards, and the tilt of the payoffs that it was solved with."""
+
+    cards: str
+    tilt: tuple[float, ...] = ()
+
+
+AGENTS = {
+    "S2298": Style("IR-PHS-PHS 169-60-60-60"),
+    "CFR8": Style("IR-PHS-PHS 169-8-8-8"),
+    "Orange": Style("IR-PHS-PHS 169-20-20-20", (7, 0, 0, 7)),  # aggressive, the paper's tilt
+}
+OPPONENT, OPPONENT_STYLE = "PsOpti4", Style("IR-PHS-PHS 169-20-20-20", (0, 0, -25, 0))  # tight: folding costs less
+
+
+class StyledAgent(NamedTuple):
+    """An agent that is ready: where it is, its strategy in the abstract game, and the seconds it was solved for."""
+
+    folder: Path
+    strategy: AbstractStrategy
+    seconds: float
+
+
+def run_folder(folder: Path, seed: int) -> Path:
+    """The folder of the agents and logs of a run, by its seed: that of the first run is `folder` itself."""
+    return folder / f"run-{seed}" if seed else folder
+
+
+def styled_agents(lab: Lab, seed: int) -> tuple[Holdem, dict[str, StyledAgent]]:
+    """The game, and all agents of a run and their opponent by name. Raises `Stopped` after Ctrl-C.
+
+    Before the flop agents tell all hands apart, however many the deck of the game has. They are kept in the folder of
+    the lab.
+    """
+    found: dict[str, StyledAgent] = {}
+    hands = len(Deal.of(load_holdem(lab.game)).holdings((0,)))
+    for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
+        cards, folder = style.cards.replace(" 169-", f" {hands}-"), run_folder(lab.folder, seed) / name
+        solved = solved_agent(Config(lab.game, (cards,), tilt=style.tilt, solver=solver_config(lab, seed)), folder, lab)
+        real = solved.problem.real.abstract
+        found[name] = StyledAgent(solved.folder, AbstractStrategy(real, solved.strategy), solved.seconds)
+    return real.game, found
+
+
+class LogTask(NamedTuple):
+    """The hands of one agent, on which others are judged by estimators; agents by their folders."""
+
+    game: Holdem
+    played: str
+    judged: tuple[str, ...]
+    estimators: tuple[str, ...]
+
+
+_loaded = cache(load_agent)
+
+
+def judge_hands(task: LogTask, text: str) -> FloatArray:
+    """What all estimators make of some hands, for all judged agents, with full and with partial information.
+
+    Roll-outs and the strategies' probabilities are worked out once for all of them.
+
+    Parameters
+    ----------
+    task : LogTask
+        Who has played, and who is judged.
+    text : str
+        Lines of a log.
+
+    Returns
+    -------
+    ndarray, shape (2, judged, 2, estimators, hands)
+        With full and partial information: values in chips, and weights.
+    """
+    hands, _ = readable_hands(text, task.game)
+    rows = [estimator_named(name) for name in task.estimators]
+    found = np.zeros((2, len(task.judged), 2, len(rows), len(hands)))
+    played = known(_loaded(task.played))
+    seats = [hand.players.index(task.played) for hand in hands]
+    for numbers in alike(hands, seats):
+        some, seat = [hands[number] for number in numbers], seats[numbers[0]]
+        whole = SeenHands(task.game, some, seat)
+        hidden = SeenHands(task.game, some, seat, partial=True) if whole.position.folded is not None else whole
+        for place, name in enumerate(task.judged):
+            line = follow(whole, played, known(_loaded(name)))
+            for part, seen in enumerate((whole, hidden)):
+                found[part, place][:, :, numbers] = hand_values(seen, line, rows)
+    return found
+
+
+class Cases:
+    """What estimators make of the agents of a run on each other's hands; each log is judged once, figures are kept."""
+
+    def __init__(
+        self,
+        game: Holdem,
+        agents: dict[str, StyledAgent],
+        hands: int,
+        deals: int,  # from which it is worked out what agents win
+        out: Path,
+        threads: int,
+        watcher: Watcher,
+        seed: int = 0,  # of matches and deals
+    ) -> None:
+        self.game, self.agents, self.hands, self.deals, self.seed = game, agents, hands, deals, seed
+        self.out, self.threads, self.watcher = out, threads, watcher
+        self._truths: dict[str, float] = {}
+
+    def figures(self, played: str, judged: str, *, partial: bool) -> dict[str, dict[str, Any]]:
+        """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error.
+
+        With partial information, `hidden` is the mean difference to full information on the same hands.
+        """
+        file, part = self.out / f"{played}-{self.hands}.json", "partial" if partial else "full"
+        kept: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text())[judged] if file.exists() else {}
+        wanted = {*ESTIMATORS, *(LIMITS if judged != played else ())}
+        partly = kept.get("partial", {}).get(ESTIMATORS[0], {})
+        if not kept or not wanted <= {*kept[part]} or "hidden" not in partly:  # an older version has kept fewer
+            artifact.write_text(file, json.dumps(self._judge(played), indent=1))
+            kept = json.loads(file.read_text())[judged]
+        return kept[part]
+
+    def _judge(self, played: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+        """By judged agent, information and estimator: see `figures`."""
+        found = self._values(played, tuple(AGENTS), tuple(ESTIMATORS))
+        said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+        for place, judged in enumerate(AGENTS):
+            truth = self._truth(judged)
+            limits: dict[str, dict[str, float]] = {}  # off policy, where values are money, whatever is seen
+            if judged != played:
+                own = self._values(judged, (played,), tuple(LIMITS.values()))[0, 0]
+                limits = {name: _limit(*own[:, row]) for row, name in enumerate(LIMITS)}
+            said[judged] = {
+                seen: {
+                    name: _summary(values, weights, truth)
+                    for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
+                }
+                | limits
+                for part, seen in enumerate(("full", "partial"))
+            }
+            for name, full, partial in zip(ESTIMATORS, *found[:, place, 0], strict=True):
+                said[judged]["partial"][name]["hidden"] = float((partial - full).mean())
+        return said
+
+    def _values(self, played: str, judged: tuple[str, ...], estimators: tuple[str, ...]) -> FloatArray:
+        """What `judge_hands` finds in the log of an agent, values in mbb."""
+        lines = self._log(played).splitlines()
+        self.watcher.say(f"judging {', '.join(judged)} on {len(lines):,} hands of {played}")
+        folders = {name: str(agent.folder) for name, agent in self.agents.items()}
+        task = LogTask(self.game, folders[played], tuple(folders[name] for name in judged), estimators)
+        size = -(-len(lines) // PARTS)
+        parts = ["\n".join(lines[first : first + size]) for first in range(0, len(lines), size)]
+        done = []
+        for one in _on_processes(task, parts, self.threads if len(lines) > BRIEF else 1):
+            done.append(one)
+            self.watcher.show(f"hands of {played}", len(done) / len(parts), None)
+        found = np.concatenate(done, axis=-1)
+        found[:, :, 0] *= 1000 / self.game.rules.big_blind
+        return found
+
+    def _truth(self, judged: str) -> float:
+        """What an agent wins from the opponent in mbb/h, with all bets averaged over."""
+        if judged not in self._truths:
+            both = self.agents[judged].strategy, self.agents[OPPONENT].strategy
+            won = expected_winnings(*both, self.deals, SEED + self.seed, threads=self.threads)
+            self._truths[judged] = float(won.mean()) * 1000 / self.game.rules.big_blind
+        return self._truths[judged]
+
+    def _log(self, played: str) -> str:
+        """The log of an agent's match with the opponent; played once."""
+        file = self.out / f"{played}-{self.hands}.log"
+        if not file.exists():
+            lines: list[str] = []
+            specs = str(self.agents[played].folder), str(self.agents[OPPONENT].folder)
+            play_match(
+                self.game,
+                specs,
+                self.hands,
+                self.seed,
+                duplicate=False,
+                load=load_agent,
+                sink=lambda hand: lines.append(log_line(hand)),
+            )
+            artifact.write_text(file, "\n".join(lines) + "\n")
+        return file.read_text()
+
+
+def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str, float]:
+    """What is kept of an estimator's values, in mbb."""
+    mean, margin = estimate(values)
+    bias, deviation = abs(mean - truth), float(values.std(ddof=1))
+    return {
+        "mean": mean,
+        "margin": margin,
+        "deviation": deviation,
+        "deviation_margin": _margin_of_deviation(values),
+        "effective_hands": float(weights.sum() ** 2 / (weights @ weights)),
+        "largest_share": float((values**2).max() / max(float(values @ values), 1e-300)),
+        "truth": truth,
+        "bias": bias,
+        "rmse": sqrt(bias**2 + deviation**2 / 1000),
+    }
+
+
+def _margin_of_deviation(values: FloatArray) -> float:
+    """Half of the 95% interval of a standard deviation, by the fourth moment: too short where tails are heavy."""
+    squares = (values - values.mean()) ** 2
+    return float(WIDTH * squares.std() / (2 * sqrt(squares.mean() * len(values)))) if squares.any() else 0.0
+
+
+def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
+    """What the deviation of an estimator tends to when an agent is judged on hands of another one.
+
+    Parameters
+    ----------
+    values, weights : ndarray of float64, shape (hands,)
+        What it makes of the *other* one on hands of the judged agent: values in mbb, and weights 1 / w.
+
+    Returns
+    -------
+    dict
+        ``deviation`` in mbb; ``largest_share``, the share of the largest hand in the sum that it comes from; and
+        ``at_least``, a lower bound of the deviation with a confidence of 97.5%, from weights of `CAP` at most.
+    """
+    seen = weights > 0  # the other one may do so at all
+    worth = values[seen] / weights[seen]
+    squares, mean = worth**2 / weights[seen], float(worth.sum()) / len(values)
+    second = float(squares.sum()) / len(values)
+    capped = np.zeros(len(values))
+    capped[seen] = worth**2 * np.minimum(1 / weights[seen], CAP)
+    least, margin = estimate(capped)
+    return {
+        "deviation": sqrt(max(second - mean**2, 0.0)),
+        "at_least": sqrt(max(least - margin - mean**2, 0.0)),
+        "largest_share": float(squares.max(initial=0.0) / max(second * len(values), 1e-300)),
+    }
+
+
+def _on_processes(task: LogTask, parts: list[str], processes: int) -> Iterator[FloatArray]:
+    """The parts of a log, judged in order: here, or on processes that are started for it."""
+    if processes < 2:
+        yield from (judge_hands(task, part) for part in parts)
+        return
+    yield judge_hands(task, parts[0])  # what it compiles is stored before others look for it
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        try:
+            yield from pool.map(judge_hands, [task] * (len(parts) - 1), parts[1:])
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,299 @@
+"""[Johanson16 figures 6.1 and 6.2] at the scale of the thesis: limit hold'em with five buckets a round.
+
+With perfect recall and buckets by percentiles of E[HS²] there are 3,624,290 information sets [Johanson16 §6.3.1], and
+joint tables stand for all cards. Games of Orange are played out pair by pair of bucket sequences. Everything is
+measured inside the abstraction, as in the thesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import SyntheticGame
+from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import JointTables, joint_tables, kept_tables
+from kilt.abstraction.pipeline import build
+from kilt.arrays import Array, FloatArray
+from kilt.errors import ArtifactError, RunError
+from kilt.evaluate.flops import Watcher
+from kilt.games.game import CHANCE, TERMINAL, Game
+from kilt.games.holdem import Holdem
+from kilt.games.tilt import tilted
+from kilt.jit import cores
+from kilt.solve.cfr import Cfr
+from kilt.solve.counter import Against, Restriction
+from kilt.solve.joint import JointGame
+from kilt.solve.problem import GPU
+from kilt.solve.tables.pairs import PairTables
+from kilt.strategy.model import OpponentModel
+from kilt.tree.vector_arrays import FOLLOW
+
+PLAN = "PR-PHS-PHS 5-5-5-5"
+ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within some 3 mbb/g
+ORANGE_ITERATIONS, ORANGE_VARIANT = 1000, "cfr"  # chosen since what a best response wins comes nearest to the thesis's
+SEED = 6
+KIND = "strategy of figures 6.1 and 6.2"
+TOGETHER = 5  # iterations between two looks at whether to stop
+RNR = ""  # in place of a confidence function
+PROBE, SELF = "probe", "self-play"
+
+
+class CurveSetting(NamedTuple):
+    """A curve: how the model is trusted, from how many games against whom."""
+
+    confidence: str = RNR
+    games: int = 100_000
+    against: str = PROBE
+    run: int = 0  # others draw other games
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return (
+            f"{self.confidence or 'RNR'}, {self.games:,} games against {'Probe' if self.against == PROBE else 'Orange'}"
+        )
+
+    def row(self, share: float) -> str:
+        """The name of the answer for a p or P_max."""
+        return f"{self.name}, {'P_max' if self.confidence else 'p'} = {share:g}"
+
+
+class AnswerPoint(NamedTuple):
+    """An answer for one p or P_max: chips per game, means over both seats."""
+
+    share: float
+    risk: float  # exploitability
+    won: float  # from Orange
+    model: float  # from the model
+
+
+class OrangeHoldem:
+    """Limit hold'em in an abstraction, Orange, and what is known of both.
+
+    Parameters
+    ----------
+    game : Holdem
+        The rules.
+    joint : callable
+        Gives the joint tables of an abstraction with perfect recall, once they are needed.
+    tilt : sequence of float
+        What Orange was solved with, in percent.
+    device : str
+        "cpu" or "gpu": where it is solved.
+    iterations : int
+        Of discounted CFR, for an equilibrium and for every answer.
+    orange : tuple of (str, int)
+        The variant of CFR that Orange is found by, and its number of iterations.
+    folder : Path, optional
+        Where Orange and an equilibrium are kept, and looked for. Left out: nowhere.
+    tick : callable
+        Called with a share of the iterations of an answer; it may raise `Stopped`.
+    """
+
+    def __init__(
+        self,
+        game: Holdem,
+        joint: Callable[[], JointTables],
+        tilt: Sequence[float],
+        device: str,
+        iterations: int = ITERATIONS,
+        *,
+        orange: tuple[str, int] = (ORANGE_VARIANT, ORANGE_ITERATIONS),
+        folder: Path | None = None,
+        tick: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        self.name, self.big_blind, self.iterations = game.name, float(game.rules.big_blind), iterations
+        self.folder, self.tick, self._by = folder, tick, orange
+        self._tables, self._device = cache(joint), device
+        self._rules, self._tilted = game, tilted(game, tilt)
+        self._held: tuple[CurveSetting | None, FloatArray, FloatArray] = None, np.empty(0), np.empty(0)
+        self._models: dict[tuple[int, str, int], OpponentModel] = {}
+
+    @cached_property
+    def game(self) -> JointGame:
+        """The game as it is, without tilts."""
+        return _joint_game(self._rules, self._tables(), self._device)
+
+    @cached_property
+    def first(self) -> Array:
+        """[slot] whether it is the first player's."""
+        layout = self.game.layout
+        first: Array = self.game.arrays.asarray(np.repeat(layout.actor, layout.actions) == 0)
+        return first
+
+    @cached_property
+    def orange(self) -> FloatArray:
+        """[slot] near an equilibrium of the tilted game."""
+        return self._equilibrium("orange", self._tilted, *self._by)
+
+    @cached_property
+    def nash(self) -> FloatArray:
+        """[slot] an equilibrium of the game."""
+        return self._equilibrium("nash", self._rules, VARIANT, self.iterations)
+
+    @property
+    def bound(self) -> float:
+        """What a best response of the abstract game wins from Orange, in chips per game."""
+        return float(self.ends()[1, 1])
+
+    def _equilibrium(self, name: str, rules: Game, variant: str, iterations: int) -> FloatArray:
+        """[slot] an equilibrium, as it was kept or found now."""
+        place = self.folder / name if self.folder else None
+        if place and artifact.exists(place):
+            with suppress(ArtifactError):  # it can be found again
+                return self.game.probabilities(np.array(artifact.read(place, KIND).arrays["strategy"]))
+        found = self._stepped(Cfr(PairTables(_joint_game(rules, self._tables(), self._device)), variant), iterations)
+        if place:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            artifact.write(place, KIND, {"strategy": np.asarray(_on_host(self.game, found))})
+        return found
+
+    def _answered(self, restriction: Restriction) -> FloatArray:
+        return self._stepped(Cfr(PairTables(self.game, restriction), VARIANT), self.iterations)
+
+    def _stepped(self, solver: Cfr[PairTables], iterations: int) -> FloatArray:
+        while solver.iterations < iterations:
+            solver.step(min(TOGETHER, iterations - solver.iterations))
+            self.tick(solver.iterations / iterations)
+        found: FloatArray = solver.average()
+        return found
+
+    def met(self, answer: FloatArray, other: FloatArray) -> float:
+        """What an answer wins from another strategy, mean over both seats, in chips per game."""
+        pairs, where = ((answer, other), (other, answer)), self.game.arrays.where
+        return sum(self.game.worth(seat, FOLLOW, where(self.first, *pair)) for seat, pair in enumerate(pairs)) / 2
+
+    def model(self, setting: CurveSetting) -> OpponentModel:
+        """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
+        key = setting.games, setting.against, setting.run
+        if key not in self._models:
+            host = [np.asarray(_on_host(self.game, table)) for table in (self.orange, self._partner(setting))]
+            first, rng = _on_host(self.game, self.first), np.random.default_rng(SEED + setting.run)
+            counts = np.zeros(self.game.abstract.slots)
+            for seat in (0, 1):
+                profile = np.where(first == (seat == 0), *host)
+                counts += observed(self.game, profile, seat, setting.games // 2, rng)
+            self._models[key] = OpponentModel(self.name, "", "Orange", self.game.layout, counts)
+        return self._models[key]
+
+    def _partner(self, setting: CurveSetting) -> FloatArray:
+        return self.orange if setting.against == SELF else self.game.probabilities(probe_weights(self.game))
+
+    def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
+        """Return what an answer to a model comes to, for a p or P_max."""
+        if self._held[0] != setting:
+            model = self.model(setting)
+            fixed = Against(model, 1.0, setting.confidence).fixed()
+            self._held = setting, fixed, self.game.probabilities(model.policy())
+        _, fixed, policy = self._held
+        if share == 0:
+            found = self.nash
+        elif share == 1 and not setting.confidence:
+            found = self.game.responses(policy)
+        else:
+            held = (Restriction(seat, fixed, share) for seat in (1, 0))
+            if setting.confidence:
+                held = (Restriction(seat, share * fixed) for seat in (1, 0))
+            found = self.game.arrays.where(self.first, *map(self._answered, held))
+        return AnswerPoint(
+            share, self.game.exploitability(found), self.met(found, self.orange), self.met(found, policy)
+        )
+
+    def frontier(self) -> list[tuple[float, float]]:
+        """Safe responses by linear programmes: there are too many information sets for them."""
+        return []
+
+    def ends(self) -> FloatArray:
+        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+        both = self.nash, self.game.responses(self.orange)
+        return np.array([(self.game.exploitability(one), self.met(one, self.orange)) for one in both])
+
+
+def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
+    """The joint tables of the abstraction of the thesis: those that are kept, or new ones, which take half an hour."""
+    spec = AbstractionSpec.named(PLAN, Deal.of(game))
+    kept = kept_tables(spec.fingerprint)
+    if kept:
+        return kept
+    watcher.say(f"building {PLAN} and its joint tables: some half an hour, once")
+    with TemporaryDirectory() as folder:
+        cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder(), threads=cores())
+        return joint_tables(cards, cores())
+
+
+def _joint_game(game: object, joint: JointTables, device: str) -> JointGame:
+    if not isinstance(game, Holdem) or not joint.perfect_recall:
+        raise RunError("these figures are for poker with perfect recall: use leduc, or holdem.limit.2p")
+    first, second = (tuple(len(one.bucket) for one in own) for own in joint.sequences)
+    abstract = SyntheticGame(game, (first, second))
+    if device != GPU:
+        return JointGame(abstract, joint)
+    from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
+
+    return DeviceJointGame(abstract, joint)
+
+
+def _on_host(game: JointGame, table: Array) -> Array:
+    return table if game.arrays is np else game.arrays.asnumpy(table)
+
+
+def probe_weights(game: JointGame) -> FloatArray:
+    """[slot] the strategy that never folds, and calls or raises half and half [Johanson16 §6.3.2]."""
+    layout = game.layout
+    place = np.arange(int(layout.actions.sum())) - np.repeat(layout.start[:-1], layout.actions)
+    return np.where(place >= np.repeat(layout.call, layout.actions), 1.0, 0.0)
+
+
+def observed(game: JointGame, profile: FloatArray, seat: int, games: int, rng: np.random.Generator) -> FloatArray:
+    """[slot] how often the player in a seat took each action, in games in which players follow a profile.
+
+    Cards are drawn as pairs of bucket sequences; all games are played at once, action by action.
+
+    Parameters
+    ----------
+    game : JointGame
+        With perfect recall.
+    profile : ndarray, shape (slots,)
+        Probabilities.
+    seat : int
+        Whose actions are counted.
+    games : int
+        How many are played.
+    rng : Generator
+        What cards and actions are drawn from.
+    """
+    nodes, joint = game.nodes, game.joint
+    likely = joint.together[-1].ravel().cumsum()
+    drawn = np.searchsorted(likely, rng.random(games) * likely[-1], side="right").clip(max=len(likely) - 1)
+    held = [np.divmod(drawn, joint.together[-1].shape[1])]  # [round] the sequences of both
+    for r in range(len(joint.together) - 1, 0, -1):
+        held.insert(0, tuple(joint.sequences[player][r].parent[held[0][player]] for player in (0, 1)))
+    bucket = [np.stack([game.bucket(player, r)[both[player]] for r, both in enumerate(held)]) for player in (0, 1)]
+    counts, node, who = np.zeros(len(profile)), np.zeros(games, dtype=np.int64), np.arange(games)
+    while len(who):
+        actor = nodes.actor[node]
+        for player in (0, 1):
+            here = np.flatnonzero(actor == player)
+            count = nodes.children[node[here]]
+            slot = game.first[node[here]] + bucket[player][nodes.round[node[here]], who[here]] * count
+            left, action = rng.random(len(here)), np.zeros(len(here), dtype=np.int64)
+            for a in range(int(count.max(initial=1)) - 1):
+                left -= profile[slot + np.minimum(a, count - 1)]
+                action += (left >= 0) & (action == a) & (a < count - 1)
+            if player == seat:
+                counts += np.bincount(slot + action, minlength=len(counts))
+            node[here] = nodes.first_child[node[here]] + action
+        dealt = actor == CHANCE
+        node[dealt] = nodes.first_child[node[dealt]]
+        on = nodes.actor[node] != TERMINAL
+        node, who = node[on], who[on]
+    return counts

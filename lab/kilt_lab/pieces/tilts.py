@@ -1,0 +1,86 @@
+"""Abstractions of a game that are drawn at random, to be solved with tilted payoffs and judged without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
+from kilt.abstraction.features import Deal
+from kilt.abstraction.joint import joint_tables
+from kilt.abstraction.pipeline import build
+from kilt.abstraction.plan import plan_named
+from kilt.errors import GameError
+from kilt.games.holdem import Holdem
+from kilt.games.tilt import tilted
+from kilt.players.agents import load_holdem
+from kilt.solve.abstract import BucketedGame
+from kilt.solve.cfr import Cfr
+from kilt.solve.joint import JointGame
+from kilt.solve.tables.pairs import PairTables
+from kilt.tree.vector import VectorGame
+from kilt_lab.experiment import Lab
+
+KINDS = ("PHS-PHS", "PHS-KO", "KE-PHS", "KE-KO")  # as in [Johanson16 table 5.4]
+FEWEST, MOST = 3, 10  # buckets of a round
+NO_TILT = (0.0, 0.0, 0.0, 0.0)
+
+
+class Abstracted:
+    """A game with a card abstraction, to be solved with tilts and judged without."""
+
+    def __init__(self, game: Holdem, vectors: VectorGame, cards: CardAbstraction) -> None:
+        self.game, self.cards, self.joint = game, cards, joint_tables(cards)
+        self.abstract, self.seen = AbstractGame(game, cards), BucketedGame.by(vectors, cards)
+        self.scale = 1000 / game.rules.big_blind
+
+    def solver(self, tilt: Sequence[float] = NO_TILT, variant: str = "cfr+") -> Cfr[PairTables]:
+        """A new solver for the abstract game with tilted payoffs."""
+        return Cfr(PairTables(JointGame(AbstractGame(self._tilted(tilt), self.cards), self.joint)), variant)
+
+    def real(self, strategy: ArrayLike) -> float:
+        """Exploitability in the real game, in mbb/g."""
+        return self.scale * self.seen.exploitability(self.seen.table_of(self.abstract, np.asarray(strategy)))
+
+    def inside(self, strategy: ArrayLike) -> float:
+        """Exploitability by opponents who see the same buckets, in mbb/g, without any tilt."""
+        return self.scale * JointGame(self.abstract, self.joint).exploitability(np.asarray(strategy))
+
+    def _tilted(self, tilt: Sequence[float]) -> Holdem:
+        game = tilted(self.game, tilt)
+        if not isinstance(game, Holdem):
+            raise GameError(f"{self.game.name} is no poker: use a game with cards and bets")
+        return game
+
+
+def drawn_plan(number: int) -> str:
+    """A perfect recall abstraction of two rounds, drawn at random: kind and buckets of each round are equally likely.
+
+    >>> drawn_plan(0), drawn_plan(1)
+    ('PR-KE-KO 8-7', 'PR-PHS-KO 7-9')
+    """
+    draws = np.random.default_rng(number)
+    kind = KINDS[draws.integers(len(KINDS))]
+    return f"PR-{kind} {'-'.join(str(buckets) for buckets in draws.integers(FEWEST, MOST + 1, 2))}"
+
+
+def drawn_abstraction(lab: Lab, number: int) -> tuple[str, Abstracted]:
+    """The game of a lab with abstraction `number`, and its name: that of `drawn_plan`, clustered with this seed."""
+
+    def loaded() -> tuple[Holdem, VectorGame]:
+        game = load_holdem(lab.game)
+        return game, VectorGame(game, threads=lab.threads)
+
+    def drawn() -> tuple[str, Abstracted]:
+        game, vectors = lab.shared("game", loaded, per="experiment")
+        plan, deal = drawn_plan(number), Deal.of(game)
+        spec = AbstractionSpec(plan, deal, replace(plan_named(plan, deal.board_cards), seed=number))
+        cards = build(spec, lab.scratch() / "cards", cache=artifact.cache_folder(), threads=lab.threads)
+        return f"{plan}, seed {number}", Abstracted(game, vectors, cards)
+
+    return lab.shared("abstraction", drawn)
