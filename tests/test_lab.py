@@ -129,9 +129,9 @@ def test_keys_of_benchmarks_stay():
     for path in sorted((ROOT / "lab/kilt_lab/benchmarks").glob("*.py")):
         calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args]
         keys = [ast.unparse(call.args[0]) for call in calls if getattr(call.func, "id", "") == "Figure"]
-        if keys:
-            found[path.stem] = sorted(keys)
-    assert found == json.loads((ROOT / "tests" / "bench_keys.json").read_text())
+        found[path.stem] = {*keys}
+    for name, keys in json.loads((ROOT / "tests" / "bench_keys.json").read_text()).items():
+        assert {*keys} <= found[name], f"{name} has lost a key"
 
 
 TEXTS = ["25:21", "1,2", "IR-KE-KO", ""]  # not numbers

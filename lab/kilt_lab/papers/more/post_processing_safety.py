@@ -89,7 +89,7 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
     return replace(config, game=game, cards=(str(file.resolve()),), solver=solver)
 
 
-class Judged(NamedTuple):
+class JudgedRun(NamedTuple):
     """An agent of a run, and how much it is judged."""
 
     config: Config
@@ -98,14 +98,14 @@ class Judged(NamedTuple):
     deals: int  # of each match
 
 
-def _agent(agent: str, seed: int, lab: Lab) -> Judged:
+def _agent(agent: str, seed: int, lab: Lab) -> JudgedRun:
     config = _config(agent, lab, seed)
     solved = solved_agent(config, lab.folder / f"{agent}-{seed}", lab)
     share = max(0.05, share_of(lab))
-    return Judged(config, solved, 2 * max(1, round(HANDS * share / 2)), max(1, round(DEALS * share)))
+    return JudgedRun(config, solved, 2 * max(1, round(HANDS * share / 2)), max(1, round(DEALS * share)))
 
 
-def _strategy(judged: Judged, rule: str) -> AbstractStrategy:
+def _strategy(judged: JudgedRun, rule: str) -> AbstractStrategy:
     strategy = blueprint_strategy(blueprint_agent(f"{judged.solved.folder}@{rule}"))
     assert strategy is not None
     return strategy
