@@ -51,7 +51,7 @@ BETS = {"flop": (50, 50), "turn": (50, 60), "river": (50, 60)}  # and raises, in
 # The agent of `kilt demo`, with buckets that are quickly built.
 GAME, CARDS, ACTIONS = "holdem.nolimit.2p.50bb", "IR-PHS-PHS 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 LEARNT, HANDS = 1_000_000, 200  # iterations of the blueprint, and hands that it plays against itself
-DECISIONS = {"turn": 30, "river": 75}  # iterations of what it re-solves
+DECISIONS = {"turn": 16, "river": 75}  # iterations of what it re-solves
 MEASURED = 15  # decisions of each kind: their trees differ in size by the pot
 
 

@@ -13,7 +13,7 @@ away by what is known of all: how often each hand wins a showdown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb, prod
@@ -46,6 +46,7 @@ BIASES = (
     RAISE,
 )  # how the actions begin that continuations are biased towards; the first is the blueprint
 BIAS = 10.0  # that their probabilities are multiplied by, before they are scaled again [Brown18 §5]
+EDGE = 0  # among values: those of ends where nobody can bet any more
 BATCH = 4  # boards that are looked at together, and between two looks at the clock
 
 
@@ -96,12 +97,7 @@ class BlueprintContinuations:
 
     def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> Continuations:
         """What the positions are worth where a subgame ends, by pairs of its hands."""
-        hands = rest.numbers.tobytes()
-        known = self._told.get(hands)
-        if known is None or not all(end.history in known.places for end in ends):
-            self._told.clear()
-            known = self._told[hands] = self._found(rest, {end.history for end in ends})
-        return known
+        return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
         """What tells the values where the chooser has no choice, and follows the blueprint.
@@ -110,7 +106,8 @@ class BlueprintContinuations:
         """
 
         def told(rest: Subgame, ends: Sequence[Betting]) -> Continuations:
-            found = self(rest, [*ends, *ends_of_round(rest, menu)])
+            later = {end.history: self.ways for end in ends_of_round(rest, menu)}
+            found = self._known(rest, {end.history: 1 for end in ends} | later)
             return found._replace(places={history: (first, 1) for history, (first, _) in found.places.items()})
 
         return told
@@ -121,18 +118,28 @@ class BlueprintContinuations:
         for end in ends_of_round(first_round_of(rest), menu):
             position = self.game.replay(self.history + end.history)
             if _goes_on(position):
-                self.rest(position, board)
+                self.rest(position, board, self.ways)
 
-    def _found(self, rest: Subgame, histories: Iterable[str]) -> Continuations:
-        positions = {history: self.game.replay(self.history + history) for history in sorted(histories)}
+    def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
+        """What the ends with these histories are worth, each in so many ways; remembered for the last hands."""
+        hands = rest.numbers.tobytes()
+        known = self._told.get(hands)
+        if known is None or not all(_tells(known, history, ways) for history, ways in wanted.items()):
+            self._told.clear()
+            known = self._told[hands] = self._found(rest, wanted)
+        return known
+
+    def _found(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
+        positions = {history: self.game.replay(self.history + history) for history in sorted(wanted)}
         going = [history for history, position in positions.items() if _goes_on(position)]
         holes, known = rest.holes, rest.known_board
-        values = np.zeros((1 + self.ways * len(going), len(holes), len(holes)), dtype=np.float32)
-        places = dict.fromkeys(positions, (0, 1))
-        for number, history in enumerate(going):
-            places[history] = 1 + self.ways * number, self.ways
+        places, count = dict.fromkeys(positions, (EDGE, 1)), 1
+        for history in going:
+            places[history] = count, wanted[history]
+            count += wanted[history]
+        values = np.zeros((count, len(holes), len(holes)), dtype=np.float32)
         apart = ~(holes[:, None, :, None] == holes[None, :, None, :]).any(axis=(2, 3))
-        edge = values[0]  # all there is to know where nobody can bet any more
+        edge = values[EDGE]  # all there is to know where nobody can bet any more
         edge[:] = apart * all_edges(self.game.rules, known, holes)
         boards = drawn_boards(self.game.rules, known, self.boards)
 
@@ -163,10 +170,11 @@ class BlueprintContinuations:
 
     def _add(self, position: Betting, boards: DrawnBoards, values: Singles) -> None:
         """Add what player 0 wins after a position, over complete boards, for each chip at stake: [way, hand, hand]."""
-        rest = self.rest(position, boards.cards[0])
-        sides = [[self._columns(rest, player, boards, b) for b in range(len(boards.cards))] for player in (0, 1)]
+        ways = len(values)
+        rest = self.rest(position, boards.cards[0], ways)
+        sides = [[self._columns(rest, player, boards, b, ways) for b in range(len(boards.cards))] for player in (0, 1)]
         most = [max(reach.shape[2] for reach, _ in side) for side in sides]
-        won = np.zeros((len(boards.cards), 2, self.ways, most[0], most[1] + 1), dtype=np.float32)
+        won = np.zeros((len(boards.cards), 2, ways, most[0], most[1] + 1), dtype=np.float32)
         first, second = (np.stack([column for _, column in side]) for side in sides)
         gain = rest.ends.gain / np.float32(position.stake)
         for b, ((mine, _), (theirs, _)) in enumerate(zip(*sides, strict=True)):
@@ -176,22 +184,30 @@ class BlueprintContinuations:
         rows = np.empty((len(won), most[0], 2, values.shape[1]), dtype=np.float32)
         add_pair_values(won, first, second, boards.strength, rows, values)
 
-    def rest(self, position: Betting, board: IntArray) -> Rest:
+    def rest(self, position: Betting, board: IntArray, ways: int) -> Rest:
         """The rest of the game after a position; see `rest_after` for the board."""
-        chosen: list[Chosen] = [_followed, _followed]
-        chosen[self.chooser] = self._chosen
-        key = position.history, self.chooser, self.ways
-        return self.rests.get(
-            key, lambda: rest_after(self.game, position, self.blueprint, (chosen[0], chosen[1]), board)
-        )
+        chosen = self._choices(0, ways), self._choices(1, ways)
+        key = position.history, self.chooser, ways
+        return self.rests.get(key, lambda: rest_after(self.game, position, self.blueprint, chosen, board))
 
-    def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int) -> tuple[Singles, IntArray]:
+    def _choices(self, player: int, ways: int) -> Chosen:
+        """What a player makes of the blueprint's probabilities, who has all `ways` to choose from or follows them."""
+        return self._chosen if player == self.chooser and ways > 1 else _followed
+
+    def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
+        """[way, action, column] probabilities at a decision of the chooser; `shares` are the blueprint's.
+
+        They are those of hands of the deck on a board, or of columns on any.
+        """
+        return biased(actions, shares, self.ways)
+
+    def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int, ways: int) -> tuple[Singles, IntArray]:
         """[way, sequence, column] a player's reach on a board, and the column of each hand: buckets make them few."""
         own = rest.players[player]
         index, column = boards.columns(own, player, b)
         shares = own.shares
         if own.depending:
-            chosen, parts = self._chosen if player == self.chooser else _followed, [shares] if shares.size else []
+            chosen, parts = self._choices(player, ways), [shares] if shares.size else []
             for at in own.depending:
                 policy = boards.on(b, at)
                 found = chosen(at, policy.actions, policy.shares.astype(np.float32), boards.cards[b])
@@ -202,18 +218,6 @@ class BlueprintContinuations:
         follow_sequences(own.parent, own.round, own.offset, shares, index, draws, reach, keys)
         _, where, alike = np.unique(keys, return_index=True, return_inverse=True)
         return np.ascontiguousarray(reach[..., where]), alike.ravel()[column]
-
-    def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-        """[way, action, column] probabilities at a decision of the chooser; `shares` are the blueprint's.
-
-        They are those of hands of the deck on a board, or of columns on any.
-        """
-        return biased(actions, shares, self.ways)
-
-
-def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-    """The one way of the player who follows the blueprint."""
-    return shares[None]
 
 
 class DrawnBoards:
@@ -253,6 +257,11 @@ class DrawnBoards:
                 index[r] = part[where]
             self._known[player, b, rounds] = index, column.ravel()
         return self._known[player, b, rounds]
+
+
+def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
+    """The one way of the player who follows the blueprint."""
+    return shares[None]
 
 
 def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
@@ -297,6 +306,12 @@ def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
 def _rounds_dealt(rules: GameDef, cards: int) -> int:
     """The number of rounds whose public cards are among the first `cards`."""
     return next(r for r in range(rules.rounds, -1, -1) if sum(rules.board_cards[:r]) <= cards)
+
+
+def _tells(known: Continuations, history: str, ways: int) -> bool:
+    """Whether an end is known in so many ways, or is one where nobody can bet any more."""
+    first, count = known.places.get(history, (EDGE, 0))
+    return count >= ways or (first == EDGE and count > 0)
 
 
 def _goes_on(position: Betting) -> bool:
