@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt.arrays import IntArray
-from kilt.tree.vector_arrays import VectorTree
+from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
@@ -92,6 +92,27 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
         weight_before=np.concatenate([[0], np.cumsum(tree.weight[kept], dtype=np.int64)]),
         symmetry=tree.symmetry[kept],
     )
+
+
+def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
+    """[round, 2] the rows that all that follows a board of the second round has in tables over (board, row).
+
+    Those of the first round are all of its rows; a table of the part has them all in this order.
+    """
+    edges, found = tree.board_start[1] + np.array([flop, flop + 1]), [[0, int(tree.rows[0])]]
+    for r in range(1, len(tree.rows)):
+        found.append((tree.table_start[r] + (edges - tree.board_start[r]) * tree.rows[r]).tolist())
+        edges = tree.first_board[edges]
+    return np.array(found)
+
+
+def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
+    """The layout of a part's table by `rows_of_flop`, from that of the whole tree; both are by board."""
+    given = layout.given
+    if len(given):
+        given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
+    start = np.concatenate([[0], np.cumsum(np.diff(rows, axis=1))]).astype(layout.start.dtype)
+    return layout._replace(start=start, given=given)
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:

@@ -366,10 +366,6 @@ class VectorGame(Judged):
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
-    def walk_part(self, player: int, walk: CompiledWalk, number: int, of: int, dtype: npt.DTypeLike) -> FloatArray:
-        """One of 2 or more parts of a compiled walk, with vectors of a type of numbers: see `part`."""
-        return self._values(walk, self.scope(player, number, of), dtype)
-
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
         """[chance node at the end of the trunk, hand] what the boards of a part of the tree are worth to the player.
 

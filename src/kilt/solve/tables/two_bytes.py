@@ -44,9 +44,10 @@ from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.judged import Judged
+from kilt.tree.parts import flop_tree, layout_of_flop, rows_of_flop
 from kilt.tree.rule import Discount
 from kilt.tree.vector import CompiledWalk, VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
+from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout, VectorTree
 
 if TYPE_CHECKING:
     from kilt.tree.device_compact import CompactGame
@@ -67,6 +68,7 @@ class TreePart(NamedTuple):
     """All that follows a board of the second round, in a table of its own, after the rows of the first round."""
 
     number: int
+    tree: VectorTree  # with the first round before it
     layout: TableLayout  # of that table
     slices: list[tuple[int, int, int]]  # rows from, to of tables over (board, row), and where they begin here
     first: IntArray  # [decision + 1] where its rows begin
@@ -95,7 +97,6 @@ class FixedPointGame(Judged):
         layout = DecisionLayout.of_vectors(game)
         starts, actors = np.asarray(layout.start, dtype=np.int64), layout.actor
         self.parts = [self._part(number, starts, actors) for number in range(int(np.diff(game.tree.board_start)[1]))]
-        self.count = max(len(self.parts), 2)  # of parts of a walk: one alone would be the whole
         self._draws = np.random.default_rng(0).random(DRAWS + game.shape[1], SINGLE)
         self._rows = max(int(part.first[-1]) for part in self.parts)
         self._pool, self._scratch = ThreadPoolExecutor(game.threads), SimpleQueue[tuple[Table, Table]]()
@@ -104,32 +105,20 @@ class FixedPointGame(Judged):
 
     def _part(self, number: int, starts: IntArray, actors: ByteArray) -> TreePart:
         """A part of the tree: where its rows are in tables over (board, row), and in its own."""
-        tree, whole = self.game.tree, self.game.layouts[0]
-        start, at = tree.table_start.copy(), self.early
-        slices, first, actor = [], [], []
-        low = int(tree.board_start[1]) + number
-        high = low + 1
-        for r in range(1, len(tree.rows)):
-            rows, before = int(tree.rows[r]), int(tree.board_start[r])
-            begin, end = (int(tree.table_start[r]) + (board - before) * rows for board in (low, high))
-            start[r] = at - (low - before) * rows
-            slices.append((begin, end, at))
-            some = slice(*np.searchsorted(starts, (begin, end)).tolist())
-            first.append(starts[some] - begin + at)
-            actor.append(actors[some])
-            at += end - begin
-            low, high = int(tree.first_board[low]), int(tree.first_board[high])
-        given = whole.given
-        if len(given):
-            given = np.concatenate([given[: self.early], *(given[begin:end] for begin, end, _ in slices)])
+        rows = rows_of_flop(self.game.tree, number)
+        layout = layout_of_flop(self.game.layouts[0], rows)
+        slices = [(*some, at) for some, at in zip(rows.tolist(), layout.start.tolist(), strict=False)][1:]
+        decisions = [(at - begin, slice(*np.searchsorted(starts, (begin, end)).tolist())) for begin, end, at in slices]
+        first = [starts[some] + shift for shift, some in decisions]
         told = [
-            (row - begin + to, strategy.astype(SINGLE))
+            (row - begin + at, strategy.astype(SINGLE))
             for row, strategy in self.game.given.items()
-            for begin, end, to in slices
+            for begin, end, at in slices
             if begin <= row < end
         ]
-        layout = whole._replace(start=start, given=given)
-        return TreePart(number, layout, slices, np.concatenate([*first, [at]]), np.concatenate(actor), told)
+        actor = np.concatenate([actors[some] for _, some in decisions])
+        tree = flop_tree(self.game.tree, number)
+        return TreePart(number, tree, layout, slices, np.concatenate([*first, layout.start[-1:]]), actor, told)
 
     def _zeros(self, rows: int) -> Table:
         return np.zeros((rows, self.game.shape[1]), SINGLE)
@@ -210,9 +199,10 @@ class FixedPointGame(Judged):
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)
             walked = Walk(player, (task,), own, own, part.layout, part.layout)
-            return self.game.part(walked, part.number, self.count)
+            return self.game.flop_values(walked, part.tree)
 
-        values, layout = np.zeros((len(self.game.tree.entry_node), self.game.shape[1])), self.game.layouts[0]
+        opened, layout = int(np.diff(self.game.tree.entry_start)[1]), self.game.layouts[0]
+        values = np.zeros((opened, self.game.shape[1]))
         for found in self.over_parts(part_worth):
             values += found
         return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
@@ -258,8 +248,8 @@ class TwoByteTables(PartTables):
         self.regret, self.total = self.game.table(), self.game.table()
 
     def opened(self, turn: Turn) -> int:
-        """Chance nodes that end the first round, and its opening."""
-        return len(self.vectors.tree.entry_node)
+        """Chance nodes that end the first round."""
+        return int(np.diff(self.vectors.tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Read, walk and write all parts, side by side."""
@@ -267,12 +257,13 @@ class TwoByteTables(PartTables):
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
         """The walk of the first round."""
-        tables = self.vectors.layouts[0], self.regret.early, self.total.early
-        return Learning(self._walk(turn.player, discount, *tables), lambda: None)
+        where = self.vectors.tree, self.vectors.layouts[0]
+        return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
 
-    def _walk(self, player: int, discount: Discount, layout: TableLayout, regret: Table, total: Table) -> CompiledWalk:
+    def _walk(
+        self, player: int, discount: Discount, tree: VectorTree, layout: TableLayout, regret: Table, total: Table
+    ) -> CompiledWalk:
         """The compiled walk of a player who learns, over tables of single precision."""
-        tree = self.vectors.tree
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
         tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
         return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
@@ -282,8 +273,8 @@ class TwoByteTables(PartTables):
         game, seed = self.game, 4 * self.iterations + 2 * player
         game.read(part, self.regret, regret)
         game.read(part, self.total, total, 1 - player)
-        learning = self._walk(player, discount, part.layout, regret, total)
-        values = self.vectors.walk_part(player, learning, part.number, game.count, SINGLE)
+        learning = self._walk(player, discount, part.tree, part.layout, regret, total)
+        values = self.vectors.part_values(player, learning, part.tree, SINGLE)
         game.write(part, regret, player, seed, self.regret)
         game.write(part, total, 1 - player, seed + 1, self.total)
         return values
