@@ -26,7 +26,7 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.external_device import DeviceExternal
 from kilt.tree.vector import VectorGame
-from kilt_lab.benchmarks import gpu_blueprint
+from kilt_lab.benchmarks import gpu_blueprint, gpu_learning
 from test_device import MISSING
 from test_external import PLANS, SHORT, cards_of, folder, games, no_limit, tables  # noqa: F401, fixtures
 
@@ -351,6 +351,18 @@ def test_bench(monkeypatch):
     table = gpu_blueprint.game_of("8").cards.rounds[3].table
     often = np.bincount(table.ravel())
     assert len(often) == 9 and often.min() > 0.9 * often.max()
+
+
+def test_bench_of_learning(monkeypatch):
+    """Exploitability on the CPU and on the GPU, by deals in flight; more deals make it smaller."""
+    for name, value in {"DEALS": 300, "MORE": 900, "CROWDS": (1, 2), "MENU": "a"}.items():
+        monkeypatch.setattr(gpu_learning, name, value)
+    found = {figure.key: figure.value for figure in gpu_learning.learning(long=True)}
+    assert 0 < found["learning_1_flight"] <= found["learning_2_flight"]
+    for crowd in (1, 2):
+        share = found[f"learning_{crowd}_exploitability"] / found["learning_cpu_exploitability"]
+        assert found[f"learning_{crowd}_to_cpu_share"] == pytest.approx(share)
+        assert found[f"learning_{crowd}_long_exploitability"] < found[f"learning_{crowd}_exploitability"]
 
 
 def test_no_blades(config):

@@ -30,6 +30,7 @@ from kilt.tree.device_compact import CompactGame
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
 from kilt_lab.benchmarks.gpu_blueprint import blueprint
+from kilt_lab.benchmarks.gpu_learning import learning
 from kilt_lab.benchmarks.measure import Figure
 from kilt_lab.benchmarks.spots import TARGET as SPOT_TARGET
 from kilt_lab.benchmarks.spots import spot
@@ -231,4 +232,11 @@ def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, in
     }
 
 
-PARTS = {"royal": _royal, "two-four": _two_four, "spot": _spot, "responses": _responses, "blueprint": blueprint}
+PARTS = {
+    "royal": _royal,
+    "two-four": _two_four,
+    "spot": _spot,
+    "responses": _responses,
+    "blueprint": blueprint,
+    "learning": learning,
+}

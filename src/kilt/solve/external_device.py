@@ -162,15 +162,15 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
     return CardAbstraction(AbstractionSpec("made up", deal, plan), tuple(rounds))
 
 
-def deals_in_flight(classes: int, iterations: int, most: int) -> int:
-    """Number of deals to walk at the same time; the GPU runs at most `most`.
+def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
+    """Number of deals to walk at the same time; the GPU runs at most `most`, and `crowd` for each of the `classes`.
 
     Each deal misses the updates of the others in flight. So few deals are in flight in small games, and at first.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)
     """
-    return max(1, min(most, CLASS * classes, iterations // SHARE))
+    return max(1, min(most, crowd * classes, iterations // SHARE))
 
 
 class DeviceTable:
@@ -321,6 +321,8 @@ class DeviceExternal(External):
         Of probabilities.
     table : DeviceTable, optional
         Its tables, if not the usual ones.
+    crowd : int, optional
+        Most deals in flight for each bucket of the first round, if not `CLASS`.
     """
 
     def __init__(
@@ -330,6 +332,7 @@ class DeviceExternal(External):
         options: SamplingOptions = DEFAULT,
         dtype: npt.DTypeLike = np.uint8,
         table: DeviceTable | None = None,
+        crowd: int | None = None,
     ) -> None:
         self.dtype = data_type(dtype)
         self.abstract, self.options, self.threads = abstract, options, 1
@@ -341,9 +344,9 @@ class DeviceExternal(External):
         betting = abstract.betting
         self.actions = int(betting.nodes.children[betting.nodes.actor >= 0].max())
         self.blocks = multiprocessors() * RESIDENT
-        self.classes = min(numbers[0] for numbers in abstract.buckets)
+        self.classes, self.crowd = min(numbers[0] for numbers in abstract.buckets), crowd or CLASS
         # Warps for which there is work however many deals there are.
-        self.blocks = max(1, min(self.blocks, -(-CLASS * self.classes // (SIZE * WARPS))))
+        self.blocks = max(1, min(self.blocks, -(-self.crowd * self.classes // (SIZE * WARPS))))
         usual, whole = self._lists(betting)
         self.regrets: Any = table or DeviceTable(abstract, options)
         self.cards = DeviceCards(abstract, int(self.seed), options, (self.regrets.trunk, self.regrets.classes))
@@ -396,8 +399,8 @@ class DeviceExternal(External):
         """Walk the deals from the next one to before `end`; more at a time the more there were."""
         most, at = self.blocks * WARPS * SIZE, self.iterations
         while at < end:
-            flight = deals_in_flight(self.classes, at, most)
-            growing = flight < deals_in_flight(self.classes, end, most)
+            flight = deals_in_flight(self.classes, at, most, self.crowd)
+            growing = flight < deals_in_flight(self.classes, end, most, self.crowd)
             deals = min(end - at, max(flight, at // 2)) if growing else end - at
             self._launch(at, deals, flight, weight)
             at += deals
@@ -405,7 +408,7 @@ class DeviceExternal(External):
     @property
     def in_flight(self) -> int:
         """Number of deals that are walked at the same time."""
-        return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE)
+        return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE, self.crowd)
 
     def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:
         """Walk some deals, about `flight` of them at the same time."""
