@@ -24,7 +24,7 @@ from kilt.runs.folder import RunFolder
 from kilt.solve import external, external_device, external_device_cards, external_device_classes
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.external import External, SamplingOptions
-from kilt.solve.external_device import DeviceExternal
+from kilt.solve.external_device import DeviceExternal, DeviceTable
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks import gpu_blueprint, gpu_learning
 from test_device import MISSING
@@ -98,6 +98,67 @@ def test_updates_are_those_of_the_cpu(games, game, options, monkeypatch):  # noq
         np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-3)
     assert (ours.decisions, ours.visits) == (theirs.decisions, theirs.visits)
     assert np.array_equal(ours.average(), theirs.average())
+
+
+@pytest.mark.parametrize(
+    "options", [SamplingOptions(compact=True), SamplingOptions(average=False, compact=True)], ids=repr
+)
+def test_regrets_of_two_bytes(games, options):  # noqa: F811
+    """Rounding is right on average: over seeds of the draws, regrets come to about those of four bytes."""
+    abstract, plain = games["three rounds"], replace(options, compact=False)
+    sums, whole = np.zeros(abstract.slots), np.zeros(abstract.slots)
+    solver = DeviceExternal(abstract, 5, options)
+    table = solver.regrets
+    assert table.size < DeviceTable(abstract, plain).size
+    for seed in range(30):
+        for total, own in ((sums, options), (whole, plain)):
+            one = DeviceExternal(abstract, seed, own)
+            one.step(40)
+            total += regrets_of(one)
+    assert np.abs(whole).max() > 200
+    np.testing.assert_allclose(sums, whole, rtol=0.05, atol=20)
+    assert not np.array_equal(sums, whole)
+
+
+def regrets_of(solver):
+    """[slot] the regrets of a solver on a device, whatever its table."""
+    table, found = solver.regrets, np.zeros(solver.abstract.slots)
+    words, wide = (solver.cupy.asnumpy(each) for each in (table.table, table.numbers))
+    for d, (n, buckets) in enumerate(zip(table.counts.tolist(), table.buckets.tolist(), strict=True)):
+        row, first = int(table.rows[d]), int(table.first[d])
+        if table.wide[d]:
+            mine = wide[row : row + 2 * n * buckets].reshape(buckets, 2 * n)[:, :n]
+        else:
+            size = int(external_device.row_words(np.array(n), solver.options))
+            rows = words[row : row + size * buckets].reshape(buckets, size)
+            if solver.options.compact:
+                halves = np.ascontiguousarray(rows[:, : (n + 1) // 2]).view(np.uint16)[:, :n].astype(np.uint32) << 16
+                mine = halves.view(np.float32)
+            else:
+                mine = np.ascontiguousarray(rows[:, :n]).view(np.float32)
+        found[first : first + n * buckets] = mine.ravel()
+    return found
+
+
+def test_compact_tables_learn_and_go_on(games, wide_warps):  # noqa: F811
+    """Exploitability falls as with four bytes; a checkpoint goes on on a GPU, and the CPU refuses it."""
+    abstract, options = games["three rounds"], SamplingOptions(linear=True, compact=True)
+    seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
+    ours, theirs = DeviceExternal(abstract, 5, options, np.uint16), External(abstract, 5, SamplingOptions(linear=True))
+    ours.step(3000)
+    state = {name: np.asarray(array) for name, array in ours.state().items()}
+    again = DeviceExternal(abstract, 0, options, np.uint16)
+    again.restore(state)
+    assert np.array_equal(again.average(), ours.average())
+    again.step(1000)
+    theirs.step(4000)
+    found = [seen.exploitability(seen.table_of(abstract, one.average())) for one in (again, theirs)]
+    start = seen.exploitability(seen.table_of(abstract, np.ones_like(theirs.average())))
+    assert found[0] < 1.4 * found[1] < 0.7 * start
+    again.regrets.halve(1)
+    assert np.isfinite(regrets_of(again)).all()
+    with pytest.raises(RunError, match="`compact` tables are for a GPU"):
+        External(abstract, 5, options)
 
 
 def test_lists_that_are_too_short(games, monkeypatch):  # noqa: F811
@@ -369,6 +430,17 @@ def test_no_blades(config):
     found = plan.resolve(read_config(Path(config)))
     with pytest.raises(RunError, match=r"blades share deals on CPUs: leave out the engine, or `--device gpu`"):
         replace(found, config=replace(found.config, engine=EngineConfig(name="local"))).on("gpu")
+
+
+def test_compact_tables_by_command(config):
+    """A GPU solves the run, and says that it takes less; the CPU refuses it before any work."""
+    whole = answer("plan", config, "--device", "gpu", "--no-probe")
+    Path(config).write_text(Path(config).read_text() + "compact = true\n")
+    assert answer("plan", config, "--device", "gpu", "--no-probe")["device_bytes"] < whole["device_bytes"]
+    assert "`compact` tables are for a GPU" in refused("solve", config, "--out", "run")
+    assert not Path("run").exists()
+    assert answer("solve", config, "--out", "run", "--device", "gpu")["iterations"] == 1500
+    assert "`compact` tables are for a GPU" in refused("solve", "--resume", "run", "-n", 2000)
 
 
 def test_too_many_actions(config, monkeypatch):

@@ -16,6 +16,7 @@
     linear = true                           # weigh an iteration by its number
     prune = 0                               # most walks leave out actions that lose more than this many chips a deal
     equities = false                        # an all-in before the last round is worth its mean over all boards
+    compact = false                         # with --device gpu: regrets after the first round have two bytes
 
     [engine]
     name = "ray"                            # or local; left out: no blades
@@ -91,6 +92,8 @@ class SolverConfig(Record):
     equities : bool
         Whether a showdown after an all-in before the last round is worth its mean over all boards, in place of the one
         that is dealt.
+    compact : bool
+        Whether a GPU keeps regrets after the first round in two bytes (bfloat16).
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -105,6 +108,7 @@ class SolverConfig(Record):
     linear: bool = True
     prune: float = 0.0
     equities: bool = False
+    compact: bool = False
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ average = true                          # false: the current strategy is the res
 linear = true                           # weigh an iteration by its number
 prune = 0                               # most walks leave out actions that lose more chips a deal than this
 equities = false                        # an all-in before the last round is worth its mean over all boards
+compact = false                         # with --device gpu: regrets after the first round have two bytes
 
 [engine]
 name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk

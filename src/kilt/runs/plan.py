@@ -43,7 +43,15 @@ from kilt.solve.abstract_problem import AbstractProblem, WalkCost, dtype_of
 from kilt.solve.counter import Against
 from kilt.solve.distributed.memory import PartsMemory
 from kilt.solve.distributed.partition import require_boards, shared_classes, trunk_of
-from kilt.solve.external import Pace, SamplingOptions, probe, require_options, require_sampled_there, words_of
+from kilt.solve.external import (
+    Pace,
+    SamplingOptions,
+    probe,
+    require_options,
+    require_sampled_there,
+    require_wide,
+    words_of,
+)
 from kilt.solve.joint import MEMORY
 from kilt.solve.problem import ABSTRACT, CPU, require_device
 from kilt.solve.registry import ALGORITHMS, EXTERNAL, Algorithm, algorithm_named
@@ -55,7 +63,7 @@ from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
 
-SAMPLING_KEYS = ("average", "linear", "prune", "equities")  # of [solver]: external sampling alone reads them
+SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")  # of [solver]: external sampling alone reads them
 PER_NODE = 100  # bytes of a node of betting: the tree itself, and records that walks read
 
 Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
@@ -101,7 +109,7 @@ class RunPlan:
     def options(self) -> SamplingOptions:
         """How external sampling goes about it."""
         solver = self.config.solver
-        return SamplingOptions(solver.average, solver.linear, solver.prune, solver.equities)
+        return SamplingOptions(solver.average, solver.linear, solver.prune, solver.equities, solver.compact)
 
     @property
     def budget(self) -> Budget:
@@ -171,7 +179,7 @@ class RunPlan:
                 from kilt.solve.external_device_classes import DeviceNeeds, apart_of
 
                 apart = apart_of(self.specs)
-                needs = DeviceNeeds.of(self.game, self.menu, self.size, apart, words_of(self.options), mapped)
+                needs = DeviceNeeds.of(self.game, self.menu, self.size, apart, self.options, mapped)
                 here = beside + (tables if needs.frames else min(tables, 2 * PINNED))
                 return RunEstimate(self.size, tables, here, mapped, 3 * tables, cards, None, needs.memory)
             if self.config.engine.name:
@@ -276,7 +284,9 @@ class RunPlan:
 
     def planned_on(self, device: str) -> RunPlan:
         """The plan on a device that may be on another machine; RunError where that is not for its algorithm."""
-        if require_device(device) != CPU:
+        if require_device(device) == CPU:
+            require_wide(self.options)
+        else:
             sampled = self.config.solver.algorithm == EXTERNAL
             joint = self.algorithm.joint
             if not (sampled or joint or (self.algorithm.opponent and self.algorithm.trunk)):

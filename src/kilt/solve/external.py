@@ -64,6 +64,7 @@ class SamplingOptions:
     prune: float = 0.0  # most walks leave out actions whose regret per deal is below −this, in chips; 0: none
     # Showdowns after an all-in before the last round are worth their mean over all boards, in place of the one dealt.
     equities: bool = field(default=False, repr=False)
+    compact: bool = field(default=False, repr=False)  # on a GPU: regrets after the first round have two bytes
 
     def __post_init__(self) -> None:
         if not 0 <= self.prune < inf:
@@ -92,6 +93,12 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
         )
 
 
+def require_wide(options: SamplingOptions) -> None:
+    """Raise RunError if tables are to be those of a GPU."""
+    if options.compact:
+        raise RunError("`compact` tables are for a GPU: leave out `compact`, or use `--device gpu`")
+
+
 def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
     """Raise RunError if a game cannot be sampled on a GPU with these options."""
     require_options(options, game)
@@ -112,6 +119,7 @@ class RegretTable:
     """Regrets and action counts for the slots of an abstract game, or of a part of it."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
+        require_wide(options)
         self.slots, self.options = slots, options
         self.words = words_of(options)  # for each slot
         self.rules = rules or rules_of(slots, self.words)

@@ -9,7 +9,8 @@
 // decision; DEPTH, the most decisions of a hand; SIZE, the most deals of a warp; ROUNDS; HELD private and BOARD public
 // cards; SUITS; SEARCHES for canonical boards; AVERAGED, whether actions are counted; PRUNED, whether walks skip actions;
 // PRICED, the number of first rounds in which an all-in pays its mean over all boards that may follow; TRUNK, the rounds
-// before classes of boards, if the table has the rows of some classes alone, or 0.
+// before classes of boards, if the table has the rows of some classes alone, or 0; COMPACT, whether regrets after the first
+// round have two bytes.
 
 typedef unsigned long long Word;
 typedef unsigned int Number;
@@ -68,7 +69,7 @@ struct Lists { Place *level, *own; float* value; Number levels, owns, values, un
 struct Walks {
     const Node* nodes;
     const float* payoff;
-    Number* table;                   // rows: regrets in single precision, then counts
+    Number* table;                   // rows: regrets in single precision, or two a word in bfloat16, then counts
     double* wide;                    // those of the first round: regrets in double precision, then counts of 64 bits
     Lists lists, large;
     Number *taken, *next;            // whether the large list is taken; the next batch
@@ -298,6 +299,38 @@ __device__ inline float price(const Deals& a, const Price& how, const Byte* card
 
 // ── rows of the tables ──
 
+// Words of a row's regrets, and of the whole row: of the first round, in words of eight bytes.
+__device__ inline Number regret_words(Number n, bool wide) { return COMPACT && !wide ? (n + 1) / 2 : n; }
+__device__ inline Number row_words(Number n, bool wide) { return regret_words(n, wide) + (wide || AVERAGED ? n : 0); }
+
+#if COMPACT
+__device__ inline float half_of(Number word, int k) { return __uint_as_float(k & 1 ? word & 0xffff0000u : word << 16); }
+
+// A number rounded to bfloat16, as a half of a word: up or down at random, so that it is kept on average.
+__device__ inline Number rounded(float x, Number random) { return (__float_as_uint(x) + (random & 0xffff)) >> 16; }
+
+// Add to two numbers of a word.
+__device__ inline void add_halves(Number* word, Number more)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("red.add.noftz.bf16x2 [%0], %1;" ::"l"(word), "r"(more) : "memory");
+#else
+    const Number one = __float_as_uint(half_of(*word, 0) + half_of(more, 0));
+    const Number other = __float_as_uint(half_of(*word, 1) + half_of(more, 1));
+    *word = (one + 0x7fff + (one >> 16 & 1)) >> 16 | ((other + 0x7fff + (other >> 16 & 1)) & 0xffff0000u);
+#endif
+}
+#endif
+
+__device__ inline float regret_at(const Number* row, int k)
+{
+#if COMPACT
+    return half_of(row[k / 2], k);
+#else
+    return __uint_as_float(row[k]);
+#endif
+}
+
 __device__ inline void read_regrets(const Walks& a, Word info, int n, float* regret)
 {
     const Word at = ROW(info);
@@ -306,6 +339,15 @@ __device__ inline void read_regrets(const Walks& a, Word info, int n, float* reg
         for (int k = 0; k < ACTIONS; k++) regret[k] = k < n ? (float)__ldcg(a.wide + at + k) : 0.0f;
         return;
     }
+#if COMPACT
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k += 2) {
+        const Number two = k < n ? __ldcg(a.table + at + k / 2) : 0;
+        regret[k] = half_of(two, 0);
+        if (k + 1 < ACTIONS) regret[k + 1] = k + 1 < n ? half_of(two, 1) : 0.0f;
+    }
+    return;
+#endif
     const float* row = (const float*)a.table + at;
 #if AVERAGED
 #pragma unroll
@@ -329,7 +371,7 @@ __device__ inline void add_regret(const Walks& a, Word info, int k, float more)
 
 __device__ inline void count_action(const Walks& a, Word info, int n, int k)
 {
-    const Word at = ROW(info) + n + k;
+    const Word at = ROW(info) + regret_words(n, WIDE(info)) + k;
     if (WIDE(info)) atomicAdd((Word*)a.wide + at, 1ull); else atomicAdd(a.table + at, 1u);
 }
 
@@ -351,7 +393,7 @@ __device__ inline int drawn(const float* regret, int n, float left)
 }
 
 // Add to the regrets of a decision of player 0, or of the second; returns what it is worth to player 0.
-__device__ inline float learnt(const Walks& a, Word info, int n, const float* value)
+__device__ inline float learnt(const Walks& a, Word info, int n, const float* value, Word key)
 {
     float regret[ACTIONS], whole = 0.0f, worth = 0.0f, plain = 0.0f;
     read_regrets(a, info, n, regret);
@@ -368,7 +410,25 @@ __device__ inline float learnt(const Walks& a, Word info, int n, const float* va
         }
     worth = whole > 0.0f ? worth / whole : plain / (float)n;
     const float sign = ACTOR(info) ? -1.0f : 1.0f;
-#if AVERAGED && __CUDA_ARCH__ >= 900
+#if COMPACT
+    if (!WIDE(info)) {
+        Word random = 0, more_random = 0;
+#pragma unroll
+        for (int k = 0; k < ACTIONS; k += 2) {
+            if (k % 4 == 0) { random = numbered(key, ROW(info) << 8 | k); more_random = mix(random); }
+            Number more = 0;
+            for (int j = k; j < k + 2; j++, random >>= 16, more_random >>= 16)
+                if (j < ACTIONS && j < n && !(left_out >> j & 1)) {
+                    // The sum is rounded at random; what leads there then has few digits, if any are lost.
+                    const Number sum = rounded(regret[j] + sign * (value[j] - worth), (Number)random);
+                    const Number step = rounded(__uint_as_float(sum << 16) - regret[j], (Number)more_random);
+                    more |= step << 16 * (j & 1);
+                }
+            if (k < n && more) add_halves(a.table + ROW(info) + k / 2, more);
+        }
+        return worth;
+    }
+#elif AVERAGED && __CUDA_ARCH__ >= 900
     if (!WIDE(info)) {  // two at a time
         float* row = (float*)a.table + ROW(info);
 #pragma unroll
@@ -431,7 +491,7 @@ __device__ inline void copy_places(Place* to, const Place* from, Number many, in
 __device__ inline void arrive(const Warp& mine, const Node& node, int walk, Number value, Place* at)
 {
     const int wide = node.round == 0;
-    Word row = node.first + (Word)mine.bucket[2 * node.round + node.actor][walk >> 1] * (node.count << (wide | AVERAGED));
+    Word row = node.first + (Word)mine.bucket[2 * node.round + node.actor][walk >> 1] * row_words(node.count, wide);
 #if TRUNK
     if (node.round >= TRUNK) row += mine.page[walk >> 1];
 #endif
@@ -559,7 +619,7 @@ __device__ inline void walk_batch(
             float value[ACTIONS];
 #pragma unroll
             for (int k = 0; k < ACTIONS; k++) value[k] = k < n ? lists.value[here.link + k] : 0.0f;
-            lists.value[here.mine] = learnt(a, here.info, n, value);
+            lists.value[here.mine] = learnt(a, here.info, n, value, mine.key[WALK(here.info)]);
         }
         end = begin;
         __syncwarp();
@@ -654,10 +714,10 @@ struct Rows { const Word *slot, *row; const Number *count, *buckets; const Byte*
 extern "C" __global__ void discount_rows(Rows rows, int first, int decisions, double factor, Word key)
 {
     for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
-        const Number n = rows.count[d], words = AVERAGED ? 2 * n : n;
-        const Word from = rows.slot[d] * (1 + AVERAGED), many = (Word)rows.buckets[d] * words;
         const bool wide = rows.wide[d];
-        const Number step = wide ? 2 * n : words;
+        const Number n = rows.count[d], h = regret_words(n, wide), words = AVERAGED ? h + n : h;
+        const Word from = rows.slot[d] * (1 + AVERAGED), many = (Word)rows.buckets[d] * words;
+        const Number step = row_words(n, wide);
         for (Word i = threadIdx.x; i < many; i += blockDim.x) {
             const Number k = i % words;
             const Word at = rows.row[d] + i / words * step + k;
@@ -665,8 +725,13 @@ extern "C" __global__ void discount_rows(Rows rows, int first, int decisions, do
                 Word* counts = (Word*)rows.numbers;
                 if (k < n) rows.numbers[at] *= factor;
                 else counts[at] = (Word)(factor * (double)counts[at] + uniform(key, from + i));
-            } else if (k < n) {
+            } else if (k < h) {
+#if COMPACT
+                const Number two = rows.table[at], random = (Number)numbered(key, from + i);
+                rows.table[at] = rounded((float)factor * half_of(two, 0), random) | rounded((float)factor * half_of(two, 1), random >> 16) << 16;
+#else
                 ((float*)rows.table)[at] *= (float)factor;
+#endif
             } else {
                 rows.table[at] = (Number)(factor * (double)rows.table[at] + uniform(key, from + i));
             }
@@ -682,14 +747,20 @@ extern "C" __global__ void bound_rows(Rows rows, int first, int decisions, Numbe
         if (rows.wide[d]) continue;
         const Number n = rows.count[d];
         for (Number b = threadIdx.x; b < rows.buckets[d]; b += blockDim.x) {
-            const Word at = rows.row[d] + (Word)b * n * (1 + AVERAGED);
-            float* regret = (float*)rows.table + at;
-            float top = regret[0], low = regret[0];
-            for (Number k = 1; k < n; k++) { top = max(top, regret[k]); low = min(low, regret[k]); }
+            Number* row = rows.table + rows.row[d] + (Word)b * row_words(n, false);
+            float top = regret_at(row, 0), low = top;
+            for (Number k = 1; k < n; k++) { top = max(top, regret_at(row, k)); low = min(low, regret_at(row, k)); }
             if (top >= most || low < -least)
-                for (Number k = 0; k < n; k++) regret[k] = max(top >= most ? 0.5f * regret[k] : regret[k], -least);
+                for (Number k = 0; k < n; k++) {
+                    const float kept = max(top >= most ? 0.5f * regret_at(row, k) : regret_at(row, k), -least);
+#if COMPACT
+                    row[k / 2] = k & 1 ? (row[k / 2] & 0xffff) | rounded(kept, 0) << 16 : (row[k / 2] & 0xffff0000u) | rounded(kept, 0);
+#else
+                    row[k] = __float_as_uint(kept);
+#endif
+                }
 #if AVERAGED
-            Number* count = rows.table + at + n;
+            Number* count = row + regret_words(n, false);
             Number largest = 0;
             for (Number k = 0; k < n; k++) largest = max(largest, count[k]);
             if (largest >= limit) for (Number k = 0; k < n; k++) count[k] >>= 1;
@@ -705,20 +776,19 @@ extern "C" __global__ void quantise_rows(Rows rows, int first, int decisions, in
     for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
         const Number n = rows.count[d];
         const bool wide = rows.wide[d];
-        const Number step = wide || AVERAGED ? 2 * n : n;
-        const float* regrets = (const float*)rows.table;
+        const Number step = row_words(n, wide), h = regret_words(n, wide);
         const Word* counts = (const Word*)rows.numbers;
         for (Number b = threadIdx.x; b < rows.buckets[d]; b += blockDim.x) {
             const Word at = rows.row[d] + (Word)b * step, slot = rows.slot[d] + (Word)b * n - from;
             double whole = 0.0;
             if (AVERAGED && counted)
-                for (Number k = 0; k < n; k++) whole += wide ? (double)counts[at + n + k] : (double)rows.table[at + n + k];
+                for (Number k = 0; k < n; k++) whole += wide ? (double)counts[at + n + k] : (double)rows.table[at + h + k];
             const bool found = whole > 0.0;
-            if (!found) for (Number k = 0; k < n; k++) whole += wide ? max(rows.numbers[at + k], 0.0) : (double)max(regrets[at + k], 0.0f);
+            if (!found) for (Number k = 0; k < n; k++) whole += wide ? max(rows.numbers[at + k], 0.0) : (double)max(regret_at(rows.table + at, k), 0.0f);
             for (Number k = 0; k < n; k++) {
                 double part = 0.0;
-                if (found) part = wide ? (double)counts[at + n + k] : (double)rows.table[at + n + k];
-                else if (whole > 0.0) part = wide ? max(rows.numbers[at + k], 0.0) : (double)max(regrets[at + k], 0.0f);
+                if (found) part = wide ? (double)counts[at + n + k] : (double)rows.table[at + h + k];
+                else if (whole > 0.0) part = wide ? max(rows.numbers[at + k], 0.0) : (double)max(regret_at(rows.table + at, k), 0.0f);
                 const Number share = whole > 0.0 ? (Number)(part / whole * top + 0.5) : 0u;
                 if (bytes == 1) shares[slot + k] = (Byte)share; else ((unsigned short*)shares)[slot + k] = (unsigned short)share;
             }

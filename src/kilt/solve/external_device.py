@@ -36,7 +36,7 @@ from kilt.abstraction.buckets import (
 )
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, plan_named
-from kilt.arrays import Array, Deferred, data_type
+from kilt.arrays import Array, Deferred, IntArray, data_type
 from kilt.games.holdem import Holdem
 from kilt.gpu import address, by_value, copy_in, copy_out, free_memory, kernels, multiprocessors, require_gpu
 from kilt.solve.external import (
@@ -48,6 +48,7 @@ from kilt.solve.external import (
     Pace,
     SamplingOptions,
     require_sampled_there,
+    require_wide,
     rules_of,
     weight_beyond,
     words_of,
@@ -115,12 +116,23 @@ def depth_of(betting: BettingTree) -> int:
     return int(depth.max())
 
 
-def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, words: int, maps: int) -> int:
+def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
+    """4-byte words of a row after the first round, for each number of actions."""
+    regrets = (actions + 1) // 2 if options.compact else actions
+    return regrets + actions if options.average else regrets
+
+
+def slot_bytes(options: SamplingOptions) -> float:
+    """Bytes of a slot of a table on the GPU; of compact tables at most, for an odd number of regrets is rounded up."""
+    return 4 * words_of(options) - (4 / 3 if options.compact else 0)
+
+
+def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, options: SamplingOptions, maps: int) -> int:
     """GPU memory of a run in bytes: tables, bucket maps, the lists of warps, and a piece of the strategy."""
     betting = betting_tree(game, menu)
     lists = WARPS * RESIDENT * multiprocessors() * ROOMY * SIZE * room_of(betting, most=False).list_bytes()
     lists += SIZE * room_of(betting, most=True).list_bytes() + NODE.itemsize * len(betting.nodes.actor)
-    return int(4 * words * slots + maps + lists + min(2 * slots, TOGETHER) + RESERVE)
+    return int(slot_bytes(options) * slots + maps + lists + min(2 * slots, TOGETHER) + RESERVE)
 
 
 def probe_there(
@@ -129,7 +141,7 @@ def probe_there(
     """Measure the speed of external sampling for some seconds, with random buckets, fewer if there is no room."""
     deal = Deal.of(game)
     slots = sum(SyntheticGame(game, buckets, menu).size.slots)
-    share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, words_of(options), 0))
+    share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, options, 0))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in buckets]
     made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(fewer)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
@@ -181,12 +193,16 @@ class DeviceTable:
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, *, empty: bool = False) -> None:
         self.cupy, self.slots, self.options, self.words = require_gpu(), slots, options, words_of(options)
+        self.compact = options.compact
         nodes = slots.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
         self.counts, self.buckets = nodes.children[acts].astype(np.uint32), slots.buckets_at[acts].astype(np.uint32)
         self.first = slots.first[acts]
         self.wide = nodes.round[acts] == 0
-        rows = self.words * self.first
+        rows, self.size = self.words * self.first, slots.slots * self.words  # of the table, in words of 4 bytes
+        if self.compact:
+            each = row_words(self.counts.astype(np.int64), options) * self.buckets
+            rows, self.size = np.cumsum(each) - each, int(each.sum())
         size = 2 * self.counts.astype(np.int64) * self.buckets * self.wide
         rows[self.wide] = (np.cumsum(size) - size)[self.wide]
         self.rows, self.wide_size = rows, int(size.sum())
@@ -215,11 +231,6 @@ class DeviceTable:
         self.table = self.numbers = None  # there need not be room for two
         self.table = self.cupy.zeros(self.size + 2, np.uint32)  # pairs are read beyond the end
         self.numbers = self.cupy.zeros(self.wide_size + 2, np.float64)
-
-    @property
-    def size(self) -> int:
-        """4-byte words of the table."""
-        return self.slots.slots * self.words
 
     @property
     def record(self) -> Array:
@@ -269,8 +280,10 @@ class DeviceTable:
         return Deferred(shape, kind, partial(self._fill, wide)), wide
 
     def _fill(self, wide: Deferred, table: Array) -> None:
-        """Write the table in the CPU's format; counts of the first round are halved until they fit."""
+        """Write the table in the CPU's format, unless it is compact; counts of the first round are halved to fit."""
         copy_out(self.table[: len(table)], table)
+        if self.compact:
+            return
         for mine, theirs, n in self._wide_rows(np.asarray(wide), table):
             theirs[:, :n] = mine[:, :n].astype(np.float32).view(np.uint32)
             if self.words == 2:
@@ -285,6 +298,7 @@ class DeviceTable:
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
         if wide is None:
+            require_wide(self.options)
             wide = np.zeros(self.wide_size, np.float64)
             for mine, theirs, n in self._wide_rows(wide, np.asarray(table)):
                 mine[:, :n] = np.ascontiguousarray(theirs[:, :n]).view(np.float32)
@@ -360,6 +374,7 @@ class DeviceExternal(External):
             "AVERAGED": int(options.average),
             "PRUNED": int(options.prune > 0),
             "TRUNK": self.regrets.trunk,
+            "COMPACT": int(options.compact),
         }
         self.kernel = self.regrets.kernel = kernels(SOURCE, "float32", **macros)
         put, empty = self.cupy.asarray, self.cupy.empty

@@ -54,22 +54,22 @@ class DeviceNeeds(NamedTuple):
         menu: ActionAbstraction | None,
         size: AbstractSize,
         apart: tuple[int, int] | None,
-        words: int,
+        options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
         """Count it for a game with `maps` bytes of bucket maps; `apart` is what `apart_of` says of its cards."""
-        whole = device_bytes(game, menu, sum(size.slots), words, maps)
+        whole = device_bytes(game, menu, sum(size.slots), options, maps)
         try:
             free = free_memory()
         except RunError:  # there is no GPU here
             return cls(whole, 0)
-        if whole <= free or not apart or apart[1] < 2:
+        if whole <= free or not apart or apart[1] < 2 or options.compact:
             return cls(whole, 0)
         trunk, classes = apart
         head, each = sum(size.slots[:trunk]), sum(size.slots[trunk:]) // classes
-        frames = (free - device_bytes(game, menu, head, words, maps)) // (4 * words * each)
+        frames = (free - device_bytes(game, menu, head, options, maps)) // (4 * words_of(options) * each)
         frames = max(1, min(frames, classes - 1))
-        return cls(device_bytes(game, menu, head + frames * each, words, maps), frames)
+        return cls(device_bytes(game, menu, head + frames * each, options, maps), frames)
 
 
 def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
@@ -88,7 +88,7 @@ def solver_there(
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
     apart = apart_of([each.identity for each in cards])
-    needs = DeviceNeeds.of(abstract.game, abstract.actions, abstract.size, apart, words_of(options), maps)
+    needs = DeviceNeeds.of(abstract.game, abstract.actions, abstract.size, apart, options, maps)
     if not needs.frames:
         return DeviceExternal(abstract, seed, options, dtype)
     return ClassedExternal(Partition.of(abstract, places), seed, options, dtype, needs.frames)
