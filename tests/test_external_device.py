@@ -408,7 +408,7 @@ def test_bench(monkeypatch):
     assert found["blueprint_8_visits"] > found["blueprint_8_decisions"] > found["blueprint_8_deals"] > 0
     assert found["blueprint_8_share"] == pytest.approx(found["blueprint_8_decisions"] / 1e3)
     assert found["blueprint_60_gigabytes_missing"] > 60 and found["blueprint_cpu_visits"] > 0
-    assert found["blueprint_classes_share"] > 0 and found["blueprint_classes_copying"] > 0
+    assert found["blueprint_classes_ratio"] > 0 and found["blueprint_classes_copying"] > 0
     table = gpu_blueprint.game_of("8").cards.rounds[3].table
     often = np.bincount(table.ravel())
     assert len(often) == 9 and often.min() > 0.9 * often.max()

@@ -144,7 +144,7 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
         Figure(
             "blueprint_classes_visits", f"a third of {CLASSES} classes at a time: nodes a second", pace / 1e6, "million"
         ),
-        Figure("blueprint_classes_share", "… as a share of the same table in one piece", pace / whole, ""),
+        Figure("blueprint_classes_ratio", "… as a share of the same table in one piece", pace / whole, ""),
         Figure(
             "blueprint_classes_copying",
             "… seconds of copies for each second of walks",

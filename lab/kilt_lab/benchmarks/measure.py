@@ -50,6 +50,8 @@ def better_of(key: str) -> str:
         return ""  # a peer's
     if key.startswith("dbr_ratio"):
         return LESS
+    if key.startswith("blueprint_") and key.endswith(("_share", "_times_cpu")):
+        return MORE
     words = re.sub(r"(_\d+)+$", "", key)
     if words in DIRECTIONS:
         return DIRECTIONS[words]
