@@ -22,6 +22,8 @@ from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
 from kilt.spots.spot import Spot, SpotBudget, estimate_of, open_spot, read_spot, solution_of
+from kilt.tree import vector
+from kilt.tree.apart import rows_of_players
 from kilt.tree.flat import flat_tree
 from kilt.tree.place import PlacedTree
 from kilt.tree.vector import VectorGame
@@ -170,6 +172,23 @@ def test_hands_of_ranges_are_not_drawn_as_if_they_were_alike():
     spot = VectorGame(subgame(load_game("leduc"), load_game("leduc").start(), "", weights))
     with pytest.raises(KiltError, match="has ranges"):
         Cfr(TreeTables(spot, scheme="cs")).step(1)
+
+
+@pytest.mark.parametrize("rake", [0.0, 5.0])
+def test_tables_are_judged_in_the_order_that_they_are_in(rake, monkeypatch):
+    """On one thread or in shares of two, by strength or by hand; hands that a player may not hold have no regrets."""
+    spot = Spot("QsJh2h7d", 6, ("QQ+,AKs,JTs:0.5", "JJ-99,AQ"), 6, bets="50%, a; a", rake=rake)
+    one, two = (Cfr(TreeTables(spot.tree(threads)), "dcfr+") for threads in (1, 2))
+    monkeypatch.setattr(vector, "LARGE", 0)
+    for solver in (one, two):
+        solver.step(5)
+        found, game = solver.tables.exploitability(), solver.tables.game
+        assert found == pytest.approx(game.exploitability(solver.average()), rel=1e-12)
+        assert solver.tables.exploitability() == pytest.approx(found, rel=1e-12)  # by hand now
+        river = solver.tables.regret[game.tree.table_start[-2] :].reshape(-1, int(game.tree.rows[-1]), game.shape[1])
+        for rows, held in zip(rows_of_players(game), game.tree.held, strict=True):
+            assert not river[:, rows][:, :, ~held].any() and river[:, rows].any()
+    np.testing.assert_allclose(one.average(), two.average(), rtol=1e-9, atol=1e-12)
 
 
 def test_suits_that_neither_board_nor_ranges_tell_apart_are_one():

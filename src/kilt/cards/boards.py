@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import permutations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -157,8 +158,7 @@ def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
     >>> hand_permutations(FULL).shape
     (24, 1326)
     """
-    rows = []
-    for renamed in card_permutations(deck):
-        hands = np.sort(renamed[deck.holes(hole_cards)], axis=1).astype(np.int64)
-        rows.append([deck.hole_index(hand) for hand in hands.tolist()])
-    return np.array(rows, dtype=np.int32)
+    hands = np.sort(card_permutations(deck)[:, deck.holes(hole_cards)], axis=2)
+    ways = np.array([[comb(card, place + 1) for card in range(deck.size)] for place in range(hole_cards)], np.int32)
+    rows: npt.NDArray[np.int32] = sum(ways[place][hands[:, :, place]] for place in range(hole_cards))
+    return np.ascontiguousarray(rows, np.int32)

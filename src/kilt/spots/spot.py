@@ -39,6 +39,7 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.problem import CPU, VectorProblem, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
+from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
@@ -529,6 +530,9 @@ class SpotJudge(VectorJudge):
 
     def measure(self, solver: Solver) -> Figures:
         """What best responses win from a solver's average strategy."""
+        tables = solver.tables if isinstance(solver, Cfr) else None
+        if isinstance(tables, TreeTables):
+            return Figures(tables.exploitability(), nan, nan, {})
         return Figures(self.exploitability(solver.average()), nan, nan, {})
 
 

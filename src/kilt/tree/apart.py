@@ -77,19 +77,24 @@ class ArrangedTables:
     game : VectorGame
         That the tables are of.
     tables : sequence of ndarray
-        Each is rearranged in place; one that is there twice, once.
+        New tables of the game. Each is rearranged in place; one that is there twice, once.
     """
 
     def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
         self.game = game
-        self._by_hand = {id(table): table for table in tables}
-        self._apart: dict[int, Table] = {}
+        every = {id(table): table for table in tables}
+        # Zeros have any order; what is given has not.
+        self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
         """Whether hands of a game have an order of strength on last boards, and tables have rows for each of these."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
+
+    def has_apart(self, table: Table) -> bool:
+        """Whether a table is in order of strength now."""
+        return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
         """A table by hand, until `apart` is called."""

@@ -63,6 +63,10 @@ from kilt.tree.vector_tree import vector_tree
 CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], None]
 
 
+# Boards take unequal time: where tables have more than `LARGE` entries, a walk has `SHARES` parts for each thread.
+SHARES, LARGE = 4, 16_000_000
+
+
 class Scheme(NamedTuple):
     """What is drawn for a walk: boards and, with them, the hand of the player who learns or that of the opponent."""
 
@@ -273,6 +277,7 @@ class VectorGame(Judged):
         number: int = 0,
         dtype: npt.DTypeLike = np.float64,
         result: FloatArray | None = None,
+        parts: int | None = None,
     ) -> float:
         """Run a compiled walk, in parts on all threads where it takes all boards.
 
@@ -290,6 +295,8 @@ class VectorGame(Judged):
             Of reach and values.
         result : ndarray, shape (hands,), optional
             Takes what each hand of the player is worth, weighted by the opponent's reach.
+        parts : int, optional
+            Number of parts, 2 or more. Left out: one for each thread or, in a large game, `SHARES`.
 
         Returns
         -------
@@ -303,9 +310,10 @@ class VectorGame(Judged):
                 key = self.rounds_drawn(scheme), np.uint64(seed % 2**64), np.uint64(number)
                 draw_scope(self.tree, player, scheme.mine, scheme.theirs, *key, scope)
             return self._worth(player, walk, scope, result, dtype)
-        scopes = [self.scope(player, part, self.threads) for part in range(self.threads)]
-        parts = self._pool.map(lambda scope: self._values(walk, scope, dtype), scopes)
-        return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(parts), axis=0))
+        parts = parts or self.threads * (SHARES if self.shape[0] * self.shape[1] > LARGE else 1)
+        scopes = [self.scope(player, part, parts) for part in range(parts)]
+        values = self._pool.map(lambda scope: self._values(walk, scope, dtype), scopes)
+        return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
         """The number of rounds after the first whose boards a scheme draws; GameError where it can draw no hands."""
@@ -436,7 +444,7 @@ class VectorGame(Judged):
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
-    def worth(self, player: int, task: int, strategy: Table) -> float:
+    def worth(self, player: int, task: int, strategy: Table, layout: TableLayout | None = None) -> float:
         """What a player wins, in chips per game, who follows a strategy or responds to it.
 
         Parameters
@@ -445,8 +453,10 @@ class VectorGame(Judged):
             Whose winnings, and FOLLOW or RESPOND.
         strategy : ndarray, shape `shape`
             Entries of a decision are in proportion to its probabilities; negative ones count as 0.
+        layout : TableLayout, optional
+            Where its numbers stand, if not by hand.
         """
-        return self.walk(Walk(player, (task,), strategy, strategy))
+        return self.walk(Walk(player, (task,), strategy, strategy, layout, layout))
 
     def responses(self, strategy: Table) -> Table:
         """A strategy that takes a best response in each seat: 1 for an action that is best, 0 for the others."""

@@ -26,9 +26,10 @@ from kilt.solve.solver import TableState
 from kilt.solve.variants import Variant
 from kilt.tree.apart import ArrangedTables
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.judged import excess
 from kilt.tree.rule import Discount
 from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
-from kilt.tree.vector_arrays import FOLLOW, Scope, Table, VectorTree, Workspace
+from kilt.tree.vector_arrays import FOLLOW, RESPOND, Scope, Table, VectorTree, Workspace
 
 
 @kernel
@@ -257,7 +258,8 @@ class TreeTables(TableState, Tables):
         dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
         number = self.opponent.stride * self.iterations + turn.offset
         result = np.zeros(game.shape[1])
-        game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result)
+        parts = len(own.sums) or None  # sums over buckets are one for each thread
+        game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result, parts)
         if self.game is not self._vectors:
             conclude(own, theirs, game.tree.noise, discount, game.scope(0))
         restrict(own)
@@ -297,6 +299,14 @@ class TreeTables(TableState, Tables):
             begin_game(self._root, self._tree.prior)
         if self._held is not None:
             restrict(self._held)
+
+    def exploitability(self) -> float:
+        """Return what `exploitability` of the game says of the average; tables stay in the order that they are in."""
+        if not self._arranged.has_apart(self._total):
+            return self.game.exploitability(self.average())
+        game, layout = self._vectors, self._tables[0].layout
+        tasks = (RESPOND, FOLLOW) if game.uneven else (RESPOND,)
+        return excess(*([game.worth(seat, task, self._total, layout) for seat in (0, 1)] for task in tasks))
 
     def average(self) -> Table:
         """The average strategy, which converges: a table like the game's, with entries in proportion to it."""
