@@ -82,8 +82,9 @@ demo: env
 	$(BIN)/kilt demo
 
 # The agent that comes with kilt, made again: half an hour. What is in src/kilt/strategy/shipped is such a file.
+# `make house DEVICE=gpu` solves on a GPU.
 house: env
-	$(BIN)/kilt solve src/kilt/strategy/shipped/house.toml --out runs/house
+	$(BIN)/kilt solve src/kilt/strategy/shipped/house.toml --out runs/house $(if $(DEVICE),--device $(DEVICE))
 	$(BIN)/kilt export runs/house runs/house.agent --packed
 
 # Each line is a command to try; it is shown, then run.
