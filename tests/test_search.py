@@ -28,6 +28,7 @@ from kilt.players.agents import load_agent, load_player
 from kilt.search import agent as search
 from kilt.search.agent import ResolvingAgent
 from kilt.search.allowance import Allowance, DroppedError
+from kilt.search.blueprint_values import blueprint_values
 from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import translated
 from kilt.solve.resolve import resolve
@@ -281,6 +282,45 @@ def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, choos
                 won = [pair_value(game, position, (*board, card), hands, shares) for card in left]
                 expected = np.mean(won) / position.stake if one != other else 0.0
                 assert told.values[first + way, one, other] == pytest.approx(expected, abs=1e-5)
+
+
+def test_ends_that_only_the_blueprint_comes_to_are_known_in_one_way(folder):
+    agent, game = resolving(folder, 30), small(30, 3)
+    rest = first_round_of(subgame(game, game.replay("cc/"), (4,), np.ones((2, 6))))
+    ends = [rest.replay(history) for history in ("cc", "r2c", "cr3r9c", "r30c")]
+    told, asked = (BlueprintContinuations(game, "cc/", 0, agent.raw) for _ in range(2))
+    every, alone = told(rest, ends), asked.followed(actions_of("1x, a"))(rest, ends)
+    for end in ends:
+        (first, _), (place, ways) = every.places[end.history], alone.places[end.history]
+        assert ways == 1
+        np.testing.assert_allclose(alone.values[place], every.values[first], atol=1e-6)
+    again = asked(rest, ends[:1])  # in all ways, though it was looked at before
+    assert again.places["cc"][1] == 4
+
+
+@pytest.mark.parametrize("history", ["cc/", "cr9c/", "cr3r11c/"])
+@pytest.mark.parametrize("player", [0, 1])
+def test_values_against_the_blueprint_are_those_hand_by_hand(folder, history, player):
+    """By the naive way, with translated bets too: a table over buckets, or over hands, gives the same."""
+    agent, game = resolving(folder, 30), small(30, 3)
+    position, (card,) = game.replay(history), (4,)
+    ranges = np.array([[1.0, 2.0, 1.0, 1.0, 0.0, 3.0], [1.0, 1.0, 1.0, 2.0, 2.0, 1.0]])
+    rest = subgame(game, position, (card,), ranges)
+    found = blueprint_values(agent.raw, position, rest, player, 1)
+
+    def shares(at, seen, hand):
+        policy = agent.raw.policy(at, seen)
+        return {action: policy.share(action)[hand] for action in policy.actions}
+
+    for hand in rest.numbers.tolist():
+        others = [other for other in range(6) if other not in (card, hand)]
+        won = []
+        for other in others:
+            pair = (hand, other) if player == 0 else (other, hand)
+            left = [last for last in range(6) if last not in (card, *pair)]
+            won.append(np.mean([pair_value(game, position, (card, last), pair, shares) for last in left]))
+        expected = np.average(won, weights=ranges[1 - player][others]) * (1 - 2 * player)
+        assert found[hand] == pytest.approx(expected)
 
 
 def test_estimators_take_it(folder):

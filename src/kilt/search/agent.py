@@ -48,7 +48,7 @@ from kilt.machine import Thinking
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
 from kilt.search.allowance import Allowance
-from kilt.search.blueprint_values import blueprint_values
+from kilt.search.blueprint_values import blueprint_values, own_menu
 from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import Following, Standing, follow, translated
 from kilt.search.rest import Rests
@@ -175,7 +175,8 @@ class ResolvingAgent:
                 rest = subgame(self.game, position, board, np.ones((2, len(self.game.holes))))
                 for me in (0, 1):
                     limit = self._limit(position, me, Allowance())
-                    limit.prepare(rest, menu_of(self.settings, position.round, self.game))
+                    menu = menu_of(self.settings, position.round, self.game)
+                    limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
         """A legal action: the blueprint's, or one drawn from what was solved."""

@@ -17,7 +17,7 @@ from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.games.subgame import Subgame
 from kilt.play.blueprint import BlueprintAgent
 from kilt.solve.resolve import LeafValues, with_depth_limit
-from kilt.tree.betting import on_menu
+from kilt.tree.betting import Menu, on_menu
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
@@ -56,11 +56,7 @@ def blueprint_values(
     ndarray, shape (hands of the deck,)
         0 for hands that nobody holds or that meet no hand.
     """
-
-    def menu(at: Betting) -> set[int]:
-        actions = blueprint.actions(blueprint.game.replay(root.history + at.history))
-        return {int(action[1:]) for action in actions if action.startswith(RAISE)}
-
+    menu = own_menu(blueprint, root)
     if limit:
         rest = with_depth_limit(rest, menu, limit)
     game = VectorGame(rest, menu, threads)
@@ -75,6 +71,16 @@ def blueprint_values(
     )
     values[rest.numbers] = game.walk_values(Walk(player, (FOLLOW,), own, theirs, own_layout, their_layout))
     return values
+
+
+def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
+    """The raises that a blueprint makes in the subgame after a position."""
+
+    def menu(at: Betting) -> set[int]:
+        actions = blueprint.actions(blueprint.game.replay(root.history + at.history))
+        return {int(action[1:]) for action in actions if action.startswith(RAISE)}
+
+    return menu
 
 
 def _strategy(

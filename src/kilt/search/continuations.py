@@ -112,13 +112,18 @@ class BlueprintContinuations:
 
         return told
 
-    def prepare(self, rest: Subgame, menu: Menu | None) -> None:
-        """Look at the rest of the game after the ends that a menu leads to, from which calls on any board begin."""
-        (board, *_) = drawn_boards(self.game.rules, rest.known_board, 1)
-        for end in ends_of_round(first_round_of(rest), menu):
-            position = self.game.replay(self.history + end.history)
+    def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
+        """Look at the rest of the game after the ends that menus lead to, from which calls on any board begin.
+
+        The ends of `own`, the blueprint's menu, are those that `followed` asks for.
+        """
+        (board, *_), cut = drawn_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
+        wanted = {end.history: 1 for end in ends_of_round(cut, own)}
+        wanted |= {end.history: self.ways for end in ends_of_round(cut, menu)}
+        for history, ways in wanted.items():
+            position = self.game.replay(self.history + history)
             if _goes_on(position):
-                self.rest(position, board, self.ways)
+                self.rest(position, board, ways)
 
     def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
         """What the ends with these histories are worth, each in so many ways; remembered for the last hands."""
