@@ -88,10 +88,6 @@ def reproduce(
     """
     from kilt.errors import RunError
     from kilt_lab.cells import CellBudget
-    from kilt_lab.menu import experiment_named
-    from kilt_lab.provenance import required_clone
-    from kilt_lab.results import record_experiment
-    from kilt_lab.runner import run
 
     budget = CellBudget.of(minutes=minutes, seconds=seconds, iterations=iterations, nodes=nodes)
     asked = {"only": tuple(dict.fromkeys(only or ())), "game": game, "budget": budget, "runs": runs, "device": device}
@@ -107,6 +103,26 @@ def reproduce(
             raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
         _print_list(as_json=as_json)
         return
+    _print_one(name, out, given, setting=setting, quick=quick, again=again, record=record, as_json=as_json)
+
+
+def _print_one(
+    name: str,
+    out: Path | None,
+    given: Mapping[str, Any],
+    *,
+    setting: str | None,
+    quick: bool,
+    again: bool,
+    record: bool,
+    as_json: bool,
+) -> None:
+    """Run an experiment, and print its rows and verdicts; after Ctrl-C, the rows so far."""
+    from kilt_lab.menu import experiment_named
+    from kilt_lab.provenance import required_clone
+    from kilt_lab.results import record_experiment
+    from kilt_lab.runner import run
+
     experiment = experiment_named(name)
     if record:
         required_clone("--record")
