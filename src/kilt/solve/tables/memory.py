@@ -93,6 +93,54 @@ def learning_walk(
     return partial(iterate, tree, turns, tasks[None], tables, NO_CHOICE, rows, discount.predictive, *drawn, False)
 
 
+def seats_of(
+    game: VectorGame | BucketedGame,
+    tables: tuple[Table, Table, Table],
+    averaged: bool,
+    parts: int,
+    by_strength: bool,
+    restriction: Restriction | None,
+) -> list[PlayerTables]:
+    """What a walk knows of both players, one of whom may be restricted.
+
+    Parameters
+    ----------
+    game : VectorGame or BucketedGame
+        What tables are of.
+    tables : tuple of ndarray
+        What the next strategy is in proportion to, the regrets, and the sums of strategies.
+    averaged : bool
+        Whether strategies are added up.
+    parts : int
+        Of a walk, where buckets are added up.
+    by_strength : bool
+        Whether hands on last boards stand by strength: see `tree.apart`.
+    restriction : Restriction, optional
+        How one player is held to a strategy.
+    """
+    _, regret, _ = tables
+    rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
+    if isinstance(game, BucketedGame):
+        # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
+        rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
+    layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
+    seats = [
+        PlayerTables(layout, *tables, averaged, own, sums, regret[:0])
+        for layout, own in zip(layouts, rows, strict=True)
+    ]
+    if restriction is not None:
+        player, fixed, coin = restriction
+        fixed = np.ascontiguousarray(fixed, regret.dtype)
+        if fixed.shape != regret.shape:
+            raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {regret.shape}")
+        held = seats[player]._replace(fixed=fixed, coin=float(coin))
+        if not coin:
+            held = held._replace(strategy=game.table(regret.dtype), decisions=decisions_of(game, player))
+            restrict(held)
+        seats[player] = held
+    return seats
+
+
 class TreeTables(TableState, Tables):
     """Regrets and averages of hands or buckets, in memory.
 
@@ -167,8 +215,9 @@ class TreeTables(TableState, Tables):
         )
         tables = (self._regret, self._next, self._total) if by_strength else ()
         self._arranged = ArrangedTables(self._vectors, tables)
-        self._held: PlayerTables | None = None
-        first, second = self._players(by_strength)
+        parts = 1 if self.scheme.boards else self._vectors.threads
+        whole = self._next, self._regret, self._total
+        first, second = seats_of(self.game, whole, self.averaging, parts, by_strength, self._restriction)
         # Of an opponent who sees all cards: regrets, and 1 for a best response.
         shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
         single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
@@ -186,32 +235,6 @@ class TreeTables(TableState, Tables):
             *["seed"] * self.scheme.boards,
             *["root_regret"] * (self._root is not NO_CHOICE),
         )
-
-    def _players(self, by_strength: bool) -> tuple[PlayerTables, PlayerTables]:
-        """What a walk knows of both players, one of whom may be restricted."""
-        game, regret = self.game, self._regret
-        rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
-        if isinstance(game, BucketedGame):
-            # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
-            parts = 1 if self.scheme.boards else self._vectors.threads
-            rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
-        layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
-        tables = self._next, regret, self._total, self.averaging
-        first, second = (
-            PlayerTables(layout, *tables, own, sums, regret[:0]) for layout, own in zip(layouts, rows, strict=True)
-        )
-        if self._restriction is None:
-            return first, second
-        player, fixed, coin = self._restriction
-        fixed = np.ascontiguousarray(fixed, regret.dtype)
-        if fixed.shape != regret.shape:
-            raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {regret.shape}")
-        held = (first, second)[player]._replace(fixed=fixed, coin=float(coin))
-        if not coin:
-            held = held._replace(strategy=game.table(self.dtype), decisions=decisions_of(game, player))
-            restrict(held)
-        self._held = held
-        return (held, second) if player == 0 else (first, held)
 
     @property
     def draws(self) -> bool:
@@ -297,8 +320,8 @@ class TreeTables(TableState, Tables):
         super().restore({**older, **state})
         if self._root.player >= 0:
             begin_game(self._root, self._tree.prior)
-        if self._held is not None:
-            restrict(self._held)
+        for seat in self._tables[:2]:
+            restrict(seat)
 
     def exploitability(self) -> float:
         """Return what `exploitability` of the game says of the average; tables stay in the order that they are in."""
