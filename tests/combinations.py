@@ -23,7 +23,7 @@ from kilt.solve import abstract_problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.two_bytes import FixedPointProblem
+from kilt.solve.tables.two_bytes import TwoByteProblem
 
 PAGE = Path(__file__).parents[1] / "docs" / "algorithms.md"
 MARKS = "<!-- combinations -->\n", "<!-- /combinations -->\n"
@@ -43,7 +43,7 @@ ALL_MAPS = "the row above does it, with the buckets of all boards in memory"
 
 def two_bytes() -> Any:
     """A game on its public tree with two bytes an entry."""
-    return FixedPointProblem(hands("three rounds").game)
+    return TwoByteProblem(hands("three rounds").game)
 
 
 def on_disk(**where: Any) -> Any:
@@ -58,7 +58,7 @@ def seen(**where: Any) -> Any:
 
 def compact_there() -> Any:
     """A game on its public tree with two bytes an entry in the last round, on a GPU."""
-    return FixedPointProblem(hands("leduc").game, device="gpu")
+    return TwoByteProblem(hands("leduc").game, device="gpu")
 
 
 # Representation, home of tables, which variants, the problem, and for each sampling an algorithm or why there is none.

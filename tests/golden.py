@@ -35,7 +35,7 @@ from kilt.solve.problem import FlatProblem, VectorProblem
 from kilt.solve.registry import make_solver
 from kilt.solve.resolve import resolve
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.two_bytes import FixedPointProblem
+from kilt.solve.tables.two_bytes import TwoByteProblem
 from kilt.strategy.model import OpponentModel
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
@@ -187,7 +187,7 @@ def drawn(variant: str) -> dict[str, Array]:
 
 def in_two_bytes() -> dict[str, Array]:
     """CFR+ with tables of two bytes an entry."""
-    problem = FixedPointProblem(hands("three rounds").game)
+    problem = TwoByteProblem(hands("three rounds").game)
     solver = make_solver(problem, "cfr+:compact", seed=7)
     solver.step(ITERATIONS)
     return dict(solver.state())

@@ -43,7 +43,7 @@ from kilt.solve.problem import (
 )
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.two_bytes import FixedPointProblem
+from kilt.solve.tables.two_bytes import TwoByteProblem
 from kilt.solve.variants import Variant
 from kilt.strategy import blueprint
 from kilt.strategy import table as flat_strategy
@@ -261,7 +261,7 @@ class _Source:
         if form == DISK:
             return self.on_disk
         if form == VECTOR:
-            kind = FixedPointProblem if self.compact else VectorProblem
+            kind = TwoByteProblem if self.compact else VectorProblem
             return kind(self.vectors, self._dtype(tables), self.device)
         if self.game is None:
             from kilt.tree.openspiel import openspiel_tree

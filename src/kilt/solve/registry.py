@@ -27,7 +27,7 @@ from kilt.solve.tables.drawn import DrawnTables
 from kilt.solve.tables.flat import FlatTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
-from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
+from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
 from kilt.solve.variants import HORIZON, STEADY, VARIANTS, Variant
 from kilt.tree.vector import FULL_WIDTH
 
@@ -110,8 +110,8 @@ def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solve
 def _compact(variant: str) -> dict[str, Make]:
     """A variant without negative regrets with tables of two bytes an entry, on the CPU or a GPU."""
 
-    def vector(problem: FixedPointProblem, seed: int) -> Solver:
-        if isinstance(problem.walker, FixedPointGame):
+    def vector(problem: TwoByteProblem, seed: int) -> Solver:
+        if isinstance(problem.walker, TwoByteGame):
             return Cfr(TwoByteTables(problem.walker), variant)
         from kilt.solve.tables.gpu import CompactTables  # imports the GPU library
 

@@ -40,7 +40,7 @@ from kilt.solve.problem import CPU, VectorProblem, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
-from kilt.solve.tables.two_bytes import FixedPointGame, FixedPointProblem, TwoByteTables
+from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
 from kilt.spots.line import UNIT, chips, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
@@ -490,7 +490,7 @@ def estimate_of_run(run: Run) -> SpotEstimate:
     """What a run takes that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
-    found = estimate_of(problem.game, compact=isinstance(problem, FixedPointProblem), kept=kept, device=problem.device)
+    found = estimate_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
     if problem.device == CPU:
         return found
     from kilt.tree.device import DeviceGame  # imports the GPU library
@@ -502,8 +502,8 @@ def estimate_of_run(run: Run) -> SpotEstimate:
 def _problem(game: VectorGame, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
     """The tree of a spot as a problem, and its solver: with compact tables or not, on the CPU or a GPU."""
     if compact:
-        fixed = FixedPointProblem(game, TABLES)
-        assert isinstance(fixed.walker, FixedPointGame)
+        fixed = TwoByteProblem(game, TABLES)
+        assert isinstance(fixed.walker, TwoByteGame)
         return fixed, Cfr(TwoByteTables(fixed.walker), ALGORITHM)
     problem = VectorProblem(game, TABLES, device, tables=2)
     return problem, make_solver(problem, ALGORITHM)

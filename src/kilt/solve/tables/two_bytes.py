@@ -8,7 +8,7 @@ entries into a table of single precision, goes on as any other walk does, and wr
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr
 >>> from kilt.tree.vector import VectorGame
->>> game = FixedPointGame(VectorGame(load_game("leduc")))
+>>> game = TwoByteGame(VectorGame(load_game("leduc")))
 >>> solver = Cfr(TwoByteTables(game), "cfr+")
 >>> solver.step(200)
 >>> round(game.exploitability(solver.average()), 2)
@@ -56,7 +56,7 @@ DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
 SINGLE = np.float32  # precision of the first round, and of what is read from entries
 
 
-class FixedPointTable(NamedTuple):
+class PackedTable(NamedTuple):
     """Regrets, or sums of strategies: the first round as numbers, the rest in fixed point."""
 
     early: Table  # [row, hand] of the first round
@@ -81,7 +81,7 @@ def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
-class FixedPointGame(Judged):
+class TwoByteGame(Judged):
     """A game on its public tree, whose tables have two bytes an entry in all rounds but the first.
 
     Parameters
@@ -123,7 +123,7 @@ class FixedPointGame(Judged):
     def _zeros(self, rows: int) -> Table:
         return np.zeros((rows, self.game.shape[1]), SINGLE)
 
-    def table(self) -> FixedPointTable:
+    def table(self) -> PackedTable:
         """A table of zeros, which is the uniform strategy, but for what is given."""
         hands = self.game.shape[1]
         early = self._zeros(self.early)
@@ -131,14 +131,14 @@ class FixedPointGame(Judged):
             if row < self.early:
                 early[row : row + len(strategy)] = strategy
         entries = [_mapped(int(part.first[-1]) - self.early, hands) for part in self.parts]
-        return FixedPointTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
+        return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
-    def on_host(self, table: FixedPointTable, to: Table | None = None, *, release: bool = False) -> Table:
+    def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
         """A table over (board, row) × hand in single precision.
 
         Parameters
         ----------
-        table : FixedPointTable
+        table : PackedTable
             In fixed point.
         to : ndarray, optional
             What is written to, and returned. Left out: a new array.
@@ -156,7 +156,7 @@ class FixedPointGame(Judged):
                 table.entries[part.number] = np.zeros((0, 0), np.uint16)
         return found
 
-    def read(self, part: TreePart, table: FixedPointTable, own: Table, player: int = EVERY) -> None:
+    def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
         """Write the first round and a part of a table to one in single precision: decisions of a player, or all."""
         own[: self.early] = table.early
         entries, powers = table.entries[part.number], table.powers[part.number]
@@ -164,7 +164,7 @@ class FixedPointGame(Judged):
         for row, strategy in part.given:
             own[row : row + len(strategy)] = strategy
 
-    def write(self, part: TreePart, own: Table, player: int, seed: int, table: FixedPointTable) -> None:
+    def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
         """Keep a player's decisions of a part; what is drawn to round them depends on the seed and the part alone."""
         entries, powers = table.entries[part.number], table.powers[part.number]
         drawn = seed * len(self.parts) + part.number
@@ -193,7 +193,7 @@ class FixedPointGame(Judged):
         """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
         return self.game.uneven
 
-    def worth(self, player: int, task: int, table: FixedPointTable) -> float:
+    def worth(self, player: int, task: int, table: PackedTable) -> float:
         """What a player wins who follows a strategy or responds to it, in chips per game."""
 
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
@@ -209,14 +209,14 @@ class FixedPointGame(Judged):
 
 
 @dataclass(frozen=True)
-class FixedPointProblem(VectorProblem):
+class TwoByteProblem(VectorProblem):
     """A game on its public tree, whose solvers keep tables in fixed point; strategies on disk are as of all others."""
 
     @cached_property
-    def walker(self) -> FixedPointGame | CompactGame:
+    def walker(self) -> TwoByteGame | CompactGame:
         """The game as it is walked: by the CPU, or its copy on the GPU."""
         if self.device == CPU:
-            return FixedPointGame(self.game)
+            return TwoByteGame(self.game)
         from kilt.tree.device_compact import CompactGame  # imports the GPU library
 
         return CompactGame(self.game)
@@ -233,13 +233,13 @@ class TwoByteTables(PartTables):
 
     Parameters
     ----------
-    game : FixedPointGame
+    game : TwoByteGame
         What is solved. The variant keeps no negative regrets and predicts nothing.
     """
 
     dtype = SINGLE
 
-    def __init__(self, game: FixedPointGame) -> None:
+    def __init__(self, game: TwoByteGame) -> None:
         self.game, self.vectors = game, game.game
 
     def prepare(self, variant: Variant) -> None:
@@ -280,7 +280,7 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """The average strategy, which converges: a `FixedPointTable`."""
+        """The average strategy, which converges: a `PackedTable`."""
         return self.total
 
     def release(self) -> Table:
@@ -289,7 +289,7 @@ class TwoByteTables(PartTables):
         return self.game.on_host(self.total, release=True)
 
     def current(self) -> Any:
-        """The strategy that the next iteration starts from: a `FixedPointTable`."""
+        """The strategy that the next iteration starts from: a `PackedTable`."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
