@@ -44,6 +44,7 @@ def test_more_time_and_memory_give_a_larger_agent(tmp_path):
         (("huge", "--bb", 50), "no kind of agent 'huge': use strong or house"),
         (("strong",), "--bb N"),
         (("strong", "--bb", 50, "--game", SHORT), "--bb N"),
+        (("strong", "--game", SHORT, "--json"), "add --plan"),
         (("strong", "--bb", 75), "stacks of 75 big blinds: use --bb 20, 25, 50, 100 or 200"),
         (("strong", "--bb", -1), "stacks of -1 big blinds"),
         (("strong", "--game", "bluff-1-1"), "no game of hold'em"),

@@ -62,6 +62,8 @@ def build(
         raise RunError(f"there is no kind of agent {kind!r}: use {' or '.join(KINDS)}")
     if (bb is None) == (game is None):
         raise RunError("give the stacks as --bb N, in big blinds, or a game as --game NAME")
+    if as_json and not plan:
+        raise RunError("--json prints what would be built: add --plan")
     name = game or game_at(bb or 0)
     folder = out or Path("runs") / f"{kind}-{f'{bb}bb' if bb else Path(name).stem}"
     config = folder.with_name(f"{folder.name}.toml")
