@@ -14,12 +14,14 @@ env: $(STAMP)
 
 # A peer without a ready-made wheel for this machine is compiled; where there is no compiler, an older wheel of it will do.
 # Python compiles what is imported, and keeps it; of most packages that is little, and all of it takes half a minute.
+# `kilt setup` compiles the kernels of kilt that commands call first. Tests call them too. Without it, nothing fails.
 $(STAMP): pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kilt needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 env")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]' --editable lab || \
 	$(BIN)/python -m pip install --quiet --no-compile --prefer-binary --editable '.[dev]' --editable lab
+	-$(BIN)/kilt setup
 	@touch $@
 
 # Types and pages are looked at beside the tests, which leave the cores idle now and then.

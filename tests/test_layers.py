@@ -46,6 +46,7 @@ LAYERS = [
     {"spots"},
     {"viz"},
     {"api"},
+    {"rehearsals"},
     {"web"},
     {"cli", "__init__"},
     {"__main__"},

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
     from kilt.players.agents import load_agent
+    from kilt.rehearsals import setup
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.solve.counter import Against
@@ -87,6 +88,7 @@ _HOMES = {
     "plan_run": "api",
     "play_match": "api",
     "resume_run": "api",
+    "setup": "rehearsals",
     "solve_game": "api",
     "start_run": "api",
     "win_rate": "evaluate.stats",
@@ -129,6 +131,7 @@ __all__ = [
     "plan_run",
     "play_match",
     "resume_run",
+    "setup",
     "solve_game",
     "start_run",
     "win_rate",

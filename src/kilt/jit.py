@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import llvmlite
 import numba
 import numpy as np
 from llvmlite import binding, ir
@@ -39,6 +40,7 @@ from kilt.machine import locked, temporary_caches
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAKES_ARRAYS = {"empty", "zeros", "ones", "arange", "copy", "make_workspace"}  # names in kernels that allocate
+_kernels: list[tuple[Any, Path]] = []  # those that are kept on disk, and the file that lists what is kept of each
 READING = 0.5  # seconds in which another thread has read a kernel from disk; one that takes longer compiles it
 
 
@@ -247,6 +249,7 @@ def _guard(compiled: Any) -> None:
     kept = compiled._cache
     files = kept._cache_file
     index = Path(files._index_path)
+    _kernels.append((compiled, index))
     compiled.compile = partial(_once, compiled.compile, index)
     for name in ("save", "load"):
         setattr(files, name, partial(_alone, getattr(files, name), index))
@@ -309,6 +312,30 @@ class _CompilationTimer(event.Listener):  # type: ignore[misc]
 
 event.register("numba:compile", _CompilationTimer())
 binding.ffi.lib._lock._cblist.clear()  # numba tells of each call to LLVM, of which there are thousands; nobody listens
+
+
+def called() -> set[tuple[str, str]]:
+    """The kernels that this process has called, each with the types of its arguments: what it compiled or read."""
+    return {
+        (f"{kernel.__module__}.{kernel.__name__}", str(types_of_arguments))
+        for kernel, _ in _kernels
+        for types_of_arguments in kernel.signatures
+    }
+
+
+def kept_files() -> list[str]:
+    """The files that list what is kept on disk of the kernels that this process has called."""
+    return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
+
+
+def target() -> str:
+    """What machine code is made by, and for; it is kept for this alone.
+
+    >>> numba.__version__ in target()
+    True
+    """
+    features = binding.get_host_cpu_features().flatten()
+    return f"{numba.__version__} {llvmlite.__version__} {binding.get_host_cpu_name()} {features}"
 
 
 def cores() -> int:

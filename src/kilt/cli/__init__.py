@@ -29,6 +29,7 @@ from kilt.cli import (
     model,
     plan,
     play,
+    setup,
     slumbot,
     solve,
     spot,
@@ -56,6 +57,7 @@ app.add_typer(game.app, name="game")
 app.add_typer(cards.app, name="cards")
 app.add_typer(abstraction.app, name="abstraction")
 app.command()(demo.demo)
+app.command()(setup.setup)
 app.command()(build.build)
 app.command()(plan.plan)
 app.command()(solve.solve)

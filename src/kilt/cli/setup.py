@@ -1,0 +1,33 @@
+"""``kilt setup``: compile what people use first, once after an installation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kilt.cli.show import AsJson, print_json, say, ticking
+
+
+def setup(
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", metavar="N", help="Processes. [default: one for each core]")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile the kernels that commands call first, in several processes.
+
+    Optional: a command compiles what it needs, which takes up to half a minute the first time. A second call compiles
+    only what has changed.
+    """
+    from kilt.rehearsals import setup as compile_kernels
+
+    with ticking() as tick:
+        done = compile_kernels(workers=workers, tick=lambda name, share: tick(f"compiling kernels, {name} done", share))
+    if as_json:
+        print_json(done._asdict())
+    elif done.workers:
+        work = f"{done.compiling:.1f} s of compiling, {done.workers} processes"
+        say(f"compiled everything in {done.seconds:.1f} s: {work}")
+    else:
+        say(f"everything is compiled already: looked in {done.seconds:.1f} s")

@@ -1,0 +1,318 @@
+"""Compile what people use first, ahead of time: ``kilt setup``.
+
+Kernels are compiled at their first call and kept on disk. A rehearsal is a tiny piece of work, by public functions,
+that calls the kernels which a command calls first; `REHEARSALS` has them in the order in which people type. `setup`
+hands them to several processes. Processes that want the same kernel compile it once: see `jit`.
+
+>>> list(REHEARSALS)[:3]
+['play', 'equity', 'leduc']
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import NamedTuple
+
+import kilt
+from kilt import artifact, jit
+from kilt.compiling import compiled_seconds
+from kilt.errors import KiltError, RunError
+
+# A deck of 20 cards and no limit: all that hold'em has, in tables that take no time.
+TINY = """\
+GAMEDEF
+nolimit
+numPlayers = 2
+numRounds = 4
+stack = 1000 1000
+blind = 100 50
+firstPlayer = 2 1 1 1
+numSuits = 4
+numRanks = 5
+numHoleCards = 2
+numBoardCards = 0 3 1 1
+END GAMEDEF
+"""
+CARDS = "IR-KE-KO 10-4-4-4"
+BETS = "1x, a; a"
+
+
+class Rehearsal(NamedTuple):
+    """A tiny piece of work that calls the kernels of a command."""
+
+    work: Callable[[Path], object]  # in a folder for what it writes
+    seconds: float  # that compiling its kernels takes alone, about: the longest rehearsals begin first
+
+
+class Setup(NamedTuple):
+    """What `setup` did."""
+
+    seconds: float  # by a clock
+    compiling: float  # seconds of compiling, of all processes together
+    workers: int  # processes; 0: everything was compiled before
+
+
+def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = lambda what, share: None) -> Setup:
+    """Compile the kernels that people use first, in several processes.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes at work. [default: one for each core]
+    tick : callable
+        Called with the name of each rehearsal that has ended, and the share that has.
+
+    Returns
+    -------
+    Setup
+        How long it took. A call after which nothing has changed compiles nothing and takes no time.
+
+    Raises
+    ------
+    RunError
+        If a rehearsal fails.
+    """
+    if workers is not None and workers < 1:
+        raise RunError(f"{workers} processes compile nothing: use 1 or more")
+    began = perf_counter()
+    if is_ready():
+        return Setup(perf_counter() - began, 0.0, 0)
+    order = sorted(REHEARSALS, key=lambda name: -REHEARSALS[name].seconds)
+    workers = min(workers or jit.cores(), len(order))
+    compiling, files = 0.0, set[str]()
+    with (
+        TemporaryDirectory(prefix="kilt-setup-") as folder,
+        ThreadPoolExecutor(workers) as pool,
+        _Workers(workers, folder) as crew,
+    ):
+        calls = {pool.submit(crew.rehearse, name): name for name in order}
+        try:
+            for done, call in enumerate(as_completed(calls), start=1):
+                seconds, used = call.result()
+                compiling += seconds
+                files |= set(used)
+                tick(calls[call], done / len(order))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    _note(files)
+    return Setup(perf_counter() - began, compiling, workers)
+
+
+def is_ready() -> bool:
+    """Whether `setup` has compiled everything for this kilt, by these packages, on this kind of processor."""
+    try:
+        files = json.loads(_mark().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(files) and all(Path(file).exists() for file in files)
+
+
+def _mark() -> Path:
+    """The file that says which files have the compiled kernels: one for each installation and kind of processor."""
+    root = Path(kilt.__file__).parent
+    sources = [(file.relative_to(root).as_posix(), file.stat()) for file in sorted(root.rglob("*.py"))]
+    stamps = [f"{name} {found.st_mtime_ns} {found.st_size}" for name, found in sources]
+    kept = os.environ.get("NUMBA_CACHE_DIR", "")
+    return artifact.cache_folder() / "compiled" / artifact.fingerprint(str(root), kept, jit.target(), *stamps)
+
+
+def _note(files: set[str]) -> None:
+    """Remember that everything is compiled, and where."""
+    with artifact.os_errors("the cache folder cannot be written to"):
+        mark = _mark()
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(mark, json.dumps(sorted(files)))
+
+
+class _Workers:
+    """Processes that wait for the names of rehearsals. They read and write tables in a folder that is removed."""
+
+    def __init__(self, count: int, folder: str) -> None:
+        sources, given = str(Path(kilt.__file__).parents[1]), os.environ.get("PYTHONPATH")
+        own = {
+            "KILT_CACHE": f"{folder}/tables",  # tables of features that are there would be read, and no kernel called
+            "TMPDIR": folder,
+            "PYTHONPATH": os.pathsep.join([sources, given] if given else [sources]),
+        }
+        command, pipe = [sys.executable, "-m", "kilt.rehearsals"], subprocess.PIPE
+        self._idle = SimpleQueue[subprocess.Popen[str]]()
+        self._all = [
+            subprocess.Popen(command, env=os.environ | own, cwd=folder, stdin=pipe, stdout=pipe, text=True)
+            for _ in range(count)
+        ]
+        for process in self._all:
+            self._idle.put(process)
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._all:
+            process.kill()
+            process.communicate()
+
+    def rehearse(self, name: str) -> tuple[float, list[str]]:
+        """Do one in a process that is idle; seconds of compiling, and the files that list the kernels it called."""
+        process = self._idle.get()
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(f"{name}\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            raise RunError(f"the process that compiled kernels for {name!r} ended: use fewer workers") from None
+        self._idle.put(process)
+        if "error" in answer:
+            raise RunError(f"kernels for {name!r} cannot be compiled: {answer['error']}")
+        return answer["seconds"], answer["files"]
+
+
+def rehearse(names: list[str], folder: Path) -> None:
+    """Do rehearsals in this process, each in a new folder in `folder`."""
+    for name in names:
+        place = folder / name
+        place.mkdir()
+        REHEARSALS[name].work(place)
+
+
+def _serve() -> None:
+    """Do the rehearsals that are named on standard input; answer on standard output."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        before = compiled_seconds()
+        try:
+            with TemporaryDirectory() as folder:
+                rehearse([line.strip()], Path(folder))
+            answer: dict[str, object] = {"seconds": compiled_seconds() - before, "files": jit.kept_files()}
+        except (KiltError, OSError) as error:
+            answer = {"error": str(error)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+# The rehearsals ------------------------------------------------------------------------------------------------------
+
+
+def _play(folder: Path) -> None:
+    """Hands at a table against the agent that comes with kilt."""
+    from kilt.play.person import Session
+    from kilt.players.agents import load_player
+
+    agent, game = load_player("house")
+    session = Session(game, "you", agent, _Caller())
+    for _ in range(4):
+        session.play()
+
+
+class _Caller:
+    """A person who calls whatever is bet."""
+
+    def ask(self, view: object, *, again: bool) -> str:
+        return "call"
+
+    def _silent(self, *_: object) -> None:
+        pass
+
+    begin = acted = dealt = tell = advise = explain = end = _silent
+
+
+def _equity(folder: Path) -> None:
+    """A hand against a range, before the flop and on one."""
+    kilt.equity("AsKh", "QQ+,AK", "Qd7h2c")
+    kilt.equity("AsKh", "QdQc")
+
+
+def _leduc(folder: Path) -> None:
+    """Small games: solved by CFR+ and as a linear programme; a fixed strategy is judged."""
+    kilt.solve_game("leduc", iterations=10, folder=folder / "run")
+    kilt.solve_game("leduc", "lp")
+    kilt.exploitability("leduc", "always-call")
+
+
+def _match(folder: Path) -> None:
+    """A match of agents that have no tables."""
+    kilt.play_match("always-call", "random", 20, game="holdem.nolimit.2p")
+
+
+def _plan(folder: Path) -> None:
+    """What a configuration takes: its betting tree is counted, and the game walked for a moment."""
+    from kilt.abstraction.abstract_game import SyntheticGame
+    from kilt.config import config_of
+    from kilt.runs.examples import example_named
+    from kilt.solve.external import probe
+
+    plan = kilt.plan_run(config_of(tomllib.loads(example_named(""))))
+    plan.estimate()
+    probe(SyntheticGame(plan.game, plan.size.buckets, plan.menu), plan.options, 2, seconds=0.05)
+
+
+def _spot(folder: Path) -> None:
+    """A turn and a river are solved, on one thread and on several, and the turn in small tables too."""
+    from kilt.spots.spot import Spot
+
+    for board, compact in (("Qs Jh 2h 7c", False), ("Qs Jh 2h 7c", True), ("Qs Jh 2h 7c 3d", False)):
+        spot = Spot(board, 10, ("QQ+,AK", "JJ,AQ"), stacks=20, bets="1x, a", compact=compact)
+        for threads in (1, 2):
+            spot.solve(iterations=2, threads=threads).at("")
+
+
+def _royal(folder: Path) -> None:
+    """A card abstraction."""
+    kilt.build_abstraction("IR-KE-KO 20-30-30-30", "royal.limit.2p", folder / "cards")
+
+
+def _demo(folder: Path) -> None:
+    """The steps of ``kilt demo`` with a tiny deck: classes of flops, buckets in each, a run, a match, sanity."""
+    from kilt.abstraction.plan import PublicPlan, plan_named
+    from kilt.evaluate.judge import judge_of
+    from kilt.players.reports import reports_of_run
+
+    (folder / "tiny.game").write_text(TINY, encoding="utf-8")
+    plan = replace(plan_named(CARDS, (0, 3, 1, 1)), public=(PublicPlan(2, 3, base="IR-KE-KO 10-8-8-8", codes=8),))
+    (folder / "cards.toml").write_text(plan.toml(), encoding="utf-8")
+    config = {
+        "game": str(folder / "tiny.game"),
+        "cards": str(folder / "cards.toml"),
+        "actions": BETS,
+        "solver": {"linear": True, "threads": 2},
+    }
+    begun = kilt.start_run(config, folder / "run", iterations=20_000)
+    begun.judge = judge_of(begun.problem, patience=0.0)  # win rates alone, as in a game too large to be walked
+    begun.finish()
+    run = str(folder / "run")
+    for opponent in ("always-call", f"{run}@new-0.2"):
+        kilt.play_match(run, opponent, 20)
+    reports_of_run(run, deals=20)
+
+
+def _walk(folder: Path) -> None:
+    """CFR+ on a public tree, with all hands at once."""
+    kilt.solve_game("rhode-island", iterations=2)
+
+
+REHEARSALS = {
+    "play": Rehearsal(_play, 10),
+    "equity": Rehearsal(_equity, 3),
+    "leduc": Rehearsal(_leduc, 5),
+    "match": Rehearsal(_match, 1),
+    "plan": Rehearsal(_plan, 9),
+    "spot": Rehearsal(_spot, 25),
+    "royal": Rehearsal(_royal, 12),
+    "demo": Rehearsal(_demo, 30),
+    "walk": Rehearsal(_walk, 25),
+}
+
+if __name__ == "__main__":
+    _serve()
