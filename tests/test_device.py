@@ -328,7 +328,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     for step in steps:
         theirs.step(step.iterations - theirs.iterations)
         found = problem.bucketed.exploitability(theirs.average())
-        assert step.exploitability == pytest.approx(problem.mbb(found), rel=1e-3)
+        assert step.value == pytest.approx(problem.mbb(found), rel=1e-3)
 
     config = tmp_path / "small.toml"
     solver = "[solver]\nalgorithm = 'cfr-br:2:linear'\niterations = 1"

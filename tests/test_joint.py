@@ -28,6 +28,7 @@ from kilt.solve.tables.pairs import PairTables
 from kilt.tree import best_response
 from kilt.tree.flat import Expansion, write_out
 from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import FOLLOW
 from kilt_lab.pieces.orange import RNR, CurveSetting, OrangeHoldem, observed
 
 LEDUC = load_game("leduc")
@@ -121,7 +122,7 @@ def test_a_bucketed_game_written_out(cards_of):
     assert all(np.array(bucketed.response_values(table)) >= np.array(values) - 1e-12)
     for player, mine in enumerate((game.responses(strategy), bucketed.shares_of(abstract, answer, np.uint16))):
         acts = np.repeat(abstract.betting.nodes.actor, np.diff(abstract.first)) == player
-        met = game.expected_value(np.where(acts, mine, game.probabilities(strategy)), player)
+        met = game.worth(player, FOLLOW, np.where(acts, mine, game.probabilities(strategy)))
         assert met == pytest.approx(values[player])
     # CFR+ comes to the equilibrium that the linear programme finds.
     solver = Cfr(PairTables(game), "cfr+")
