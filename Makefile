@@ -55,7 +55,7 @@ chaos: env
 
 # On a machine with an NVIDIA GPU and CuPy (the extra `gpu`): the tests that need one, which others skip.
 test-gpu: env
-	$(BIN)/pytest tests/test_device.py tests/test_device_spots.py tests/test_external_device.py
+	$(BIN)/pytest tests/test_device.py tests/test_device_spots.py tests/test_external_device.py tests/test_external_device_classes.py
 
 # Tests with the lowest versions that pyproject.toml allows, in an environment of their own. It takes Python 3.11 or 3.12:
 # the lowest NumPy has no wheels for later ones. Packages of today warn old ones of what they will change.

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from commands import answer, refused
+from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
+from kilt.abstraction.buckets import AsymmetricAbstraction
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.runs import plan
 from kilt.solve import external, external_device, external_device_classes
@@ -72,6 +74,23 @@ def test_each_deal_is_walked_over_once(parts, frames, options, short_passes, mon
         np.testing.assert_array_equal(mine[1], other[1])
     assert (ours.decisions, ours.visits) == (theirs.decisions, theirs.visits)
     assert ours.regrets.copied > 0 and np.array_equal(ours.average(), theirs.average())
+
+
+def test_players_with_other_buckets(parts, folder, short_passes):
+    """Each player has their own buckets in the same classes of boards."""
+    game, menu = parts.abstract.game, parts.abstract.actions
+    first, cards = abstract_game(folder, game, actions=menu)
+    second, more = abstract_game(folder, game, plan="IR-PHS-PHS 4-3-4", actions=menu)
+    both = AbstractGame(game, AsymmetricAbstraction((first.cards, second.cards)), menu)
+    apart = Partition.of(both, [cards, more])
+    regret = 1e4 * pure(np.random.default_rng(4), both, calling=0.9)
+    ours, theirs = with_regrets(ClassedExternal(apart, 5), regret), with_regrets(External(both, 5), regret)
+    ours.step(150)
+    theirs.step(ours.iterations)
+    mine, other = regrets_and_counts(ours), tables(theirs)
+    np.testing.assert_allclose(mine[0], other[0], rtol=0, atol=0.2)
+    np.testing.assert_array_equal(mine[1], other[1])
+    assert ours.visits == theirs.visits
 
 
 def test_expected_updates(parts, short_passes):
