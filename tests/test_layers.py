@@ -52,7 +52,9 @@ LAYERS = [
     {"__main__"},
 ]
 ONE_PLACE = {  # where a package may be imported
+    "LiteEFG": ["benchmarks"],
     "cupy": ["gpu.py"],
+    "eval7": ["benchmarks"],
     "filelock": ["machine.py"],
     "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
+from kilt.arrays import ByteArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import board_rows, completions
 from kilt.cards.hands import census, strengths
@@ -14,7 +17,19 @@ from kilt.cards.isomorphism import Isomorphism
 from kilt.errors import MissingPeerError
 from kilt_lab.benchmarks.measure import Figure, interleaved
 
+Contestant: TypeAlias = dict[str, Callable[[], object]]
 SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
+
+
+def _eval7(cards: ByteArray) -> Contestant:
+    """Hands that eval7, whose evaluator is compiled C, ranks from Python; nothing where it is not installed."""
+    try:
+        import eval7
+    except ImportError:
+        return {}
+    deck = [eval7.Card(name) for name in FULL.names]
+    hands = [[deck[card] for card in row] for row in cards.tolist()]
+    return {"eval7": lambda: [eval7.evaluate(hand) for hand in hands]}
 
 
 def run(*, long: bool = False) -> list[Figure]:
@@ -36,6 +51,7 @@ def run(*, long: bool = False) -> list[Figure]:
         {
             "kilt": lambda: strengths(cards),
             "phevaluator": lambda: [evaluate_cards(*row) for row in rows],
+            **_eval7(cards[:PEER_HANDS]),
             "river": lambda: board_rows(boards[some]),
             "index": lambda: layout.index(cards),
             "startup": lambda: subprocess.run(
@@ -45,10 +61,18 @@ def run(*, long: bool = False) -> list[Figure]:
         rounds=ROUNDS,
     )
     per_second, peer = SEVEN / seconds["kilt"], PEER_HANDS / seconds["phevaluator"]
+    eval7: list[Figure] = []
+    if "eval7" in seconds:
+        compiled = PEER_HANDS / seconds["eval7"]
+        eval7 = [
+            Figure("peer_eval7_per_second", "eval7.evaluate from Python, an evaluator in C", compiled, "hands/s"),
+            Figure("eval7_ratio", "kilt's rate to that", per_second / compiled, "×"),
+        ]
     figures = [
         Figure("seven_card_per_second", "7-card strengths, batch", per_second, "hands/s"),
         Figure("phevaluator_per_second", "phevaluator.evaluate_cards from Python", peer, "hands/s"),
         Figure("ratio_to_phevaluator", "the ratio of these two", per_second / peer, "×"),
+        *eval7,
         Figure("river_board_us", "all 1,081 hand strengths of a river board", seconds["river"] / BOARDS * 1e6, "µs"),
         Figure("canonical_index_per_second", "canonical index of 2+3+1+1 cards", SEVEN / seconds["index"], "hands/s"),
         Figure("startup_seconds", "kilt --help", seconds["startup"], "s"),

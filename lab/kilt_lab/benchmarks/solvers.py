@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from math import log
 from time import perf_counter
 from typing import NamedTuple
@@ -29,17 +31,18 @@ class Contest(NamedTuple):
     theirs: str
     external: tuple[int, int]
     cfrplus: tuple[int, int]
+    lite_efg: tuple[int, int]  # of plain CFR, kilt's and LiteEFG's
 
 
 CONTESTS = {
-    "leduc": Contest("leduc", "leduc_poker", external=(100_000, 1_000), cfrplus=(500, 5)),
-    "liars_dice": Contest("bluff-1-1", "liars_dice", external=(50_000, 500), cfrplus=(50, 1)),
+    "leduc": Contest("leduc", "leduc_poker", external=(100_000, 1_000), cfrplus=(500, 5), lite_efg=(1_000, 20)),
+    "liars_dice": Contest("bluff-1-1", "liars_dice", external=(50_000, 500), cfrplus=(50, 1), lite_efg=(100, 1)),
 }
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure kilt beside open_spiel's C++, one thread each."""
-    return [figure for name in CONTESTS for figure in _contest(name)] + _two_four(long=long)
+    """Measure kilt beside open_spiel's C++ and, where it is installed, LiteEFG, one thread each."""
+    return [figure for name in CONTESTS for figure in _contest(name) + _lite_efg(name)] + _two_four(long=long)
 
 
 def _contest(name: str) -> list[Figure]:
@@ -74,6 +77,34 @@ def _contest(name: str) -> list[Figure]:
         figures.append(Figure(f"{what}_{name}_per_second", f"{name}, {kinds[what]}", pace, "per second"))
         figures.append(Figure(f"{what}_{name}_ratio", "… against open_spiel", pace / peer_pace, "×"))
     return figures
+
+
+def _lite_efg(name: str) -> list[Figure]:
+    """Plain CFR beside LiteEFG's, one thread each; nothing where LiteEFG is not installed."""
+    try:
+        import LiteEFG
+        import pyspiel
+        from LiteEFG.baselines import CFR
+    except ImportError:
+        return []
+    contest = CONTESTS[name]
+    solver = Cfr(TreeTables(VectorGame(load_game(contest.ours))), "cfr")
+    with redirect_stdout(StringIO()):  # it announces itself
+        graph = CFR.graph()
+        peer = LiteEFG.OpenSpielEnv(pyspiel.load_game(contest.theirs), traverse_type="Enumerate", regenerate=False)
+        peer.set_graph(graph)
+
+    def iterate() -> None:
+        for _ in range(contest.lite_efg[1]):
+            graph.update_graph(peer)
+            peer.update_strategy(graph.current_strategy())
+
+    seconds = interleaved({"kilt": lambda: solver.step(contest.lite_efg[0]), "peer": iterate}, rounds=ROUNDS)
+    pace, peer_pace = contest.lite_efg[0] / seconds["kilt"], contest.lite_efg[1] / seconds["peer"]
+    return [
+        Figure(f"cfr_{name}_per_second", f"{name}, CFR with vectors", pace, "per second"),
+        Figure(f"lite_efg_{name}_ratio", "… against LiteEFG", pace / peer_pace, "×"),
+    ]
 
 
 def _two_four(*, long: bool) -> list[Figure]:

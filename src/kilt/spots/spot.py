@@ -47,7 +47,8 @@ from kilt.spots.solution import SpotSolution
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 
-ALGORITHM = "dcfr+"
+ALGORITHM = "dcfr-late"  # see `solve.variants` for how it was chosen
+COMPACT = "dcfr+"  # compact tables keep no negative regrets
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has
@@ -344,8 +345,9 @@ class Spot(Record):
         game = self.tree(threads, kept=begun is not None)
         compact = self.compact and len(game.tree.rows) > 1  # one round is small
         estimate_of(game, compact=compact, kept=bool(save or begun), device=device).require_memory()
-        problem, solver = _problem(game, compact=compact, device=device)
-        identity = RunIdentity(self.name, ALGORITHM, 0, problem.form, artifact.fingerprint(self.toml()))
+        algorithm = begun.identity.algorithm if begun else COMPACT if compact else ALGORITHM
+        problem, solver = _problem(game, algorithm, compact=compact, device=device)
+        identity = RunIdentity(self.name, algorithm, 0, problem.form, artifact.fingerprint(self.toml()))
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
         run = Run(problem, solver, identity, limits, begun, schedule=measured)
         run.judge = SpotJudge(problem)
@@ -499,14 +501,14 @@ def estimate_of_run(run: Run) -> SpotEstimate:
     return found._replace(device=problem.walker.wanted())
 
 
-def _problem(game: VectorGame, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
+def _problem(game: VectorGame, algorithm: str, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
     """The tree of a spot as a problem, and its solver: with compact tables or not, on the CPU or a GPU."""
     if compact:
         fixed = TwoByteProblem(game, TABLES)
         assert isinstance(fixed.walker, TwoByteGame)
-        return fixed, Cfr(TwoByteTables(fixed.walker), ALGORITHM)
+        return fixed, Cfr(TwoByteTables(fixed.walker), algorithm)
     problem = VectorProblem(game, TABLES, device, tables=2)
-    return problem, make_solver(problem, ALGORITHM)
+    return problem, make_solver(problem, algorithm)
 
 
 def measured(iteration: int) -> int:
