@@ -19,24 +19,26 @@ from kilt.games import load_game
 from kilt.runs import plan
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run, open_run
-from kilt.solve import abstract_problem, drawn_device, joint_device
+from kilt.solve import abstract_problem, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Restriction
 from kilt.solve.forms import load_problem
 from kilt.solve.joint import JointGame
 from kilt.solve.problem import VectorProblem
+from kilt.solve.tables import drawn_device
+from kilt.solve.tables.device import CompactTables, DeviceTables
 from kilt.solve.tables.drawn import DrawnTables
-from kilt.solve.tables.gpu import CompactTables, DeviceTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.spots import spot
 from kilt.strategy.fixed import public_table
-from kilt.tree import device as module
-from kilt.tree import device_compact, device_flops
-from kilt.tree.device import DeviceGame
-from kilt.tree.device_compact import CompactGame
-from kilt.tree.device_flops import DeviceFlops
+from kilt.tree.gpu import compact
+from kilt.tree.gpu import device as module
+from kilt.tree.gpu import flops as flops_there
+from kilt.tree.gpu.compact import CompactGame
+from kilt.tree.gpu.device import DeviceGame
+from kilt.tree.gpu.flops import DeviceFlops
 from kilt.tree.parts import flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
@@ -96,12 +98,12 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, device_flops, device_compact, drawn_device, joint_device, plan, spot, chapter_2):
+        for where in (gpu, module, flops_there, compact, drawn_device, joint_device, plan, spot, chapter_2):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
-        for where in (module, device_flops, joint_device):
+        for where in (module, flops_there, joint_device):
             patch.setattr(where, "BLOCK", 8)  # threads that have no hand take time here
-        patch.setattr(device_flops, "THREADS", 1)
+        patch.setattr(flops_there, "THREADS", 1)
         patch.setattr(drawn_device, "WARPS", 1)
         gpu.kernels.cache_clear()
         yield
@@ -270,7 +272,7 @@ def test_a_table_on_the_device(tmp_path, monkeypatch):
         assert row["ours"] == pytest.approx(wanted, rel=1e-5)
     assert [row["name"] for row in rows] == list(chapter_2.PAPER_2_1)
     assert "use one of cpu, gpu" in refused(*table, "--device", "tpu", "--out", tmp_path / "no")
-    monkeypatch.setattr(device_flops, "free_memory", lambda: 1000)
+    monkeypatch.setattr(flops_there, "free_memory", lambda: 1000)
     line = refused(*table, "--device", "gpu", "--out", tmp_path / "no")
     assert "of the GPU's memory flop by flop, and 0.0 GB are free" in line
 
@@ -403,6 +405,6 @@ def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
         CompactGame(VectorGame(load_game(str(path))))
     with pytest.raises(GameError, match="kuhn has one round"):
         CompactGame(VectorGame(load_game("kuhn")))
-    monkeypatch.setattr(device_compact, "free_memory", lambda: 1000)
+    monkeypatch.setattr(compact, "free_memory", lambda: 1000)
     with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free"):
         CompactGame(VectorGame(load_game("leduc")))

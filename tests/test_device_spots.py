@@ -16,15 +16,15 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.registry import make_solver
 from kilt.solve.resolve import resolve
-from kilt.solve.tables.gpu import DeviceTables
+from kilt.solve.tables.device import DeviceTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.spots import spot as spots
 from kilt.spots.line import UNIT
 from kilt.spots.spot import Spot, SpotBudget, open_spot
-from kilt.tree import device as module
-from kilt.tree.device import DeviceGame
-from kilt.tree.device_compact import CompactGame
-from kilt.tree.device_flops import DeviceFlops
+from kilt.tree.gpu import device as module
+from kilt.tree.gpu.compact import CompactGame
+from kilt.tree.gpu.device import DeviceGame
+from kilt.tree.gpu.flops import DeviceFlops
 from kilt.tree.vector import VectorGame
 from test_device import SHORT, a_device  # noqa: F401, a GPU or what takes its place
 from test_vector import holdable

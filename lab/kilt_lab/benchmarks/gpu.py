@@ -21,12 +21,12 @@ from kilt.games import load_game
 from kilt.gpu import require_gpu
 from kilt.solve.cfr import Cfr
 from kilt.solve.problem import big_blind_of
-from kilt.solve.tables.gpu import CompactTables, DeviceTables
+from kilt.solve.tables.device import CompactTables, DeviceTables
 from kilt.solve.variants import Variant
 from kilt.spots.solution import SpotSolution
-from kilt.tree.device import DeviceGame
-from kilt.tree.device_arrays import NODE, DeviceRound
-from kilt.tree.device_compact import CompactGame
+from kilt.tree.gpu.compact import CompactGame
+from kilt.tree.gpu.device import DeviceGame
+from kilt.tree.gpu.device_arrays import NODE, DeviceRound
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, TableLayout, VectorTree
 from kilt_lab.benchmarks.gpu_blueprint import blueprint

@@ -134,7 +134,7 @@ class DeviceFlopWalks(FlopWalks):
     """The walks of best responses on a GPU; flops are prepared by the CPU, side by side, while others are walked."""
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
-        from kilt.tree.device_flops import DeviceFlops  # imports the GPU library
+        from kilt.tree.gpu.flops import DeviceFlops  # imports the GPU library
 
         super().__init__(game, table, layouts)
         self.threads, self.abreast = max(cores(), 2), 1

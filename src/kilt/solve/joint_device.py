@@ -18,10 +18,10 @@ from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError
 from kilt.gpu import kernels, require_gpu
 from kilt.solve.joint import JointGame
-from kilt.tree.device_arrays import learning_of
+from kilt.tree.gpu.device_arrays import learning_of
 from kilt.tree.rule import Discount
 
-SOURCE = Path(__file__).with_name("joint_kernels.cu")
+SOURCE = Path(__file__).with_name("joint_device.cu")
 MEMORY = 1 << 32  # bytes of vectors that are walked at once
 BLOCK = 128  # threads of a block, over bucket sequences
 

@@ -184,7 +184,7 @@ class VectorProblem(Problem):
         """The game as it is walked: itself, or its copy on the GPU."""
         if self.device == CPU:
             return self.game
-        from kilt.tree.device import DeviceGame  # imports the GPU library
+        from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
 
         return DeviceGame(self.game, self.dtype, self.tables)
 

@@ -98,8 +98,8 @@ def _pairs(problem: AbstractProblem, variant: str, held: int | None = None) -> S
 
 def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solver:
     """CFR and its variants with tables on a GPU; `how` are arguments of `DeviceTables`."""
-    from kilt.solve.tables.gpu import DeviceTables, require_walkable  # imports the GPU library
-    from kilt.tree.device import DeviceGame
+    from kilt.solve.tables.device import DeviceTables, require_walkable  # imports the GPU library
+    from kilt.tree.gpu.device import DeviceGame
 
     whom = how.get("opponent", "abstract"), how.get("scheme", FULL_WIDTH), how.get("trunk", 0)
     require_walkable(problem.game, Opponent.of(problem.game, *whom, hands=True).scheme)
@@ -113,7 +113,7 @@ def _compact(variant: str) -> dict[str, Make]:
     def vector(problem: TwoByteProblem, seed: int) -> Solver:
         if isinstance(problem.walker, TwoByteGame):
             return Cfr(TwoByteTables(problem.walker), variant)
-        from kilt.solve.tables.gpu import CompactTables  # imports the GPU library
+        from kilt.solve.tables.device import CompactTables  # imports the GPU library
 
         return Cfr(CompactTables(problem.walker), variant)
 
@@ -213,7 +213,7 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if problem.device != CPU:
-            from kilt.solve.drawn_device import DrawnDeviceTables  # imports the GPU library
+            from kilt.solve.tables.drawn_device import DrawnDeviceTables  # imports the GPU library
 
             drawn = DrawnDeviceTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(drawn, variant, problem.shares_by(drawn.bucketed))

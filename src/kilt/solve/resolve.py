@@ -206,8 +206,8 @@ def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
     """The tables of a subgame, on the CPU or a GPU."""
     if problem.device == CPU:
         return TreeTables(problem.game, problem.dtype, root=root)
-    from kilt.solve.tables.gpu import DeviceTables  # imports the GPU library
-    from kilt.tree.device import DeviceGame
+    from kilt.solve.tables.device import DeviceTables  # imports the GPU library
+    from kilt.tree.gpu.device import DeviceGame
 
     assert isinstance(problem.walker, DeviceGame)
     return DeviceTables(problem.walker, root=root)

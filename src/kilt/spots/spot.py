@@ -495,7 +495,7 @@ def estimate_of_run(run: Run) -> SpotEstimate:
     found = estimate_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
     if problem.device == CPU:
         return found
-    from kilt.tree.device import DeviceGame  # imports the GPU library
+    from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
 
     assert isinstance(problem.walker, DeviceGame)
     return found._replace(device=problem.walker.wanted())

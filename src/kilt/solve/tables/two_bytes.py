@@ -1,7 +1,7 @@
 """CFR on public trees with tables of two bytes an entry, in place of four in single precision.
 
 The numbers of a decision on a board are multiples of a power of two, which takes one more byte, as in the tables of
-`tree.device_compact`. They are rounded at random, so that errors have mean 0. The first round stays as it is: it is
+`tree.gpu.compact`. They are rounded at random, so that errors have mean 0. The first round stays as it is: it is
 small. What follows it falls into *parts*, one for each of its next boards. A walk takes part by part: it reads the
 entries into a table of single precision, goes on as any other walk does, and writes back what it has learnt.
 
@@ -50,7 +50,7 @@ from kilt.tree.vector import CompiledWalk, VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout, VectorTree
 
 if TYPE_CHECKING:
-    from kilt.tree.device_compact import CompactGame
+    from kilt.tree.gpu.compact import CompactGame
 
 DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
 SINGLE = np.float32  # precision of the first round, and of what is read from entries
@@ -217,7 +217,7 @@ class TwoByteProblem(VectorProblem):
         """The game as it is walked: by the CPU, or its copy on the GPU."""
         if self.device == CPU:
             return TwoByteGame(self.game)
-        from kilt.tree.device_compact import CompactGame  # imports the GPU library
+        from kilt.tree.gpu.compact import CompactGame  # imports the GPU library
 
         return CompactGame(self.game)
 

@@ -3,7 +3,7 @@
 Nearly all of a game's tables, and of the work, is in its last round. Here it has entries for the hands that a board
 leaves alone, in order of their strength, in fixed point: two bytes and a power of two for each decision on each board.
 Its betting is written out as CUDA code, one function for all blocks of it, so that everything but the tables stays on
-the chip: see `device_compact.cu`. Rounds before the last are walked by the kernels of `device`.
+the chip: see `compact.cu`. Rounds before the last are walked by the kernels of `device`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kilt.cards.equity import room_to_rank
 from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import NUMBERS, by_value, free_memory, kernels
-from kilt.tree.device import DeviceTree
-from kilt.tree.device_arrays import IDLE, NODE, Pull
-from kilt.tree.device_flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
+from kilt.tree.gpu.device import DeviceTree
+from kilt.tree.gpu.device_arrays import IDLE, NODE, Pull
+from kilt.tree.gpu.flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
 from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table
 
-SOURCE = Path(__file__).with_name("device_compact.cu")
+SOURCE = Path(__file__).with_name("compact.cu")
 LANES, WARPS, RESIDENT = 32, 4, 4  # threads of a warp, warps of a block, blocks on a multiprocessor
 SEGMENTS = 2  # lanes that sum up the list of a card
 FIXED = np.dtype(np.uint16)  # entries of two bytes

@@ -13,7 +13,7 @@ from kilt.tree.vector_arrays import VectorTree
 
 RANK = np.dtype(
     [("lower", np.int16), ("upper", np.int16), ("card_lower", np.uint8, (2,)), ("card_upper", np.uint8, (2,))]
-)  # as in `device_kernels.cu`
+)  # as in `device.cu`
 
 
 class Ranks(NamedTuple):

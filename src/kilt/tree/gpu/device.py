@@ -2,7 +2,7 @@
 
 `DeviceGame` keeps the tree of a `VectorGame` in device memory. A sweep is a walk of one player over all of it: reach
 goes down round by round, leaves are summed up, values come up again, and what the player learns on the way is written
-to tables that stay on the device. `device_kernels.cu` has the kernels, twins of those of the CPU.
+to tables that stay on the device. `device.cu` has the kernels, twins of those of the CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kilt.errors import GameError, RunError
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import Subgame
 from kilt.gpu import by_value, free_memory, kernels, require_gpu
-from kilt.tree.device_arrays import (
+from kilt.tree.gpu.device_arrays import (
     IDLE,
     NODE,
     ROUND,
@@ -31,12 +31,12 @@ from kilt.tree.device_arrays import (
     Pull,
     RoundWalk,
 )
-from kilt.tree.device_ranks import Ranks, holders_of, ranks_of
+from kilt.tree.gpu.device_ranks import Ranks, holders_of, ranks_of
 from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, Scope, Table, VectorTree
 
-SOURCE = Path(__file__).with_name("device_kernels.cu")
+SOURCE = Path(__file__).with_name("device.cu")
 HANDS = 2  # of a thread that pushes reach down
 BLOCK, SCAN, BOARDS = 128, 256, 16  # threads of a block: over hands, over the hands of a leaf, over boards
 TABLES = 3  # that a solver keeps at most

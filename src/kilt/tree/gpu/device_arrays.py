@@ -9,7 +9,7 @@ import numpy as np
 from kilt.arrays import Array, IntArray
 from kilt.tree.rule import Discount
 
-# As in `device_kernels.cu`.
+# As in `device.cu`.
 NODE = np.dtype(
     [
         ("stake", np.float64),

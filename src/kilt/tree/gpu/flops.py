@@ -1,7 +1,7 @@
 """Best responses on a GPU one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
 
 Rounds before the last are walked by the kernels of `device`: there are few boards. The last round, where nearly all of
-the work is, has a kernel of its own, in `device_flops.cu`: what belongs to a block of betting never leaves the chip.
+the work is, has a kernel of its own, in `flops.cu`: what belongs to a block of betting never leaves the chip.
 Its nodes are written out for it as `STEP`s, depth first, so that few vectors are needed at a time.
 """
 
@@ -22,14 +22,14 @@ from kilt.cards.equity import room_to_rank
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels
-from kilt.tree.device import BLOCK, DeviceTree
-from kilt.tree.device_arrays import NODE, VECTORS, DeviceRound, Pull
-from kilt.tree.device_flops_kernels import COLUMNS, rank_places
+from kilt.tree.gpu.device import BLOCK, DeviceTree
+from kilt.tree.gpu.device_arrays import NODE, VECTORS, DeviceRound, Pull
+from kilt.tree.gpu.flops_kernels import COLUMNS, rank_places
 from kilt.tree.rule import TINY
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table, TableLayout, VectorTree
 
-SOURCE = Path(__file__).with_name("device_flops.cu")
+SOURCE = Path(__file__).with_name("flops.cu")
 THREADS, RESIDENT = 384, 2  # of a block in the last round: three hands each; blocks on a multiprocessor
 TOGETHER = 64  # blocks of betting that one block of threads goes through at most,
 AT_ONCE = 4096  # and blocks of threads that there are at least, where there is that much betting

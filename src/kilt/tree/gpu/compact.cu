@@ -2,7 +2,7 @@
 // and everything else that belongs to a block of betting stays on the chip [Johanson16 §2.4, chapter 9].
 //
 // A warp has one board; a lane has EACH hands of it, neighbours in the order of strength, and goes with them through the blocks of
-// betting. What happens in a block is written out by `device_compact.py`, as the `walk` of a struct, and follows this file. All
+// betting. What happens in a block is written out by `compact.py`, as the `walk` of a struct, and follows this file. All
 // blocks have the same nodes; their stakes differ.
 //
 // Given on compilation: `number`, float or double; STORED, of an entry of a table: unsigned short, or `number`; LANES of a warp; WARPS

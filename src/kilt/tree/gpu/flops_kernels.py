@@ -1,4 +1,4 @@
-"""What is compiled for the CPU of `device_flops`: hands in order of strength, board by board, as the GPU wants them."""
+"""What is compiled for the CPU of `flops`: hands in order of strength, board by board, as the GPU wants them."""
 
 from __future__ import annotations
 

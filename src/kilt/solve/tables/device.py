@@ -13,10 +13,10 @@ from kilt.solve.cfr import Tables, Turn
 from kilt.solve.learning_kernels import NO_CHOICE, RootChoice, begin_game, learn_root
 from kilt.solve.opponents import ABSTRACT, Opponent
 from kilt.solve.variants import Variant
-from kilt.tree.device import DeviceGame
-from kilt.tree.device_arrays import learning_of
-from kilt.tree.device_compact import CompactGame, CompactTable
 from kilt.tree.draw_kernels import draw_scope
+from kilt.tree.gpu.compact import CompactGame, CompactTable
+from kilt.tree.gpu.device import DeviceGame
+from kilt.tree.gpu.device_arrays import learning_of
 from kilt.tree.rule import Discount
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Scope
@@ -177,7 +177,7 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """Regrets and averages on a GPU, with two bytes an entry in the last round: see `tree.device_compact`.
+    """Regrets and averages on a GPU, with two bytes an entry in the last round: see `tree.gpu.compact`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """CFR-BR with drawn boards on a GPU: the iterations of `drawn`, with tables that stay on the device.
 
-The rounds before the last are walked by the kernels of `tree.device`, the last one by those of `tree.device_flops`,
+The rounds before the last are walked by the kernels of `tree.gpu.device`, the last one by those of `tree.gpu.flops`,
 which write down what responses there do, what reaches the player's decisions and what actions are worth.
-`drawn_kernels.cu` sums that up over the hands of each bucket. While the device walks one draw, processor cores prepare
+`drawn_device.cu` sums that up over the hands of each bucket. While the device walks one draw, processor cores prepare
 the next ones; in small games, where preparing takes longer than walking, draws stay on the device.
 """
 
@@ -22,14 +22,14 @@ from kilt.errors import GameError, RunError
 from kilt.gpu import by_value, free_memory, kernels
 from kilt.solve.tables.drawn import Draw, DrawnTables, Trunk
 from kilt.solve.variants import Variant
-from kilt.tree.device_arrays import NODE, DeviceRound, Pull, learning_of
-from kilt.tree.device_flops import DeviceFlops, FlopOnDevice
-from kilt.tree.device_flops_kernels import HAND
+from kilt.tree.gpu.device_arrays import NODE, DeviceRound, Pull, learning_of
+from kilt.tree.gpu.flops import DeviceFlops, FlopOnDevice
+from kilt.tree.gpu.flops_kernels import HAND
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, Table, VectorTree
 
-SOURCE = Path(__file__).with_name("drawn_kernels.cu")
+SOURCE = Path(__file__).with_name("drawn_device.cu")
 WARPS = 4  # of a block that sums up
 PREPARING = 3  # threads that prepare draws: more of them only keep each other, and the one that sends kernels, waiting
 STAYING = 4096  # draws of a game that all stay on the device, where there are no more

@@ -53,7 +53,7 @@ __device__ inline Sums from_below(Sums x, int lanes)
         __shfl_up_sync(0xffffffffu, x.fold, lanes), 0};
 }
 
-// [decision, bucket] probabilities of the opponent, written out for all hands of some boards: tables of `device_kernels`.
+// [decision, bucket] probabilities of the opponent, written out for all hands of some boards: tables of `device.cu`.
 extern "C" __global__ void expand(
     const Chances* chances, const int* decisions, const int* rows, const int* counts, const int* bucket, int columns,
     int boards, int hands, long long first_row, int rows_of_board, number* table)
