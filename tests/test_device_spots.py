@@ -62,7 +62,7 @@ def test_iterations_are_those_of_the_cpu(spot):
 
 @pytest.mark.parametrize("spot", [RIVER, TURN], ids=["river", "turn with rake and locks"])
 def test_a_spot_by_command_is_saved_and_resumed_where_it_was_solved(spot, tmp_path, monkeypatch):
-    """Values of all hands are those of the CPU to 1e-4 of the pot, also after resuming on the other.
+    """Values of all hands that are held are those of the CPU to 1e-4 of the pot, also after resuming on the other.
 
     In double precision: in single precision regrets near 0 change sides, and few iterations differ by more.
     """
@@ -82,7 +82,9 @@ def test_a_spot_by_command_is_saved_and_resumed_where_it_was_solved(spot, tmp_pa
     assert [step.iterations for step in there.steps] == [step.iterations for step in wanted.steps]
     for solution in (ours, there):
         np.testing.assert_allclose(solution.values, wanted.values, atol=1e-4 * spot.pot)
-        np.testing.assert_allclose(solution.at().ev, wanted.at().ev, atol=1e-4 * spot.pot)
+        first, second = solution.at(), wanted.at()
+        reached = second.reach > 0  # nobody learns what other hands would do
+        np.testing.assert_allclose(first.ev[reached], second.ev[reached], atol=1e-4 * spot.pot)
         assert solution.exploitability == pytest.approx(wanted.exploitability, abs=1e-4 * spot.pot)
     begun = spot.begin(SpotBudget(iterations=30), begun=RunFolder.open(folder), device="gpu")
     assert begun.problem.device == "gpu" and begun.finish().iterations == 30
