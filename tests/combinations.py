@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from golden import buckets, flat, hands, sequences
+from kilt import machine
 from kilt.config import EngineConfig
 from kilt.engines import LocalEngine
 from kilt.errors import KiltError
@@ -23,6 +25,7 @@ from kilt.solve import abstract_problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.tables.drawn import DrawnTables
 from kilt.solve.tables.two_bytes import TwoByteProblem
 
 PAGE = Path(__file__).parents[1] / "docs" / "algorithms.md"
@@ -134,8 +137,13 @@ def is_algorithm(cell: str) -> bool:
 def works(row: Row, algorithm: str) -> bool:
     """Solve a small game for a few iterations: whether what comes out is better than what went in."""
     home, problem = row[1], row[3]()
-    with patch.object(abstract_problem, "LARGE", 0 if "drawn" in home else abstract_problem.LARGE):
+    with ExitStack() as short:
+        if "drawn" in home:
+            short.enter_context(patch.object(abstract_problem, "LARGE", 0))
+            short.enter_context(patch.object(machine, "available_memory", lambda: 0))
         solver = make_solver(problem, algorithm, seed=1)
+    if "drawn" in home:
+        assert isinstance(solver.tables, DrawnTables)
     judge = judge_of(replace(problem, engine=EngineConfig()) if isinstance(problem, type(seen())) else problem)
     try:
         solver.step(2)

@@ -193,7 +193,7 @@ class RunPlan:
             kept = 2 * cost.table + regrets
             tables = cost.scratch + kept + cost.table + (responses if self.device == CPU else regrets)
             return RunEstimate(self.size, tables, tables + beside, mapped, 2 * kept + slots, cards, None)
-        if solver.algorithm.partition(":")[0] == "pcs" and cost.draws(1):
+        if solver.algorithm.partition(":")[0] == "pcs" and cost.samples_drawn:
             tables = cost.scratch + 3 * cost.table
             return RunEstimate(self.size, tables, tables + beside, mapped, 4 * cost.table + slots, cards, None)
         if entry.disk:  # as if subgames were of the size that is aimed at: which they are is known with the cards

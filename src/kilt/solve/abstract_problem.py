@@ -110,6 +110,11 @@ class WalkCost(NamedTuple):
         """Whether the game has flops, and memory holds what judging a strategy takes flop by flop."""
         return len(self.boards) > 1 and self.memory_by_flop < machine.available_memory()
 
+    @property
+    def samples_drawn(self) -> bool:
+        """Whether public chance sampling looks up the boards that it draws alone: memory does not hold all of them."""
+        return self.memory + 3 * self.table >= machine.available_memory()
+
     def draws(self, trunk: int) -> bool:
         """Whether CFR-BR with a trunk keeps what it draws alone, since the boards of the whole game are too many."""
         return trunk > 0 and self.maps > LARGE

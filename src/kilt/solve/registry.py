@@ -129,7 +129,7 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
         return Cfr(TreeTables(problem.game, problem.dtype, scheme=scheme, seed=seed), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        if scheme == "pcs" and problem.cost.draws(1):
+        if scheme == "pcs" and problem.cost.samples_drawn:
             tables = DrawnTables(problem.without_boards, problem.abstract.cards, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant, scheme=scheme, seed=seed)
